@@ -33,7 +33,10 @@ func (r *testEnv) limited(limits map[string]int, order ...string) {
 				}
 			}
 			if len(all) == 0 {
-				return nil, &providers.Fault{Kind: providers.Overloaded, Message: "None now.", RetryAfter: 7 * time.Second, Accepted: providers.NotAccepted}
+				return nil, &providers.Fault{
+					Kind: providers.Overloaded, Message: "None now.", RetryAfter: 7 * time.Second,
+					Accepted: providers.NotAccepted,
+				}
 			}
 			return all, nil
 		},
@@ -115,7 +118,8 @@ func TestAdmit(t *testing.T) {
 	}
 
 	r.limited(nil)
-	if got = admit(t, r, in); got.Assignment != nil || got.Refused == nil || got.Refused.RetryAfter != 7*time.Second || got.Refused.Message != "None now." {
+	if got = admit(t, r, in); got.Assignment != nil || got.Refused == nil || got.Refused.RetryAfter != 7*time.Second ||
+		got.Refused.Message != "None now." {
 		t.Errorf("got %+v, want the refusal as an answer", got)
 	}
 }
@@ -129,7 +133,10 @@ func TestAdmitTakesSlots(t *testing.T) {
 	wantAt(t, admit(t, r, admitInput("1", "first")), "first", true) // the worker died before it reported its slot
 	wantAt(t, admit(t, r, admitInput("2")), "second", true)
 	got := admit(t, r, admitInput("3"))
-	if want := (&activities.Waiting{Position: 1, Channel: "first", Channels: []string{"first", "second"}, RetryIn: activities.Duration(time.Second)}); !reflect.DeepEqual(got.Full, want) {
+	if want := (&activities.Waiting{
+		Position: 1, Channel: "first", Channels: []string{"first", "second"},
+		RetryIn: activities.Duration(time.Second),
+	}); !reflect.DeepEqual(got.Full, want) {
 		t.Errorf("got %+v, want %+v", got.Full, want)
 	}
 	// The first channel refused the first task, and the second is full: its slot is free for the next one.
@@ -180,7 +187,9 @@ func TestAdmitWithoutRedis(t *testing.T) {
 }
 
 // ask runs one try of Await with the heartbeat of the last, and returns its own with the wait it asks for.
-func ask(t *testing.T, r *testEnv, in activities.AwaitInput, before *activities.Waiting) (activities.Admission, *activities.Waiting, time.Duration) {
+func ask(t *testing.T, r *testEnv, in activities.AwaitInput, before *activities.Waiting) (activities.Admission, *activities.Waiting,
+	time.Duration,
+) {
 	t.Helper()
 	if before != nil {
 		r.env.SetHeartbeatDetails(*before)
@@ -244,7 +253,10 @@ func TestAwait(t *testing.T) {
 	redis.Return()
 
 	// There is a slot.
-	if err := r.acts.Settler.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Waiter: admitInput("1").Waiter, Channels: []string{"first"}}); err != nil {
+	if err := r.acts.Settler.Settle(t.Context(), activities.SettleInput{
+		TaskID: "video_1", Waiter: admitInput("1").Waiter,
+		Channels: []string{"first"},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	got, _, _ = ask(t, r, in, away)
@@ -319,7 +331,8 @@ func TestSlotFollowsJob(t *testing.T) {
 		status.State = end
 		look()
 		wantAt(t, admit(t, r, admitInput("2")), "main", true)
-		if err := r.acts.Settler.Settle(t.Context(), activities.SettleInput{Waiter: admitInput("2").Waiter, Channels: []string{"main"}}); err != nil {
+		if err := r.acts.Settler.Settle(t.Context(),
+			activities.SettleInput{Waiter: admitInput("2").Waiter, Channels: []string{"main"}}); err != nil {
 			t.Fatal(err)
 		}
 	}

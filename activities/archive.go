@@ -208,7 +208,8 @@ func (a *Copier) Discard(ctx context.Context, in DiscardInput) error {
 	return nil
 }
 
-// stopWithWorker returns a context that ends with errStopping a while after the worker begins to stop, so that another worker continues at once.
+// stopWithWorker returns a context that ends with errStopping a while after the worker begins to stop, so that another worker continues at
+// once.
 func stopWithWorker(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	stopped := activity.GetWorkerStopChannel(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)

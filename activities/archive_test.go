@@ -102,7 +102,9 @@ func TestArchive(t *testing.T) {
 	t.Parallel()
 	videos := [][]byte{bytes.Repeat([]byte("first"), 1000), bytes.Repeat([]byte("second"), 1000), []byte("third")}
 	var bodies []*body
-	r := newTestEnv(t, fakeAdapter{open: func(_ context.Context, to providers.Target, ticket providers.Ticket, n int) (providers.Video, error) {
+	r := newTestEnv(t, fakeAdapter{open: func(_ context.Context, to providers.Target, ticket providers.Ticket, n int) (providers.Video,
+		error,
+	) {
 		if to.Key != hushKey || ticket.Job != "job-1" || n != len(bodies) {
 			t.Errorf("opened output %d of %q", n, ticket.Job)
 		}
@@ -194,10 +196,16 @@ func TestArchiveFaults(t *testing.T) {
 		{name: "announced as empty", length: 0, kind: providers.Upstream, message: "empty"},
 		{name: "announced as too large", data: "12345", length: 5, limit: 4, kind: providers.TooLarge, message: "of 5 bytes", final: true},
 		{name: "too large", data: "12345", length: -1, limit: 4, kind: providers.TooLarge, message: "than the allowed 4", final: true},
-		{name: "archive away", data: "1234", length: 4, put: fmt.Errorf("put: %w: hush", storage.ErrUnavailable), kind: providers.Internal, message: "archive"},
+		{
+			name: "archive away", data: "1234", length: 4, put: fmt.Errorf("put: %w: hush", storage.ErrUnavailable), kind: providers.Internal,
+			message: "archive",
+		},
 		{name: "archive broken", data: "1234", length: 4, put: errors.New("hush"), kind: providers.Internal, message: "failed to handle"},
 		{
-			name: "upstream away", open: &providers.Fault{Kind: providers.Overloaded, Message: "Full.", RetryAfter: 7 * time.Second, Blame: providers.BlameChannel},
+			name: "upstream away", open: &providers.Fault{
+				Kind: providers.Overloaded, Message: "Full.", RetryAfter: 7 * time.Second,
+				Blame: providers.BlameChannel,
+			},
 			kind: providers.Overloaded, message: "Full.", delay: 7 * time.Second, report: true,
 		},
 		{
@@ -294,7 +302,8 @@ func TestArchiveWorkerStops(t *testing.T) {
 		synctest.Wait()
 		all := shown()
 		last := all[len(all)-1]
-		if want := (activities.Copied{Done: []activities.Output{output(0, []byte("1234"))}, Bytes: 4, VariantsDone: 1}); !reflect.DeepEqual(last, want) {
+		if want := (activities.Copied{Done: []activities.Output{output(0, []byte("1234"))}, Bytes: 4, VariantsDone: 1}); !reflect.DeepEqual(last,
+			want) {
 			t.Errorf("got heartbeat %+v, want %+v", last, want)
 		}
 		if len(s.objects) != 1 {
@@ -455,8 +464,14 @@ func TestCancel(t *testing.T) {
 		delay time.Duration
 	}{
 		{name: "done"},
-		{name: "vendor away", err: &providers.Fault{Kind: providers.Upstream, Message: "Not there.", Accepted: providers.NotAccepted, Blame: providers.BlameChannel}},
-		{name: "vendor slow", err: &providers.Fault{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 3 * time.Second, Accepted: providers.NotAccepted}, delay: 3 * time.Second},
+		{name: "vendor away", err: &providers.Fault{
+			Kind: providers.Upstream, Message: "Not there.", Accepted: providers.NotAccepted,
+			Blame: providers.BlameChannel,
+		}},
+		{name: "vendor slow", err: &providers.Fault{
+			Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 3 * time.Second,
+			Accepted: providers.NotAccepted,
+		}, delay: 3 * time.Second},
 		{name: "refused", err: &providers.Fault{Kind: providers.Conflict, Message: "No.", Accepted: providers.NotAccepted}, final: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

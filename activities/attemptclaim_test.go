@@ -102,7 +102,8 @@ func TestAwaitArchive(t *testing.T) {
 		{left: 0, ends: true},
 	} {
 		r := c.env(t)
-		_, err := r.env.ExecuteActivity(r.acts.Submitter.AwaitArchive, activities.AwaitArchiveInput{TaskID: "video_1", Incarnation: "one", Until: time.Now().Add(tc.left)})
+		_, err := r.env.ExecuteActivity(r.acts.Submitter.AwaitArchive,
+			activities.AwaitArchiveInput{TaskID: "video_1", Incarnation: "one", Until: time.Now().Add(tc.left)})
 		got, retried, delay := fault(t, err)
 		if !got.Archive || got.Deadline != tc.ends || retried == tc.ends || delay > tc.delay || delay < tc.delay-time.Second {
 			t.Errorf("%s left: got %+v, retried %t after %s", tc.left, got, retried, delay)
@@ -110,7 +111,8 @@ func TestAwaitArchive(t *testing.T) {
 	}
 	away = false
 	r := c.env(t)
-	if _, err := r.env.ExecuteActivity(r.acts.Submitter.AwaitArchive, activities.AwaitArchiveInput{TaskID: "video_1", Incarnation: "one", Until: time.Now().Add(time.Hour)}); err != nil {
+	if _, err := r.env.ExecuteActivity(r.acts.Submitter.AwaitArchive,
+		activities.AwaitArchiveInput{TaskID: "video_1", Incarnation: "one", Until: time.Now().Add(time.Hour)}); err != nil {
 		t.Errorf("back: %v", err)
 	}
 	for _, key := range c.archive.Keys() {

@@ -280,10 +280,13 @@ func (in RelayInput) answer() string {
 }
 
 // Relay sends the call as the API does, stores the answer and reports what it used. If its worker dies before the claim of the archive,
-// nothing was sent and the call is sent again. If it dies between the claim and the end of the answer's storage, the answer is lost: the call is
-// sent once more, or fails with upstream_unknown. A call whose answer is stored is never sent again.
+// nothing was sent and the call is sent again. If it dies between the claim and the end of the answer's storage, the answer is lost: the
+// call is sent once more, or fails with upstream_unknown. A call whose answer is stored is never sent again.
 func (a *Relayer) Relay(ctx context.Context, in RelayInput) (Answered, error) {
-	c := &calling{Relayer: a, in: in, task: context.WithoutCancel(ctx), body: answerBody{objects: a.Objects, memory: a.Answers, token: in.Token, folder: in.parts()}}
+	c := &calling{
+		Relayer: a, in: in, task: context.WithoutCancel(ctx),
+		body: answerBody{objects: a.Objects, memory: a.Answers, token: in.Token, folder: in.parts()},
+	}
 	defer c.body.reset(ctx)
 	defer c.leaveEvents() // an ended log has none
 	if activity.HasHeartbeatDetails(ctx) {
@@ -407,7 +410,10 @@ func (c *calling) late(ctx context.Context) (Answered, error) {
 	case err != nil:
 		return Answered{}, again(record(err), 0)
 	case answer.Attempts == 0:
-		return Answered{}, fail(Record{Kind: providers.Timeout, Message: "No upstream took the call in time.", Deadline: true, Accepted: providers.NotAccepted})
+		return Answered{}, fail(Record{
+			Kind: providers.Timeout, Message: "No upstream took the call in time.", Deadline: true,
+			Accepted: providers.NotAccepted,
+		})
 	}
 	return answer, nil
 }
@@ -573,7 +579,10 @@ func (c *calling) mayWait(out *callOutput, run *CallRun) bool {
 // serve serves the call once.
 func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
 	c.body.reset(ctx)
-	out := &callOutput{header: make(http.Header), body: &c.body, most: c.MaxOutput, stream: func(ctx context.Context, events []byte) error { return c.append(ctx, events) }}
+	out := &callOutput{
+		header: make(http.Header), body: &c.body, most: c.MaxOutput,
+		stream: func(ctx context.Context, events []byte) error { return c.append(ctx, events) },
+	}
 	run := &CallRun{
 		TaskID: c.in.TaskID, Created: c.in.Entry.Created, Token: c.in.Token,
 		Begin: c.begin, Sent: func() { c.enter(StageAnswering) }, Ticketing: c.ticketing(), Large: c.large,
@@ -581,7 +590,10 @@ func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
 	}
 	body, err := c.Objects.Open(ctx, c.in.Call.Body)
 	if err != nil {
-		run.Fault = &providers.Fault{Kind: providers.Overloaded, Message: "The call cannot be read from the archive.", Accepted: providers.NotAccepted, Err: err}
+		run.Fault = &providers.Fault{
+			Kind: providers.Overloaded, Message: "The call cannot be read from the archive.",
+			Accepted: providers.NotAccepted, Err: err,
+		}
 		return out, run
 	}
 	defer func() { _ = body.Close() }() // it was only read

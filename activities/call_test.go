@@ -110,7 +110,10 @@ func newCalls(t *testing.T, caller *fakeCaller) *calls {
 	}
 	c.in = activities.RelayInput{
 		TaskID: "call_1", Incarnation: "one", Token: "demo", Model: "gpt-4o", Deadline: time.Now().Add(time.Hour), Reservation: "r",
-		Call: activities.StagedCall{Method: http.MethodPost, Path: "/v1/chat/completions", Body: "staged/body", Size: int64(len(body)), Amount: 1000},
+		Call: activities.StagedCall{
+			Method: http.MethodPost, Path: "/v1/chat/completions", Body: "staged/body", Size: int64(len(body)),
+			Amount: 1000,
+		},
 	}
 	return c
 }
@@ -166,10 +169,12 @@ func TestRelayStoresTheAnswer(t *testing.T) {
 	t.Parallel()
 	c := newCalls(t, new(fakeCaller).answers(http.StatusOK, `{"ok":true}`))
 	got, err := c.try(t)
-	if err != nil || got.Status != http.StatusOK || got.Failure != nil || got.Output == nil || got.Output.Size != 11 || got.Output.ContentType != "application/json" {
+	if err != nil || got.Status != http.StatusOK || got.Failure != nil || got.Output == nil || got.Output.Size != 11 ||
+		got.Output.ContentType != "application/json" {
 		t.Fatalf("got %+v, %v", got, err)
 	}
-	if got.Attempts != 1 || got.Channel != "main" || got.StartedAt.IsZero() || got.Lost != 0 || got.Cost != 70 || got.Usage.Output != 4 || !got.Priced || got.Copy != nil {
+	if got.Attempts != 1 || got.Channel != "main" || got.StartedAt.IsZero() || got.Lost != 0 || got.Cost != 70 || got.Usage.Output != 4 ||
+		!got.Priced || got.Copy != nil {
 		t.Errorf("got %+v", got)
 	}
 	object, err := c.archive.Open(t.Context(), got.Output.Object)
@@ -190,7 +195,8 @@ func TestRelayStoresFailures(t *testing.T) {
 	t.Parallel()
 	c := newCalls(t, new(fakeCaller).answers(http.StatusBadRequest, `{"error":{"code":"context_length_exceeded","message":"too long"}}`))
 	got, err := c.try(t)
-	if err != nil || got.Status != http.StatusBadRequest || got.Failure == nil || got.Failure.Code != "context_length_exceeded" || got.Failure.Message != "too long" || got.Output == nil {
+	if err != nil || got.Status != http.StatusBadRequest || got.Failure == nil || got.Failure.Code != "context_length_exceeded" ||
+		got.Failure.Message != "too long" || got.Output == nil {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -343,7 +349,8 @@ func TestRelayRuleOfChannel(t *testing.T) {
 		repeated bool
 	}{
 		"repeat": {channels: []string{"main"}, repeated: true}, "fail": {channels: []string{"dear one"}},
-		"fell over to repeat": {channels: []string{"dear one", "main"}, repeated: true}, "fell over to fail": {channels: []string{"main", "dear one"}},
+		"fell over to repeat": {channels: []string{"dear one", "main"}, repeated: true},
+		"fell over to fail":   {channels: []string{"main", "dear one"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -475,7 +482,10 @@ func TestRelayRepeatsWithinTheBudget(t *testing.T) {
 			c := newCalls(t, new(fakeCaller).answers(http.StatusOK, "{}"))
 			budgets := ledger.NewBudgets(storagetest.Redis(t), nil)
 			c.relayer.Money.Budgets, c.in.Call.Budget = budgets, test.budget
-			if err := budgets.Reserve(t.Context(), ledger.Estimate{ID: "r", Token: "demo", Model: "gpt-4o", Budget: test.budget, Amount: 1000}); err != nil {
+			if err := budgets.Reserve(t.Context(), ledger.Estimate{
+				ID: "r", Token: "demo", Model: "gpt-4o", Budget: test.budget,
+				Amount: 1000,
+			}); err != nil {
 				t.Fatal(err)
 			}
 			c.dies(t, 1)
@@ -694,7 +704,8 @@ func TestRelayDeadline(t *testing.T) {
 		c := newCalls(t, new(fakeCaller).answers(http.StatusOK, "{}"))
 		c.in.Deadline = time.Now().Add(-time.Second)
 		c.dies(t, 1)
-		if got, err := c.try(t); err != nil || !got.Unknown || got.Failure.Code != "upstream_unknown" || got.Cost != 1000 || c.caller.sent.Load() != 0 {
+		if got, err := c.try(t); err != nil || !got.Unknown || got.Failure.Code != "upstream_unknown" || got.Cost != 1000 ||
+			c.caller.sent.Load() != 0 {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})
@@ -826,7 +837,8 @@ func TestRunningCallsFollow(t *testing.T) {
 	}
 }
 
-// TestRelayLargeAnswers: an answer is in the worker's memory, or in parts in the archive where there is none left, and stored as one object.
+// TestRelayLargeAnswers: an answer is in the worker's memory, or in parts in the archive where there is none left, and stored as one
+// object.
 func TestRelayLargeAnswers(t *testing.T) {
 	t.Parallel()
 	body := bytes.Repeat([]byte("0123456789abcdef"), 60_000)
@@ -955,7 +967,8 @@ func TestRelayArray(t *testing.T) {
 		c.in.Call.Stream, c.in.Call.Array = true, array
 		check := func(got activities.Answered, err error, kind string) {
 			t.Helper()
-			if err != nil || got.Events != 2 || got.Failure != nil || got.Output == nil || got.Output.ContentType != kind || got.Output.Size != int64(len(want)) {
+			if err != nil || got.Events != 2 || got.Failure != nil || got.Output == nil || got.Output.ContentType != kind ||
+				got.Output.Size != int64(len(want)) {
 				t.Fatalf("got %+v, %v", got, err)
 			}
 			object, err := c.archive.Open(t.Context(), got.Output.Object)
@@ -965,7 +978,8 @@ func TestRelayArray(t *testing.T) {
 			if raw, _ := io.ReadAll(object); string(raw) != want {
 				t.Errorf("stored %q, want %q", raw, want)
 			}
-			if log, err := c.relayer.Events.Ended(t.Context(), activities.EventsFolder(activities.IncarnationPrefix("call_1", "one"))); err != nil || log.Size != int64(len(events)) {
+			if log, err := c.relayer.Events.Ended(t.Context(), activities.EventsFolder(activities.IncarnationPrefix("call_1", "one"))); err != nil ||
+				log.Size != int64(len(events)) {
 				t.Errorf("the events: %+v, %v", log, err)
 			}
 		}
@@ -978,8 +992,8 @@ func TestRelayArray(t *testing.T) {
 	}
 }
 
-// TestRelayDiesWhileStoring: an answer that is stored has its usage and cost, and those of lost ones, wherever its worker dies. One of which only
-// the record is stored is lost.
+// TestRelayDiesWhileStoring: an answer that is stored has its usage and cost, and those of lost ones, wherever its worker dies. One of
+// which only the record is stored is lost.
 func TestRelayDiesWhileStoring(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -1007,7 +1021,8 @@ func TestRelayDiesWhileStoring(t *testing.T) {
 				return nil
 			}
 			first, err := c.try(t)
-			if record := (activities.SubmitInput{TaskID: "call_1", Incarnation: "one"}).TicketObject(); first.Output == nil || !slices.Equal(puts, []string{record, first.Output.Object}) {
+			if record := (activities.SubmitInput{TaskID: "call_1", Incarnation: "one"}).TicketObject(); first.Output == nil ||
+				!slices.Equal(puts, []string{record, first.Output.Object}) {
 				t.Errorf("stored %q: a worker that dies before the last one has not stored the answer", puts)
 			}
 			if err != nil || first.Cost != 1070 || first.Lost != 1 || first.Output == nil {
@@ -1031,7 +1046,8 @@ func TestRelayDiesWhileStoring(t *testing.T) {
 	}
 }
 
-// TestRelayCountsLostStreams: a stream of which readers have seen events is not sent again, and each of its lost answers costs what was reserved.
+// TestRelayCountsLostStreams: a stream of which readers have seen events is not sent again, and each of its lost answers costs what was
+// reserved.
 func TestRelayCountsLostStreams(t *testing.T) {
 	t.Parallel()
 	for lost := 1; lost <= 2; lost++ {
@@ -1061,8 +1077,8 @@ func TestRelayCountsLostStreams(t *testing.T) {
 	}
 }
 
-// TestRelayGivenUp: Temporal gives up a try whose heartbeats it does not hear. The try continues, and the next one in the same worker has its
-// answer.
+// TestRelayGivenUp: Temporal gives up a try whose heartbeats it does not hear. The try continues, and the next one in the same worker has
+// its answer.
 func TestRelayGivenUp(t *testing.T) {
 	t.Parallel()
 	begun, finish := make(chan struct{}), make(chan struct{})
@@ -1113,8 +1129,8 @@ func TestRelayGivenUp(t *testing.T) {
 	}
 }
 
-// TestRelayLargeEvents: the calls of a worker that have a large event in memory are bounded, and so are those of one token. A call waits for
-// itself in no case, and its place is free after its end.
+// TestRelayLargeEvents: the calls of a worker that have a large event in memory are bounded, and so are those of one token. A call waits
+// for itself in no case, and its place is free after its end.
 func TestRelayLargeEvents(t *testing.T) {
 	t.Parallel()
 	large := activities.LargeCalls()

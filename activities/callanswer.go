@@ -107,7 +107,10 @@ func (c *calling) store(ctx context.Context, out *callOutput, run *CallRun, as A
 		answer.Failure = FailureOf(c.body.buffer, run.Fault) // the document of an error is short
 	}
 	if answer.Failure != nil {
-		answer.Failure = &providers.VideoFailure{Code: clip(answer.Failure.Code, codeLimit), Message: shorten(answer.Failure.Message), Billed: answer.Failure.Billed}
+		answer.Failure = &providers.VideoFailure{
+			Code: clip(answer.Failure.Code, codeLimit), Message: shorten(answer.Failure.Message),
+			Billed: answer.Failure.Billed,
+		}
 	}
 	for {
 		err := c.write(ctx, out, &answer)
@@ -178,15 +181,16 @@ func (c *calling) streamed(ctx context.Context, log eventlog.Object, kind string
 		return nil, fmt.Errorf("read the events: %w", err)
 	}
 	defer func() { _ = events.Close() }() // it was only read
-	object, err := c.Objects.Put(ctx, c.in.output(strconv.Itoa(http.StatusOK)), sse.NewArray(events), -1, archive.PutOptions{ContentType: kind})
+	object, err := c.Objects.Put(ctx, c.in.output(strconv.Itoa(http.StatusOK)), sse.NewArray(events), -1,
+		archive.PutOptions{ContentType: kind})
 	if err != nil {
 		return nil, fmt.Errorf("write the answer: %w", err)
 	}
 	return &Output{Object: object.Key, ContentType: kind, Size: object.Size, SHA256: object.SHA256}, nil
 }
 
-// record writes the record of the answer before its output, so that no answer is stored without what it used and costs. The output has no object if
-// it is the log of events. Once both are stored, the call is never sent again.
+// record writes the record of the answer before its output, so that no answer is stored without what it used and costs. The output has no
+// object if it is the log of events. Once both are stored, the call is never sent again.
 func (c *calling) record(ctx context.Context, answer *Answered, output Output) error {
 	answer.Output = &output
 	if err := c.Objects.PutJSON(ctx, c.in.answer(), answer); err != nil {

@@ -28,7 +28,8 @@ func (c *calling) claimFor(ctx context.Context, channel string) error {
 	}
 	try, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
-	_, err := c.Objects.Put(try, c.in.claim(c.claimed), strings.NewReader(owner), int64(len(owner)), archive.PutOptions{ContentType: "text/plain"})
+	_, err := c.Objects.Put(try, c.in.claim(c.claimed), strings.NewReader(owner), int64(len(owner)),
+		archive.PutOptions{ContentType: "text/plain"})
 	if err != nil {
 		return claimFault(err)
 	}
@@ -122,7 +123,8 @@ func (c *calling) claimNext(ctx context.Context, owner string) error {
 	return &providers.Fault{Kind: providers.Upstream, Message: lostMessage, Err: errLost}
 }
 
-// takeClaims takes what is left of the right to send the call. The claims of other tries then count as sent, unless nothing was sent under them.
+// takeClaims takes what is left of the right to send the call. The claims of other tries then count as sent, unless nothing was sent under
+// them.
 func (c *calling) takeClaims(ctx context.Context) error {
 	for c.sent() < callClaims {
 		try, cancel := context.WithTimeout(ctx, claimTimeout)
@@ -184,7 +186,10 @@ func (c *calling) reserveAgain(ctx context.Context) error {
 	case errors.Is(err, ledger.ErrBudget):
 		return &providers.Fault{Kind: providers.Upstream, Message: lostMessage, Err: errLost}
 	case err != nil:
-		return &providers.Fault{Kind: providers.Overloaded, Message: "The budget cannot be checked now.", Accepted: providers.NotAccepted, Err: err}
+		return &providers.Fault{
+			Kind: providers.Overloaded, Message: "The budget cannot be checked now.", Accepted: providers.NotAccepted,
+			Err: err,
+		}
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"modelrelay/providers/sse"
 )
 
-// onlyEvents returns whole events without what is between them: a part of the stream if there is nothing. An event without the blank line at
-// its end gets one.
+// onlyEvents returns whole events without what is between them: a part of the stream if there is nothing. An event without the blank line
+// at its end gets one.
 func onlyEvents(stream []byte) []byte {
 	var lines sse.Lines
 	var runs [][]byte // of events without anything between them

@@ -53,7 +53,8 @@ func (u *runner) event(n int) string {
 	default:
 		return string(sse.Format(kind, fmt.Appendf(nil, `{"type":%q,"sequence_number":%d,"delta":"word %d"}`, kind, n, n)))
 	}
-	return string(sse.Format(kind, fmt.Appendf(nil, `{"type":%q,"sequence_number":%d,"response":{"id":"resp_up","status":%q,"background":true}}`, kind, n, status)))
+	return string(sse.Format(kind, fmt.Appendf(nil,
+		`{"type":%q,"sequence_number":%d,"response":{"id":"resp_up","status":%q,"background":true}}`, kind, n, status)))
 }
 
 // make makes more events.
@@ -72,7 +73,8 @@ func (u *runner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	stream := r.URL.Query().Get("stream") == "true" || strings.Contains(string(body), `"stream":true`)
 	var kept activities.CallTicket
-	if r.Method == http.MethodGet && (u.calls.archive.GetJSON(r.Context(), "tickets/0001-01-01/resp_1/one", &kept) != nil || kept.ID != "resp_up") {
+	if r.Method == http.MethodGet && (u.calls.archive.GetJSON(r.Context(), "tickets/0001-01-01/resp_1/one", &kept) != nil ||
+		kept.ID != "resp_up") {
 		w.WriteHeader(http.StatusTeapot) // it is read before the ticket is archived
 		return
 	}
@@ -226,7 +228,8 @@ func wantWhole(t *testing.T, c *calls, u *runner, got activities.Answered, err e
 			want += u.event(n)
 		}
 	}
-	if err != nil || got.Status != http.StatusOK || got.Failure != nil || got.Cancelled || got.Output == nil || got.Cost != 70 || got.Lost != 0 || got.Attempts != 1 {
+	if err != nil || got.Status != http.StatusOK || got.Failure != nil || got.Cancelled || got.Output == nil || got.Cost != 70 ||
+		got.Lost != 0 || got.Attempts != 1 {
 		t.Fatalf("got %+v with %+v, %v", got, got.Failure, err)
 	}
 	object, err := c.archive.Open(t.Context(), got.Output.Object)
@@ -291,7 +294,8 @@ func TestTicket(t *testing.T) {
 	})
 }
 
-// TestTicketOfDeadWorker: another worker continues where the vendor runs the call, whatever the heartbeat says. The stream has each event once.
+// TestTicketOfDeadWorker: another worker continues where the vendor runs the call, whatever the heartbeat says. The stream has each event
+// once.
 func TestTicketOfDeadWorker(t *testing.T) {
 	t.Parallel()
 	for _, stream := range []bool{false, true} {
@@ -387,14 +391,16 @@ func TestTicketEnds(t *testing.T) {
 		t.Parallel()
 		c, u := newRun(t, false)
 		c.dies(t, 1)
-		if err := c.archive.PutJSON(t.Context(), "tickets/0001-01-01/resp_1/one", activities.CallTicket{ID: "resp_up", Channel: "main", Runs: true}); err != nil {
+		if err := c.archive.PutJSON(t.Context(), "tickets/0001-01-01/resp_1/one",
+			activities.CallTicket{ID: "resp_up", Channel: "main", Runs: true}); err != nil {
 			t.Fatal(err)
 		}
 		r := newTestEnv(t, nil)
 		relayer := c.relayer
 		r.env.RegisterActivity(&relayer)
 		got, err := do[activities.Answered](t, r, relayer.Conclude, c.in)
-		if err != nil || got.Failure == nil || got.Failure.Code != "deadline_exceeded" || got.Unknown || got.Cost != 1000 || u.count("POST /responses/resp_up/cancel") != 1 {
+		if err != nil || got.Failure == nil || got.Failure.Code != "deadline_exceeded" || got.Unknown || got.Cost != 1000 ||
+			u.count("POST /responses/resp_up/cancel") != 1 {
 			t.Errorf("got %+v with %+v, %v; asked %q", got, got.Failure, err, u.requests())
 		}
 	})

@@ -177,7 +177,10 @@ func (f *following) read(request providers.StoredRequest) (*http.Response, error
 			}
 		case fault.Upstream != nil && fault.Upstream.Status == http.StatusNotFound:
 			if f.unknown++; f.unknown >= forgottenPolls {
-				return nil, &providers.Fault{Kind: providers.Upstream, Message: "The upstream does not know the call any more.", Upstream: fault.Upstream}
+				return nil, &providers.Fault{
+					Kind: providers.Upstream, Message: "The upstream does not know the call any more.",
+					Upstream: fault.Upstream,
+				}
 			}
 		}
 		if err := f.pause(fault.RetryAfter); err != nil {
@@ -265,7 +268,10 @@ func (f *following) streamed(resp *http.Response) (*http.Response, error) {
 	for f.shown().Ticket == nil {
 		if err := f.next(); err != nil {
 			_ = f.Close() // it is of no use
-			return nil, &providers.Fault{Kind: providers.Upstream, Message: "The upstream broke off before it named the answer that it makes.", Err: err}
+			return nil, &providers.Fault{
+				Kind: providers.Upstream, Message: "The upstream broke off before it named the answer that it makes.",
+				Err: err,
+			}
 		}
 	}
 	return answer, nil
@@ -331,7 +337,10 @@ func (f *following) broken(by error) error {
 		return nil
 	}
 	if f.silent++; f.silent >= forgottenPolls && errors.Is(by, io.EOF) {
-		return &providers.Fault{Kind: providers.Upstream, Message: "The upstream ended its answer without finishing it.", Upstream: new(providers.Reply)}
+		return &providers.Fault{
+			Kind: providers.Upstream, Message: "The upstream ended its answer without finishing it.",
+			Upstream: new(providers.Reply),
+		}
 	}
 	return f.pause(0)
 }
@@ -570,7 +579,8 @@ func (a *Sweeper) sweepTicket(ctx context.Context, key string, last bool) error 
 	}
 	again, err := a.forget(ctx, ticket)
 	if err != nil {
-		a.Log.WarnContext(ctx, "copy of an answer at its vendor not deleted", "task", path.Base(path.Dir(key)), "channel", ticket.Channel, "error", err, "again", again && !last)
+		a.Log.WarnContext(ctx, "copy of an answer at its vendor not deleted", "task", path.Base(path.Dir(key)), "channel", ticket.Channel,
+			"error", err, "again", again && !last)
 	}
 	if again && !last {
 		return nil

@@ -135,7 +135,8 @@ func TestSweepTickets(t *testing.T) {
 		ago, status int
 		asked, left bool
 	}{
-		"not expired": {ago: 0, status: 200, left: true}, "expired": {ago: 1, status: 200, asked: true}, "forgotten": {ago: 1, status: 404, asked: true},
+		"not expired": {ago: 0, status: 200, left: true}, "expired": {ago: 1, status: 200, asked: true},
+		"forgotten":        {ago: 1, status: 404, asked: true},
 		"the vendor fails": {ago: 1, status: 500, asked: true, left: true}, "and fails for a day": {ago: 3, status: 500, asked: true},
 		"the vendor refuses": {ago: 1, status: 400, asked: true},
 	} {

@@ -161,7 +161,8 @@ func TestCopyLimitFullLine(t *testing.T) {
 		enter(1000 * time.Hour)
 		p.Give("a", false)
 		all.Wait()
-		if want := []time.Duration{activities.CopyLineMost * time.Hour, 1000 * time.Hour}; !slices.Equal(crowded, want) || had[0] != 6*time.Minute {
+		if want := []time.Duration{activities.CopyLineMost * time.Hour, 1000 * time.Hour}; !slices.Equal(crowded, want) ||
+			had[0] != 6*time.Minute {
 			t.Errorf("refused: %v, want %v; first was %v", crowded, want, had[0])
 		}
 	})

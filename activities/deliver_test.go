@@ -115,7 +115,8 @@ func TestDeliverVerifies(t *testing.T) {
 		t.Errorf("delivery = %+v", d)
 	}
 	got := hook.requests()
-	if len(got) != 1 || got[0].path != "/hook?a=1" || got[0].header.Get("Content-Type") != "application/json" || got[0].header.Get("Webhook-Id") != eventID {
+	if len(got) != 1 || got[0].path != "/hook?a=1" || got[0].header.Get("Content-Type") != "application/json" ||
+		got[0].header.Get("Webhook-Id") != eventID {
 		t.Fatalf("requests: %+v", got)
 	}
 	const want = `{"id":"evt_0123456789abcdefghijklmnop","object":"event","created_at":1790000000,"type":"video.completed","data":{"id":"video_0123456789abcdefghijklmnop"}}`
@@ -184,8 +185,14 @@ func TestDeliverAgain(t *testing.T) {
 	}{
 		"first":            {answer: status(http.StatusInternalServerError), least: 5 * time.Second, most: 6 * time.Second, reason: "status 500"},
 		"a client's fault": {answer: status(http.StatusNotFound), least: 5 * time.Second, most: 6 * time.Second, reason: "status 404"},
-		"second":           {answer: status(http.StatusBadGateway), before: activities.Delivery{Tries: 1}, least: 5 * time.Minute, most: 6 * time.Minute, reason: "status 502"},
-		"late":             {answer: status(http.StatusBadGateway), before: activities.Delivery{Tries: 20}, least: 24 * time.Hour, most: 27 * time.Hour, reason: "status 502"},
+		"second": {
+			answer: status(http.StatusBadGateway), before: activities.Delivery{Tries: 1}, least: 5 * time.Minute,
+			most: 6 * time.Minute, reason: "status 502",
+		},
+		"late": {
+			answer: status(http.StatusBadGateway), before: activities.Delivery{Tries: 20}, least: 24 * time.Hour,
+			most: 27 * time.Hour, reason: "status 502",
+		},
 		"shortened": {
 			answer: status(http.StatusBadGateway), before: activities.Delivery{Tries: 20}, left: time.Hour,
 			least: 59 * time.Minute, most: time.Hour, reason: "status 502",
@@ -198,7 +205,10 @@ func TestDeliverAgain(t *testing.T) {
 			w.Header().Set("Retry-After", "0")
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}, least: 5 * time.Second, most: 6 * time.Second, reason: "status 503"},
-		"broken off": {answer: func(http.ResponseWriter, int) { panic(http.ErrAbortHandler) }, least: 5 * time.Second, most: 6 * time.Second, reason: "EOF"},
+		"broken off": {
+			answer: func(http.ResponseWriter, int) { panic(http.ErrAbortHandler) }, least: 5 * time.Second, most: 6 * time.Second,
+			reason: "EOF",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -218,7 +228,8 @@ func TestDeliverAgain(t *testing.T) {
 			if errors.As(err, &app); app.Category() != temporal.ApplicationErrorCategoryBenign {
 				t.Errorf("a receiver's failure has category %v: the SDK would log it as an error of the worker", app.Category())
 			}
-			if !retried || delay < test.least || delay > test.most || !strings.Contains(record.Message, test.reason) || strings.Contains(err.Error(), "hush") {
+			if !retried || delay < test.least || delay > test.most || !strings.Contains(record.Message, test.reason) ||
+				strings.Contains(err.Error(), "hush") {
 				t.Errorf("again in %s because of %q (%t), want %s to %s", delay, record.Message, retried, test.least, test.most)
 			}
 			last := seen()[len(seen())-1]
@@ -241,13 +252,20 @@ func TestDeliverEnds(t *testing.T) {
 		reason string
 		status int
 	}{
-		"410":          {hook: tokens.Webhook{URL: gone.URL, Secrets: secrets}, reason: "refuses more", status: http.StatusGone},
-		"time is over": {hook: tokens.Webhook{URL: bad.URL, Secrets: secrets}, change: func(in *activities.DeliverInput) { in.Until = time.Now() }, reason: "has passed. The receiver answered with status 500", status: 500},
-		"no webhook":   {hook: tokens.Webhook{Secrets: secrets}, reason: "neither the task nor its token"},
-		"no secret":    {hook: tokens.Webhook{URL: bad.URL}, reason: "no webhook secret"},
-		"revoked":      {err: tokens.ErrRevoked, reason: "revoked"},
-		"no such file": {hook: tokens.Webhook{URL: bad.URL, Secrets: secrets}, change: func(in *activities.DeliverInput) { in.RequestObject = "tasks/x/request.json" }, reason: "no longer in the archive"},
-		"bad address":  {hook: tokens.Webhook{URL: "ftp://client.example", Secrets: secrets}, reason: "must be http://host"},
+		"410": {hook: tokens.Webhook{URL: gone.URL, Secrets: secrets}, reason: "refuses more", status: http.StatusGone},
+		"time is over": {
+			hook:   tokens.Webhook{URL: bad.URL, Secrets: secrets},
+			change: func(in *activities.DeliverInput) { in.Until = time.Now() }, reason: "has passed. The receiver answered with status 500",
+			status: 500,
+		},
+		"no webhook": {hook: tokens.Webhook{Secrets: secrets}, reason: "neither the task nor its token"},
+		"no secret":  {hook: tokens.Webhook{URL: bad.URL}, reason: "no webhook secret"},
+		"revoked":    {err: tokens.ErrRevoked, reason: "revoked"},
+		"no such file": {
+			hook:   tokens.Webhook{URL: bad.URL, Secrets: secrets},
+			change: func(in *activities.DeliverInput) { in.RequestObject = "tasks/x/request.json" }, reason: "no longer in the archive",
+		},
+		"bad address": {hook: tokens.Webhook{URL: "ftp://client.example", Secrets: secrets}, reason: "must be http://host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

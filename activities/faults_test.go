@@ -41,7 +41,10 @@ func applied(name string, details ...any) *failurepb.Failure {
 
 func TestOutcome(t *testing.T) {
 	t.Parallel()
-	refused := activities.Record{Kind: providers.Invalid, Message: "No.", Param: "size", Code: "c", Status: 400, Accepted: providers.NotAccepted, RetryAfter: time.Second, Finished: true}
+	refused := activities.Record{
+		Kind: providers.Invalid, Message: "No.", Param: "size", Code: "c", Status: 400,
+		Accepted: providers.NotAccepted, RetryAfter: time.Second, Finished: true,
+	}
 	overdue := refused
 	overdue.Deadline = true
 	lost := activities.Record{Kind: providers.Timeout, Message: "The worker did not answer in time.", Retryable: true}
@@ -61,20 +64,47 @@ func TestOutcome(t *testing.T) {
 			FailureInfo: &failurepb.Failure_CanceledFailureInfo{CanceledFailureInfo: &failurepb.CanceledFailureInfo{}},
 		}), none: true},
 		{name: "fault", err: failed(enumspb.RETRY_STATE_NON_RETRYABLE_FAILURE, applied("Fault", refused)), want: refused},
-		{name: "fault, wrapped", err: fmt.Errorf("poll: %w", failed(enumspb.RETRY_STATE_NON_RETRYABLE_FAILURE, applied("Fault", refused))), want: refused},
-		{name: "fault without details", err: failed(enumspb.RETRY_STATE_NON_RETRYABLE_FAILURE, applied("Fault")), want: activities.Record{Kind: providers.Internal, Message: brokeDown, Finished: true}},
-		{name: "fault with other details", err: failed(enumspb.RETRY_STATE_NON_RETRYABLE_FAILURE, applied("Fault", "text")), want: activities.Record{Kind: providers.Internal, Message: brokeDown, Finished: true}},
+		{
+			name: "fault, wrapped", err: fmt.Errorf("poll: %w", failed(enumspb.RETRY_STATE_NON_RETRYABLE_FAILURE, applied("Fault", refused))),
+			want: refused,
+		},
+		{
+			name: "fault without details", err: failed(enumspb.RETRY_STATE_NON_RETRYABLE_FAILURE, applied("Fault")),
+			want: activities.Record{Kind: providers.Internal, Message: brokeDown, Finished: true},
+		},
+		{
+			name: "fault with other details", err: failed(enumspb.RETRY_STATE_NON_RETRYABLE_FAILURE, applied("Fault", "text")),
+			want: activities.Record{Kind: providers.Internal, Message: brokeDown, Finished: true},
+		},
 		{name: "the last retry would be too late", err: failed(enumspb.RETRY_STATE_TIMEOUT, applied("Fault", refused)), want: overdue},
 		{name: "the last wait would be too late", err: failed(enumspb.RETRY_STATE_TIMEOUT, applied("Pending")), want: unfinished},
-		{name: "another error", err: failed(enumspb.RETRY_STATE_NON_RETRYABLE_FAILURE, applied("Odd")), want: activities.Record{Kind: providers.Internal, Message: brokeDown, Finished: true}},
-		{name: "panic", err: failed(enumspb.RETRY_STATE_NON_RETRYABLE_FAILURE, applied("PanicError")), want: activities.Record{Kind: providers.Internal, Message: brokeDown}},
-		{name: "lost worker", err: failed(enumspb.RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED, timedOut(enumspb.TIMEOUT_TYPE_HEARTBEAT, nil)), want: lost},
-		{name: "start to close", err: failed(enumspb.RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED, timedOut(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil)), want: lost},
-		{name: "start to close in the last try", err: failed(enumspb.RETRY_STATE_TIMEOUT, timedOut(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil)), want: late},
+		{
+			name: "another error", err: failed(enumspb.RETRY_STATE_NON_RETRYABLE_FAILURE, applied("Odd")),
+			want: activities.Record{Kind: providers.Internal, Message: brokeDown, Finished: true},
+		},
+		{
+			name: "panic", err: failed(enumspb.RETRY_STATE_NON_RETRYABLE_FAILURE, applied("PanicError")),
+			want: activities.Record{Kind: providers.Internal, Message: brokeDown},
+		},
+		{
+			name: "lost worker", err: failed(enumspb.RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED, timedOut(enumspb.TIMEOUT_TYPE_HEARTBEAT, nil)),
+			want: lost,
+		},
+		{
+			name: "start to close", err: failed(enumspb.RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED, timedOut(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil)),
+			want: lost,
+		},
+		{
+			name: "start to close in the last try", err: failed(enumspb.RETRY_STATE_TIMEOUT, timedOut(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil)),
+			want: late,
+		},
 		{name: "schedule to close", err: failed(enumspb.RETRY_STATE_TIMEOUT, timedOut(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil)), want: late},
-		{name: "schedule to close, state unset", err: failed(enumspb.RETRY_STATE_UNSPECIFIED, timedOut(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil)), want: late},
-		{name: "schedule to close after a fault", err: failed(enumspb.RETRY_STATE_TIMEOUT, timedOut(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, applied("Fault", refused))), want: overdue},
-		{name: "schedule to close while waiting", err: failed(enumspb.RETRY_STATE_TIMEOUT, timedOut(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, applied("Pending"))), want: unfinished},
+		{name: "schedule to close, state unset", err: failed(enumspb.RETRY_STATE_UNSPECIFIED,
+			timedOut(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil)), want: late},
+		{name: "schedule to close after a fault", err: failed(enumspb.RETRY_STATE_TIMEOUT,
+			timedOut(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, applied("Fault", refused))), want: overdue},
+		{name: "schedule to close while waiting", err: failed(enumspb.RETRY_STATE_TIMEOUT,
+			timedOut(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, applied("Pending"))), want: unfinished},
 		{name: "not Temporal's", err: errors.New("odd"), want: activities.Record{Kind: providers.Internal, Message: brokeDown}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

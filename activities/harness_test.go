@@ -193,7 +193,9 @@ type (
 	}
 )
 
-func (p picturing) OpenVariant(ctx context.Context, _ providers.Target, ticket providers.Ticket, output int, variant string) (providers.Video, error) {
+func (p picturing) OpenVariant(ctx context.Context, _ providers.Target, ticket providers.Ticket, output int,
+	variant string,
+) (providers.Video, error) {
 	return p.variant(ctx, ticket, output, variant)
 }
 
@@ -225,19 +227,22 @@ func newTestEnv(t *testing.T, video providers.VideoAdapter) *testEnv {
 		keeper    = &activities.SlotKeeper{Upstreams: upstreams, Log: quiet}
 		listing   = &activities.Listing{Log: quiet}
 	)
-	r := &testEnv{env: suite.NewTestActivityEnvironment(), upstreams: upstreams, keeper: keeper, listing: listing, acts: &activities.Activities{
-		Admitter:  &activities.Admitter{Upstreams: upstreams, SlotKeeper: keeper, Listing: listing, Log: quiet},
-		Submitter: &activities.Submitter{Upstreams: upstreams, SlotKeeper: keeper, Log: quiet},
-		Poller: &activities.Poller{
-			Upstreams: upstreams, SlotKeeper: keeper, Listing: listing, Durations: fakeDurations{},
-			PollMin: 2 * time.Second, PollMax: 30 * time.Second, Log: quiet,
+	r := &testEnv{
+		env: suite.NewTestActivityEnvironment(), upstreams: upstreams, keeper: keeper, listing: listing,
+		acts: &activities.Activities{
+			Admitter:  &activities.Admitter{Upstreams: upstreams, SlotKeeper: keeper, Listing: listing, Log: quiet},
+			Submitter: &activities.Submitter{Upstreams: upstreams, SlotKeeper: keeper, Log: quiet},
+			Poller: &activities.Poller{
+				Upstreams: upstreams, SlotKeeper: keeper, Listing: listing, Durations: fakeDurations{},
+				PollMin: 2 * time.Second, PollMax: 30 * time.Second, Log: quiet,
+			},
+			Copier:    &activities.Copier{Upstreams: upstreams, Log: quiet},
+			Settler:   &activities.Settler{SlotKeeper: keeper, Listing: listing},
+			Deliverer: &activities.Deliverer{Listing: listing, Log: quiet},
+			Remover:   &activities.Remover{Upstreams: upstreams, Log: quiet},
+			Sweeper:   &activities.Sweeper{Upstreams: upstreams, Log: quiet},
 		},
-		Copier:    &activities.Copier{Upstreams: upstreams, Log: quiet},
-		Settler:   &activities.Settler{SlotKeeper: keeper, Listing: listing},
-		Deliverer: &activities.Deliverer{Listing: listing, Log: quiet},
-		Remover:   &activities.Remover{Upstreams: upstreams, Log: quiet},
-		Sweeper:   &activities.Sweeper{Upstreams: upstreams, Log: quiet},
-	}}
+	}
 	r.keepIn(fakeObjects{})
 	r.acts.Register(r.env)
 	return r

@@ -34,16 +34,19 @@ type watch struct {
 func newWatch(t *testing.T, poll func(n int) (providers.VideoStatus, error)) *watch {
 	t.Helper()
 	w := &watch{}
-	w.testEnv = newTestEnv(t, fakeAdapter{pace: &w.pace, poll: func(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
-		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > activities.PollTimeout {
-			t.Error("the look is not bounded")
-		}
-		if to.Key != hushKey || ticket.Job != "job-1" {
-			t.Errorf("got key %s, ticket %+v", to.Key.Fingerprint(), ticket)
-		}
-		w.polls++
-		return poll(w.polls)
-	}})
+	w.testEnv = newTestEnv(t, fakeAdapter{
+		pace: &w.pace,
+		poll: func(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
+			if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > activities.PollTimeout {
+				t.Error("the look is not bounded")
+			}
+			if to.Key != hushKey || ticket.Job != "job-1" {
+				t.Errorf("got key %s, ticket %+v", to.Key.Fingerprint(), ticket)
+			}
+			w.polls++
+			return poll(w.polls)
+		},
+	})
 	now := time.Now()
 	w.in = activities.PollInput{
 		Job: activities.Job{
@@ -116,7 +119,10 @@ func TestPollLooksAtTheClockFirst(t *testing.T) {
 		if _, err, ended := w.look(t); ended {
 			t.Fatalf("got %v", err)
 		}
-		want := activities.Progress{State: providers.JobQueued, Since: began, Usual: activities.Duration(10 * time.Minute), Next: began.Add(time.Minute)}
+		want := activities.Progress{
+			State: providers.JobQueued, Since: began, Usual: activities.Duration(10 * time.Minute),
+			Next: began.Add(time.Minute),
+		}
 		got := *w.last
 		if !got.Since.Equal(want.Since) || !got.Next.Equal(want.Next) {
 			t.Errorf("got since %s and next %s, want %s and %s", got.Since, got.Next, want.Since, want.Next)
@@ -268,16 +274,28 @@ func TestPollWaits(t *testing.T) {
 	}{
 		{name: "nothing known", want: []time.Duration{2 * s, 4 * s, 8 * s, 16 * s, 30 * s, 30 * s, 30 * s}},
 		{name: "bounds alike", min: 5 * s, max: 5 * s, want: []time.Duration{5 * s, 5 * s, 5 * s}},
-		{name: "usual", usual: 100 * s, want: []time.Duration{10 * s, 40 * s, 45 * s, 5 * s, 5 * s, 5 * s, 5 * s, 5 * s, 5 * s, 5 * s, 10 * s, 20 * s, 30 * s, 30 * s}},
+		{name: "usual", usual: 100 * s, want: []time.Duration{
+			10 * s, 40 * s, 45 * s, 5 * s, 5 * s, 5 * s, 5 * s, 5 * s, 5 * s, 5 * s, 10 * s,
+			20 * s, 30 * s, 30 * s,
+		}},
 		{name: "usual is very short", usual: 3 * s, want: []time.Duration{2850 * time.Millisecond, 2 * s, 2 * s, 4 * s}},
-		{name: "eta", eta: 60 * s, want: []time.Duration{60 * s, 3 * s, 3 * s, 3 * s, 3 * s, 3 * s, 3 * s, 6 * s, 12 * s, 24 * s, 30 * s, 30 * s}},
+		{name: "eta", eta: 60 * s, want: []time.Duration{
+			60 * s, 3 * s, 3 * s, 3 * s, 3 * s, 3 * s, 3 * s, 6 * s, 12 * s, 24 * s, 30 * s,
+			30 * s,
+		}},
 		{name: "eta outweighs usual", usual: time.Hour, eta: 60 * s, want: []time.Duration{60 * s, 3 * s}},
 		{name: "the vendor's least", pace: providers.Pace{Least: 7 * s}, want: []time.Duration{7 * s, 14 * s, 28 * s, 30 * s, 30 * s}},
 		{name: "least above poll_max", pace: providers.Pace{Least: 40 * s}, want: []time.Duration{40 * s, 40 * s, 40 * s}},
-		{name: "least and usual", usual: 100 * s, pace: providers.Pace{Least: 7 * s}, want: []time.Duration{10 * s, 40 * s, 45 * s, 7 * s, 7 * s, 7 * s, 7 * s, 7 * s, 7 * s, 14 * s}},
+		{
+			name: "least and usual", usual: 100 * s, pace: providers.Pace{Least: 7 * s},
+			want: []time.Duration{10 * s, 40 * s, 45 * s, 7 * s, 7 * s, 7 * s, 7 * s, 7 * s, 7 * s, 14 * s},
+		},
 		{name: "usual below least", usual: 10 * s, pace: providers.Pace{Least: 15 * s}, want: []time.Duration{15 * s, 15 * s, 30 * s}},
 		{name: "least below poll_min", pace: providers.Pace{Least: time.Millisecond}, want: []time.Duration{2 * s, 4 * s, 8 * s}},
-		{name: "the vendor's most", usual: time.Hour, pace: providers.Pace{Least: 2 * s, Most: 4 * time.Minute}, want: []time.Duration{4 * time.Minute, 2 * time.Minute, 4 * time.Minute}},
+		{
+			name: "the vendor's most", usual: time.Hour, pace: providers.Pace{Least: 2 * s, Most: 4 * time.Minute},
+			want: []time.Duration{4 * time.Minute, 2 * time.Minute, 4 * time.Minute},
+		},
 		{name: "asked", asked: 7 * s, want: []time.Duration{2 * s, 7 * s, 7 * s}},
 		{name: "asked outweighs usual", usual: 100 * s, asked: 7 * s, want: []time.Duration{10 * s, 7 * s, 7 * s}},
 		{name: "asked below the least", asked: time.Millisecond, pace: providers.Pace{Least: 5 * s}, want: []time.Duration{5 * s, 5 * s, 5 * s}},
@@ -335,15 +353,27 @@ func TestPollDeadline(t *testing.T) {
 		want  activities.Record
 	}{
 		{
-			name: "running", want: activities.Record{Kind: providers.Timeout, Message: "The upstream did not finish in time.", Deadline: true, Progress: 10},
+			name: "running", want: activities.Record{
+				Kind: providers.Timeout, Message: "The upstream did not finish in time.", Deadline: true,
+				Progress: 10,
+			},
 		},
 		{
-			name: "failing", err: &providers.Fault{Kind: providers.Overloaded, Message: "Full.", Blame: providers.BlameChannel, Upstream: &providers.Reply{Status: 503}},
+			name: "failing", err: &providers.Fault{
+				Kind: providers.Overloaded, Message: "Full.", Blame: providers.BlameChannel,
+				Upstream: &providers.Reply{Status: 503},
+			},
 			want: activities.Record{Kind: providers.Overloaded, Message: "Full.", Status: 503, Retryable: true, Finished: true, Deadline: true},
 		},
 		{
-			name: "failing with a far Retry-After", err: &providers.Fault{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 1000 * time.Hour},
-			want: activities.Record{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 1000 * time.Hour, Retryable: true, Finished: true, Deadline: true},
+			name: "failing with a far Retry-After", err: &providers.Fault{
+				Kind: providers.RateLimited, Message: "Slowly.",
+				RetryAfter: 1000 * time.Hour,
+			},
+			want: activities.Record{
+				Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 1000 * time.Hour, Retryable: true, Finished: true,
+				Deadline: true,
+			},
 		},
 		{
 			name: "usually much longer", usual: 5 * time.Hour,
@@ -440,7 +470,10 @@ func TestPollProgressNeverFalls(t *testing.T) {
 func TestPollFaults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		broken := &providers.Fault{Kind: providers.Upstream, Message: strings.Repeat("ä", 600), Blame: providers.BlameChannel, RetryAfter: 9 * time.Second}
+		broken := &providers.Fault{
+			Kind: providers.Upstream, Message: strings.Repeat("ä", 600), Blame: providers.BlameChannel,
+			RetryAfter: 9 * time.Second,
+		}
 		var reports []*providers.Fault
 		w := newWatch(t, func(n int) (providers.VideoStatus, error) {
 			switch n {
@@ -479,7 +512,10 @@ func TestPollFaults(t *testing.T) {
 // again is not, for example after an upstream's load balancer has answered 404 for a while.
 func TestPollForgotten(t *testing.T) {
 	t.Parallel()
-	forgotten := providers.VideoStatus{State: providers.JobForgotten, Progress: -1, Failure: &providers.VideoFailure{Code: "job_not_found", Message: "Gone."}}
+	forgotten := providers.VideoStatus{
+		State: providers.JobForgotten, Progress: -1,
+		Failure: &providers.VideoFailure{Code: "job_not_found", Message: "Gone."},
+	}
 	for _, tc := range []struct {
 		name    string
 		pollMax time.Duration
@@ -537,7 +573,10 @@ func TestPollForgotten(t *testing.T) {
 func TestPollRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		refused := &providers.Fault{Kind: providers.Invalid, Message: "No such parameter.", Accepted: providers.NotAccepted, Upstream: &providers.Reply{Status: 400}}
+		refused := &providers.Fault{
+			Kind: providers.Invalid, Message: "No such parameter.", Accepted: providers.NotAccepted,
+			Upstream: &providers.Reply{Status: 400},
+		}
 		var since time.Time
 		back := false
 		w := newWatch(t, func(int) (providers.VideoStatus, error) {
@@ -552,7 +591,8 @@ func TestPollRefused(t *testing.T) {
 		})
 		w.acts.Poller.PollMax = 30 * time.Second
 		status, err := w.end(t)
-		if err != nil || status.State != providers.JobFailed || status.Failure == nil || status.Failure.Code != providers.FailedForgotten || !strings.Contains(status.Failure.Message, "No such parameter") {
+		if err != nil || status.State != providers.JobFailed || status.Failure == nil || status.Failure.Code != providers.FailedForgotten ||
+			!strings.Contains(status.Failure.Message, "No such parameter") {
 			t.Errorf("got %+v, %v, want a failed job", status, err)
 		}
 		if took := time.Since(since); took < 30*time.Minute || took > 32*time.Minute || !back {
@@ -576,7 +616,8 @@ func TestPollFailedJob(t *testing.T) {
 			if err != nil || status.State != providers.JobFailed || (status.Failure == nil) != (failure == nil) {
 				t.Errorf("got %+v, %v", status, err)
 			}
-			if listed := (providers.VideoFailure{Code: providers.FailedContent, Message: "moderation: No."}); failure != nil && *status.Failure != listed {
+			if listed := (providers.VideoFailure{Code: providers.FailedContent, Message: "moderation: No."}); failure != nil &&
+				*status.Failure != listed {
 				t.Errorf("got failure %+v, want %+v", *status.Failure, listed)
 			}
 		})
@@ -722,7 +763,8 @@ func TestPollCancelled(t *testing.T) {
 		}}
 		r.upstreams.Channels = fakeChannels{report: func(_ providers.Target, f *providers.Fault) { t.Errorf("a cancel was reported: %v", f) }}
 		r.env.SetHeartbeatDetails(activities.Progress{Since: time.Now()})
-		_, err := do[providers.VideoStatus](t, r, r.acts.Poller.Poll, activities.PollInput{Job: activities.Job{Assignment: assignment()}, Deadline: time.Now().Add(time.Hour)})
+		_, err := do[providers.VideoStatus](t, r, r.acts.Poller.Poll,
+			activities.PollInput{Job: activities.Job{Assignment: assignment()}, Deadline: time.Now().Add(time.Hour)})
 		if record, ok := activities.Outcome(err); !temporal.IsCanceledError(err) || ok {
 			t.Errorf("got %v, outcome %+v, want a cancelled activity, which has none", err, record)
 		}

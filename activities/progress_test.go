@@ -46,7 +46,10 @@ func TestPollShowsTheVendorsNumber(t *testing.T) {
 					n++
 					return providers.VideoStatus{State: providers.JobRunning, Progress: tc.says[min(n, len(tc.says))-1]}, nil
 				})
-				w.acts.Poller.Durations = fakeDurations{usual: func(context.Context, string, string) (time.Duration, bool, error) { return usual, true, nil }}
+				w.acts.Poller.Durations = fakeDurations{usual: func(context.Context, string, string) (time.Duration, bool, error) {
+					return usual, true,
+						nil
+				}}
 				began, most := time.Now(), 0
 				for time.Since(began) < 2*usual {
 					if _, _, ended := w.look(t); ended {

@@ -82,7 +82,8 @@ func TestDeliverCrowdedLastTry(t *testing.T) {
 		t.Errorf("again in %s (%t), want soon", delay, retried)
 	}
 	over.Until = time.Now().Add(-activities.LastTryGrace)
-	if d, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, over); err != nil || d.Delivered || !strings.Contains(d.Reason, "has passed. Too many") {
+	if d, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, over); err != nil || d.Delivered ||
+		!strings.Contains(d.Reason, "has passed. Too many") {
 		t.Errorf("got %+v, %v, want it given up", d, err)
 	}
 	if n := len(hook.requests()); n != 1 {
@@ -98,7 +99,8 @@ func TestSubmitCrowded(t *testing.T) {
 	in.Assignment.Token = "demo"
 	r.upstreams.Shares = crowded(t, "demo")
 	_, err := do[activities.Job](t, r, r.acts.Submitter.Submit, in)
-	if got, retried, _ := fault(t, err); got.Accepted != providers.NotAccepted || !got.Retryable || !got.Finished || got.Kind != providers.Overloaded || retried {
+	if got, retried, _ := fault(t, err); got.Accepted != providers.NotAccepted || !got.Retryable || !got.Finished ||
+		got.Kind != providers.Overloaded || retried {
 		t.Errorf("got %+v, retried %t", got, retried)
 	}
 }

@@ -26,9 +26,10 @@ func TestSlotsThatRedisForgotToFree(t *testing.T) {
 		t.Helper()
 		to := assignment()
 		to.Slot = true
-		_, err := do[providers.VideoStatus](t, r, r.acts.Poller.Poll, activities.PollInput{Deadline: time.Now().Add(6 * time.Hour), Job: activities.Job{
-			TaskID: "video_" + task, Assignment: to, AcceptedAt: time.Now(), Ticket: providers.Ticket{Job: task, ETA: eta},
-		}})
+		_, err := do[providers.VideoStatus](t, r, r.acts.Poller.Poll,
+			activities.PollInput{Deadline: time.Now().Add(6 * time.Hour), Job: activities.Job{
+				TaskID: "video_" + task, Assignment: to, AcceptedAt: time.Now(), Ticket: providers.Ticket{Job: task, ETA: eta},
+			}})
 		if err == nil {
 			t.Fatal("the first try looked")
 		}

@@ -25,7 +25,10 @@ func TestStepsAreRecorded(t *testing.T) {
 	at := func(name activities.StepName, outcome string) activities.Step {
 		return activities.Step{Name: name, Channel: "main", Model: "sora-2", Outcome: outcome}
 	}
-	job := activities.Job{TaskID: "video_1", Model: "sora-2", Assignment: assignment(), Ticket: providers.Ticket{Job: "job-1"}, AcceptedAt: time.Now()}
+	job := activities.Job{
+		TaskID: "video_1", Model: "sora-2", Assignment: assignment(), Ticket: providers.Ticket{Job: "job-1"},
+		AcceptedAt: time.Now(),
+	}
 	submits := func(err error) providers.VideoAdapter {
 		return fakeAdapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
 			return providers.Ticket{Job: "job-1"}, err
@@ -57,15 +60,29 @@ func TestStepsAreRecorded(t *testing.T) {
 			submits(nil), reconcile,
 			activities.Step{Name: activities.StepReconcile, Channel: "main", Outcome: activities.OutcomeUnknown},
 		},
-		"poll running":       {polls(providers.VideoStatus{State: providers.JobRunning}, nil), poll, at(activities.StepPoll, activities.OutcomeRunning)},
-		"poll done":          {polls(providers.VideoStatus{State: providers.JobDone}, nil), poll, at(activities.StepPoll, activities.OutcomeDone)},
-		"poll failed":        {polls(providers.VideoStatus{State: providers.JobFailed}, nil), poll, at(activities.StepPoll, activities.OutcomeFailed)},
-		"poll forgotten":     {polls(providers.VideoStatus{State: providers.JobForgotten}, nil), poll, at(activities.StepPoll, activities.OutcomeForgotten)},
+		"poll running": {
+			polls(providers.VideoStatus{State: providers.JobRunning}, nil), poll,
+			at(activities.StepPoll, activities.OutcomeRunning),
+		},
+		"poll done": {
+			polls(providers.VideoStatus{State: providers.JobDone}, nil), poll,
+			at(activities.StepPoll, activities.OutcomeDone),
+		},
+		"poll failed": {
+			polls(providers.VideoStatus{State: providers.JobFailed}, nil), poll,
+			at(activities.StepPoll, activities.OutcomeFailed),
+		},
+		"poll forgotten": {
+			polls(providers.VideoStatus{State: providers.JobForgotten}, nil), poll,
+			at(activities.StepPoll, activities.OutcomeForgotten),
+		},
 		"poll meets a fault": {polls(providers.VideoStatus{}, lost), poll, at(activities.StepPoll, "timeout")},
 		"archive": {fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 			return providers.Video{Body: io.NopCloser(strings.NewReader("12345")), Length: 5}, nil
 		}}, func(r *testEnv) {
-			r.acts.Copier.Objects = fakeObjects{put: func(_ context.Context, key string, body io.Reader, _ int64, _ archive.PutOptions) (archive.Object, error) {
+			r.acts.Copier.Objects = fakeObjects{put: func(_ context.Context, key string, body io.Reader, _ int64,
+				_ archive.PutOptions,
+			) (archive.Object, error) {
 				n, err := io.Copy(io.Discard, body)
 				return archive.Object{Key: key, Size: n}, err
 			}}
@@ -76,32 +93,58 @@ func TestStepsAreRecorded(t *testing.T) {
 		}}, func(r *testEnv) {
 			_, _ = r.env.ExecuteActivity(r.acts.Copier.Archive, activities.ArchiveInput{Job: job, Outputs: 1, Expires: time.Now()})
 		}, at(activities.StepArchive, "timeout")},
-		"webhook delivered": {nil, delivers(t, http.StatusOK), activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeDelivered}},
-		"webhook refused":   {nil, delivers(t, http.StatusTeapot), activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeAgain}},
-		"webhook unwanted":  {nil, delivers(t, http.StatusGone), activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeGivenUp}},
+		"webhook delivered": {
+			nil, delivers(t, http.StatusOK),
+			activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeDelivered},
+		},
+		"webhook refused": {
+			nil, delivers(t, http.StatusTeapot),
+			activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeAgain},
+		},
+		"webhook unwanted": {
+			nil, delivers(t, http.StatusGone),
+			activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeGivenUp},
+		},
 		"webhook of nobody": {nil, func(r *testEnv) {
-			r.acts.Deliverer.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) { return tokens.Webhook{}, tokens.ErrRevoked })
+			r.acts.Deliverer.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) {
+				return tokens.Webhook{},
+					tokens.ErrRevoked
+			})
 			_, _ = r.env.ExecuteActivity(r.acts.Deliverer.Deliver, activities.DeliverInput{})
 		}, activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeGivenUp}},
 		"end": {nil, func(r *testEnv) {
 			created := time.Now()
-			_ = r.acts.Settler.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Created: created, Accepted: created.Add(20 * time.Second), Bill: activities.Bill{
-				Channel: "main", Model: "sora-2", Ending: activities.EndedCompleted, At: created.Add(time.Minute),
-			}})
-		}, activities.Step{Name: activities.StepEnd, TaskID: "video_1", Channel: "main", Model: "sora-2", Outcome: activities.OutcomeCompleted, Took: time.Minute, Ran: 40 * time.Second}},
+			_ = r.acts.Settler.Settle(t.Context(), activities.SettleInput{
+				TaskID: "video_1", Created: created,
+				Accepted: created.Add(20 * time.Second), Bill: activities.Bill{
+					Channel: "main", Model: "sora-2", Ending: activities.EndedCompleted, At: created.Add(time.Minute),
+				},
+			})
+		}, activities.Step{
+			Name: activities.StepEnd, TaskID: "video_1", Channel: "main", Model: "sora-2", Outcome: activities.OutcomeCompleted,
+			Took: time.Minute, Ran: 40 * time.Second,
+		}},
 		"failed end": {nil, func(r *testEnv) {
 			now := time.Now()
-			_ = r.acts.Settler.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Code: "upstream_unknown", Created: now, Bill: activities.Bill{
-				Model: "sora-2", Ending: activities.EndedUnknown, At: now,
-			}})
-		}, activities.Step{Name: activities.StepEnd, TaskID: "video_1", Model: "sora-2", Outcome: activities.OutcomeFailed, Code: "upstream_unknown"}},
+			_ = r.acts.Settler.Settle(t.Context(), activities.SettleInput{
+				TaskID: "video_1", Code: "upstream_unknown", Created: now,
+				Bill: activities.Bill{
+					Model: "sora-2", Ending: activities.EndedUnknown, At: now,
+				},
+			})
+		}, activities.Step{
+			Name: activities.StepEnd, TaskID: "video_1", Model: "sora-2", Outcome: activities.OutcomeFailed,
+			Code: "upstream_unknown",
+		}},
 		"end of a cancelled call": {nil, func(r *testEnv) {
 			now := time.Now()
 			_ = r.acts.Settler.Settle(t.Context(), activities.SettleInput{TaskID: "call_1", Code: "cancelled", Created: now, Bill: activities.Bill{
-				Model: "gpt-4o", At: now.Add(time.Minute), Call: &activities.Answered{CallProgress: activities.CallProgress{StartedAt: now.Add(time.Second)}},
+				Model: "gpt-4o", At: now.Add(time.Minute),
+				Call: &activities.Answered{CallProgress: activities.CallProgress{StartedAt: now.Add(time.Second)}},
 			}})
 		}, activities.Step{
-			Name: activities.StepEnd, TaskID: "call_1", Model: "gpt-4o", Outcome: activities.OutcomeCancelled, Took: time.Minute, Ran: 59 * time.Second,
+			Name: activities.StepEnd, TaskID: "call_1", Model: "gpt-4o", Outcome: activities.OutcomeCancelled, Took: time.Minute,
+			Ran: 59 * time.Second,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,7 +37,9 @@ func TestSubmitAccepted(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ticket := providers.Ticket{Job: "job-1", Data: json.RawMessage(`{"region":"x"}`), ETA: time.Minute}
 				var steps []string
-				r := newTestEnv(t, fakeAdapter{submit: func(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+				r := newTestEnv(t, fakeAdapter{submit: func(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket,
+					error,
+				) {
 					steps = append(steps, "submit")
 					if to.Key != hushKey || to.Model != "up" || req.Prompt != "a cat" || req.IdempotencyKey != "video_1-one-2" {
 						t.Errorf("got model %q, request %+v", to.Model, req)
@@ -140,31 +142,70 @@ func TestSubmitOutcomes(t *testing.T) {
 		want activities.Record
 	}{
 		{
-			name: "final", err: &providers.Fault{Kind: providers.Invalid, Message: "No such size.", Param: "size", Code: "bad_size", Accepted: providers.NotAccepted, Upstream: &providers.Reply{Status: 400, Body: []byte("hush")}},
-			want: activities.Record{Kind: providers.Invalid, Message: "No such size.", Param: "size", Code: "bad_size", Status: 400, Accepted: providers.NotAccepted, Finished: true},
+			name: "final", err: &providers.Fault{
+				Kind: providers.Invalid, Message: "No such size.", Param: "size", Code: "bad_size",
+				Accepted: providers.NotAccepted, Upstream: &providers.Reply{Status: 400, Body: []byte("hush")},
+			},
+			want: activities.Record{
+				Kind: providers.Invalid, Message: "No such size.", Param: "size", Code: "bad_size", Status: 400,
+				Accepted: providers.NotAccepted, Finished: true,
+			},
 		},
 		{
-			name: "elsewhere, another key", err: &providers.Fault{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 9 * time.Second, Accepted: providers.NotAccepted, Blame: providers.BlameKey},
-			want: activities.Record{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 9 * time.Second, Accepted: providers.NotAccepted, Retryable: true, KeyOnly: true, Finished: true},
+			name: "elsewhere, another key", err: &providers.Fault{
+				Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 9 * time.Second,
+				Accepted: providers.NotAccepted, Blame: providers.BlameKey,
+			},
+			want: activities.Record{
+				Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 9 * time.Second, Accepted: providers.NotAccepted,
+				Retryable: true, KeyOnly: true, Finished: true,
+			},
 		},
 		{
-			name: "elsewhere, another channel", err: &providers.Fault{Kind: providers.Upstream, Message: "Not there.", Accepted: providers.NotAccepted, Blame: providers.BlameChannel, Err: errors.New("dial")},
-			want: activities.Record{Kind: providers.Upstream, Message: "Not there.", Accepted: providers.NotAccepted, Retryable: true, Finished: true},
+			name: "elsewhere, another channel", err: &providers.Fault{
+				Kind: providers.Upstream, Message: "Not there.",
+				Accepted: providers.NotAccepted, Blame: providers.BlameChannel, Err: errors.New("dial"),
+			},
+			want: activities.Record{
+				Kind: providers.Upstream, Message: "Not there.", Accepted: providers.NotAccepted, Retryable: true,
+				Finished: true,
+			},
 		},
 		{
-			name: "no such model there", err: &providers.Fault{Kind: providers.ModelNotFound, Message: "No such model.", Accepted: providers.NotAccepted, Upstream: &providers.Reply{Status: 404}},
-			want: activities.Record{Kind: providers.ModelNotFound, Message: "No such model.", Status: 404, Accepted: providers.NotAccepted, Finished: true, Refusal: activities.Refusal{NoModel: true}},
+			name: "no such model there", err: &providers.Fault{
+				Kind: providers.ModelNotFound, Message: "No such model.",
+				Accepted: providers.NotAccepted, Upstream: &providers.Reply{Status: 404},
+			},
+			want: activities.Record{
+				Kind: providers.ModelNotFound, Message: "No such model.", Status: 404, Accepted: providers.NotAccepted,
+				Finished: true, Refusal: activities.Refusal{NoModel: true},
+			},
 		},
 		{
-			name: "no such route there", err: &providers.Fault{Kind: providers.NotFound, Message: "Gone.", Accepted: providers.NotAccepted, Upstream: &providers.Reply{Status: 410}},
-			want: activities.Record{Kind: providers.NotFound, Message: "Gone.", Status: 410, Accepted: providers.NotAccepted, Finished: true, Refusal: activities.Refusal{NoModel: true}},
+			name: "no such route there", err: &providers.Fault{
+				Kind: providers.NotFound, Message: "Gone.", Accepted: providers.NotAccepted,
+				Upstream: &providers.Reply{Status: 410},
+			},
+			want: activities.Record{
+				Kind: providers.NotFound, Message: "Gone.", Status: 410, Accepted: providers.NotAccepted, Finished: true,
+				Refusal: activities.Refusal{NoModel: true},
+			},
 		},
 		{
-			name: "content", err: &providers.Fault{Kind: providers.Invalid, Message: "No.", Code: "1301", Failed: providers.FailedContent, Accepted: providers.NotAccepted},
-			want: activities.Record{Kind: providers.Invalid, Message: "No.", Code: "1301", Accepted: providers.NotAccepted, Finished: true, Refusal: activities.Refusal{Failed: providers.FailedContent}},
+			name: "content", err: &providers.Fault{
+				Kind: providers.Invalid, Message: "No.", Code: "1301", Failed: providers.FailedContent,
+				Accepted: providers.NotAccepted,
+			},
+			want: activities.Record{
+				Kind: providers.Invalid, Message: "No.", Code: "1301", Accepted: providers.NotAccepted, Finished: true,
+				Refusal: activities.Refusal{Failed: providers.FailedContent},
+			},
 		},
 		{
-			name: "unknown", err: &providers.Fault{Kind: providers.Overloaded, Message: "Full.", Blame: providers.BlameChannel, Upstream: &providers.Reply{Status: 503}},
+			name: "unknown", err: &providers.Fault{
+				Kind: providers.Overloaded, Message: "Full.", Blame: providers.BlameChannel,
+				Upstream: &providers.Reply{Status: 503},
+			},
 			want: activities.Record{Kind: providers.Overloaded, Message: "Full.", Status: 503, Retryable: true, Finished: true},
 		},
 		{
@@ -177,11 +218,20 @@ func TestSubmitOutcomes(t *testing.T) {
 		},
 		{
 			name: "long words", err: &providers.Fault{Kind: providers.Invalid, Message: strings.Repeat("é", 251), Accepted: providers.NotAccepted},
-			want: activities.Record{Kind: providers.Invalid, Message: strings.Repeat("é", 250) + "…", Accepted: providers.NotAccepted, Finished: true},
+			want: activities.Record{
+				Kind: providers.Invalid, Message: strings.Repeat("é", 250) + "…", Accepted: providers.NotAccepted,
+				Finished: true,
+			},
 		},
 		{
-			name: "long words cut inside a character", err: &providers.Fault{Kind: providers.Invalid, Message: "x" + strings.Repeat("é", 251), Accepted: providers.NotAccepted},
-			want: activities.Record{Kind: providers.Invalid, Message: "x" + strings.Repeat("é", 249) + "…", Accepted: providers.NotAccepted, Finished: true},
+			name: "long words cut inside a character", err: &providers.Fault{
+				Kind: providers.Invalid, Message: "x" + strings.Repeat("é", 251),
+				Accepted: providers.NotAccepted,
+			},
+			want: activities.Record{
+				Kind: providers.Invalid, Message: "x" + strings.Repeat("é", 249) + "…", Accepted: providers.NotAccepted,
+				Finished: true,
+			},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -244,7 +294,9 @@ func TestSubmitBeforeIt(t *testing.T) {
 
 func TestSubmitReadsItsInput(t *testing.T) {
 	t.Parallel()
-	r := newTestEnv(t, fakeAdapter{submit: func(ctx context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	r := newTestEnv(t, fakeAdapter{submit: func(ctx context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket,
+		error,
+	) {
 		if len(req.Inputs) != 2 || req.Inputs[0].Open != nil || req.Inputs[0].URL != "https://example.com/a.png" {
 			t.Errorf("got images %+v", req.Inputs)
 		}
@@ -261,7 +313,8 @@ func TestSubmitReadsItsInput(t *testing.T) {
 			default:
 				t.Errorf("read %q", key)
 			}
-			return json.Unmarshal([]byte(`{"model":"sora-2","inputs":[{"url":"https://example.com/a.png"},{"object":"tasks/video_1/inputs/0"}]}`), into)
+			return json.Unmarshal([]byte(`{"model":"sora-2","inputs":[{"url":"https://example.com/a.png"},{"object":"tasks/video_1/inputs/0"}]}`),
+				into)
 		},
 		open: func(_ context.Context, key string) (*archive.Reader, error) {
 			opened = key
@@ -350,10 +403,22 @@ func TestReconcile(t *testing.T) {
 		{name: "ticket found, request lost", archive: found, requestLost: true, over: true, job: "kept"},
 		{name: "archive away", archive: away, retried: true},
 		{name: "archive away for long", archive: away, over: true, retried: true},
-		{name: "archive away, vendor surely not", archive: away, over: true, find: func() (providers.Ticket, error) { return providers.Ticket{}, notThere }, retried: true},
-		{name: "vendor has it", archive: lost, find: func() (providers.Ticket, error) { return providers.Ticket{Job: "theirs"}, nil }, job: "theirs"},
-		{name: "vendor has it not yet", archive: lost, find: func() (providers.Ticket, error) { return providers.Ticket{}, notThere }, retried: true},
-		{name: "vendor has it not, just after", archive: lost, just: true, find: func() (providers.Ticket, error) { return providers.Ticket{}, notThere }, retried: true},
+		{
+			name: "archive away, vendor surely not", archive: away, over: true,
+			find: func() (providers.Ticket, error) { return providers.Ticket{}, notThere }, retried: true,
+		},
+		{
+			name: "vendor has it", archive: lost, find: func() (providers.Ticket, error) { return providers.Ticket{Job: "theirs"}, nil },
+			job: "theirs",
+		},
+		{
+			name: "vendor has it not yet", archive: lost, find: func() (providers.Ticket, error) { return providers.Ticket{}, notThere },
+			retried: true,
+		},
+		{
+			name: "vendor has it not, just after", archive: lost, just: true,
+			find: func() (providers.Ticket, error) { return providers.Ticket{}, notThere }, retried: true,
+		},
 		{name: "vendor not reached just after", archive: lost, just: true, find: func() (providers.Ticket, error) {
 			return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "Not there."}
 		}, retried: true},
@@ -361,9 +426,15 @@ func TestReconcile(t *testing.T) {
 			return providers.Ticket{}, &providers.Fault{Kind: providers.Conflict, Message: "Being started.", RetryAfter: 7 * time.Second}
 		}, retried: true, delay: 7 * time.Second},
 		{name: "no look-up just after", archive: lost, just: true},
-		{name: "request lost just after", archive: lost, just: true, requestLost: true, find: func() (providers.Ticket, error) { return providers.Ticket{Job: "theirs"}, nil }},
+		{
+			name: "request lost just after", archive: lost, just: true, requestLost: true,
+			find: func() (providers.Ticket, error) { return providers.Ticket{Job: "theirs"}, nil },
+		},
 		{name: "channel gone just now", archive: lost, just: true, gone: true, retried: true},
-		{name: "vendor surely not", archive: lost, over: true, find: func() (providers.Ticket, error) { return providers.Ticket{}, notThere }, taken: providers.NotAccepted},
+		{
+			name: "vendor surely not", archive: lost, over: true, find: func() (providers.Ticket, error) { return providers.Ticket{}, notThere },
+			taken: providers.NotAccepted,
+		},
 		{name: "vendor's route is missing", archive: lost, over: true, find: func() (providers.Ticket, error) {
 			return providers.Ticket{}, &providers.Fault{Kind: providers.NotFound, Message: "No such route."}
 		}},
@@ -379,7 +450,10 @@ func TestReconcile(t *testing.T) {
 		{name: "no look-up yet", archive: lost, retried: true},
 		{name: "no look-up", archive: lost, over: true},
 		{name: "channel gone", archive: lost, over: true, gone: true},
-		{name: "request lost", archive: lost, over: true, requestLost: true, find: func() (providers.Ticket, error) { return providers.Ticket{Job: "theirs"}, nil }},
+		{
+			name: "request lost", archive: lost, over: true, requestLost: true,
+			find: func() (providers.Ticket, error) { return providers.Ticket{Job: "theirs"}, nil },
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -425,7 +499,10 @@ func TestReconcile(t *testing.T) {
 				}
 				job, err := do[activities.Job](t, r, r.acts.Submitter.Reconcile, in)
 				if tc.job != "" {
-					want := activities.Job{TaskID: "video_1", Model: "sora-2", Assignment: assignment(), Ticket: providers.Ticket{Job: tc.job}, AcceptedAt: time.Now().UTC()}
+					want := activities.Job{
+						TaskID: "video_1", Model: "sora-2", Assignment: assignment(), Ticket: providers.Ticket{Job: tc.job},
+						AcceptedAt: time.Now().UTC(),
+					}
 					if tc.archive == found {
 						want.AcceptedAt = accepted
 					}

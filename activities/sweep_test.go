@@ -77,7 +77,10 @@ func TestSweepUploads(t *testing.T) {
 	r, bucket := sweeper(t)
 	r.acts.Sweeper.UploadAge = time.Hour
 	old, young := time.Now().Add(-2*time.Hour), time.Now()
-	bucket.Uploads = map[string]time.Time{"outputs/2030-01-01/video_a/0.mp4": old, "tasks/video_b/inputs/x": old, "outputs/2030-01-01/video_c/0.mp4": young, "others": old}
+	bucket.Uploads = map[string]time.Time{
+		"outputs/2030-01-01/video_a/0.mp4": old, "tasks/video_b/inputs/x": old,
+		"outputs/2030-01-01/video_c/0.mp4": young, "others": old,
+	}
 	if _, err := sweep(t, r, r.acts.Sweeper.SweepOutputs); err != nil || len(bucket.Uploads) != 2 || bucket.Uploads["others"].IsZero() {
 		t.Errorf("left %v, %v", bucket.Uploads, err)
 	}
@@ -158,7 +161,8 @@ func TestRemoveOneIncarnation(t *testing.T) {
 	r.keepIn(aging{bucket, []string{old}})
 	is := activities.Execution{Closed: true, Run: "r", Incarnation: own, Outputs: []string{"outputs/2030-01-01/video_1/"}}
 	r.acts.Remover.Executions = &standing{is: is}
-	if _, err := r.env.ExecuteActivity(r.acts.Remover.Remove, activities.RemoveInput{TaskID: "video_1"}); err == nil || !strings.Contains(err.Error(), "another create") {
+	if _, err := r.env.ExecuteActivity(r.acts.Remover.Remove, activities.RemoveInput{TaskID: "video_1"}); err == nil ||
+		!strings.Contains(err.Error(), "another create") {
 		t.Errorf("with the inputs of a create under way: %v", err)
 	}
 	if got := bucket.Keys(); !slices.Equal(got, stay) {

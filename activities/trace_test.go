@@ -52,7 +52,8 @@ func only(t *testing.T, kept *tracetest.InMemoryExporter) (tracetest.SpanStub, m
 func TestTurnsAreSpans(t *testing.T) {
 	t.Parallel()
 	refuse := &providers.Fault{
-		Kind: providers.RateLimited, Message: "words of the upstream", Accepted: providers.NotAccepted, Upstream: &providers.Reply{Status: 429, Body: []byte("words of the upstream")},
+		Kind: providers.RateLimited, Message: "words of the upstream", Accepted: providers.NotAccepted,
+		Upstream: &providers.Reply{Status: 429, Body: []byte("words of the upstream")},
 	}
 	var inside trace.SpanContext
 	r := newTestEnv(t, fakeAdapter{submit: func(ctx context.Context, _ providers.Target, _ providers.VideoRequest) (providers.Ticket, error) {
@@ -68,8 +69,9 @@ func TestTurnsAreSpans(t *testing.T) {
 	}
 	span, got := only(t, kept)
 	want := map[string]string{
-		"gateway.channel": "main", "gateway.attempt": "2", "gen_ai.operation.name": "video", "gen_ai.provider.name": "fake", "gen_ai.request.model": "up",
-		"error.type": "rate_limited", "http.response.status_code": "429",
+		"gateway.channel": "main", "gateway.attempt": "2", "gen_ai.operation.name": "video", "gen_ai.provider.name": "fake",
+		"gen_ai.request.model": "up",
+		"error.type":           "rate_limited", "http.response.status_code": "429",
 	}
 	for key, value := range want {
 		if got[key] != value {
@@ -96,7 +98,8 @@ func TestDeliveriesAreSpans(t *testing.T) {
 		t.Fatal("the event was delivered")
 	}
 	span, got := only(t, kept)
-	if got["server.address"] != "127.0.0.1" || got["http.response.status_code"] != "500" || span.Status.Code != codes.Error || span.Name != "POST webhook" {
+	if got["server.address"] != "127.0.0.1" || got["http.response.status_code"] != "500" || span.Status.Code != codes.Error ||
+		span.Name != "POST webhook" {
 		t.Errorf("got %s %v", span.Name, got)
 	}
 	if text := fmt.Sprintf("%+v", span); strings.Contains(text, "secret") {

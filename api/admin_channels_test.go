@@ -21,7 +21,8 @@ func TestAdminChannelVerbs(t *testing.T) {
 		t.Fatal(err)
 	}
 	chat := func() (int, string) {
-		rec := o.do(t, request("POST", "/v1/chat/completions", `{"model":"gpt-4o","messages":[{"role":"user","content":"Hello"}]}`, "Authorization", "Bearer "+key))
+		rec := o.do(t, request("POST", "/v1/chat/completions", `{"model":"gpt-4o","messages":[{"role":"user","content":"Hello"}]}`,
+			"Authorization", "Bearer "+key))
 		return rec.Code, rec.Body.String()
 	}
 	if code, body := chat(); code != 200 {
@@ -29,7 +30,8 @@ func TestAdminChannelVerbs(t *testing.T) {
 	}
 	var state health.ChannelState
 	o.tell(t, 200, "POST", "/admin/channels/main/pause", `{"minutes":30,"reason":"billing"}`, &state)
-	if left := time.Until(state.Pause.Until); state.State != "paused" || state.Pause.By != "admin" || state.Pause.Reason != "billing" || left < 29*time.Minute || left > 30*time.Minute {
+	if left := time.Until(state.Pause.Until); state.State != "paused" || state.Pause.By != "admin" || state.Pause.Reason != "billing" ||
+		left < 29*time.Minute || left > 30*time.Minute {
 		t.Errorf("paused: %+v until %v", state, state.Pause)
 	}
 	if len(state.Served) != 4 {
@@ -62,7 +64,8 @@ func TestAdminChannelVerbs(t *testing.T) {
 		}
 	}
 	entries, _, err := o.audit.Page(t.Context(), audit.Filter{Subject: "main", Outcome: audit.Done}, "", 10)
-	if err != nil || len(entries) != 5 || entries[0].What != "test_channel" || entries[4].What != "pause_channel" || len(entries[4].Changes) != 2 {
+	if err != nil || len(entries) != 5 || entries[0].What != "test_channel" || entries[4].What != "pause_channel" ||
+		len(entries[4].Changes) != 2 {
 		t.Errorf("audit %+v, %v", entries, err)
 	}
 	if all := o.ask(t, "GET", "/admin/audit", "").Body.String() + o.log.String(); strings.Contains(all, canary) {

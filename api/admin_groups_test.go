@@ -36,7 +36,8 @@ func TestAdminGroups(t *testing.T) {
 		}
 	}
 	o.tell(t, 200, "GET", "/admin/groups", "", &list)
-	if len(list.Data) != 2 || list.Data[0].Name != "default" || list.Data[0].Channels == nil || list.Data[0].Forbid == nil || list.Data[0].Defaults != (limitsOfToken{}) {
+	if len(list.Data) != 2 || list.Data[0].Name != "default" || list.Data[0].Channels == nil || list.Data[0].Forbid == nil ||
+		list.Data[0].Defaults != (limitsOfToken{}) {
 		t.Fatalf("got %+v", list)
 	}
 	if small := list.Data[1]; small.Name != "small" || small.Object != "group" || small.Defaults != (limitsOfToken{Requests: 7, Budget: 3}) ||
@@ -49,7 +50,8 @@ func TestAdminGroups(t *testing.T) {
 		Spent   *float64
 	}
 	o.tell(t, 201, "POST", "/admin/tokens", `{"name":"a","group":"small","concurrency":1}`, &made)
-	if made.limitsOfToken != (limitsOfToken{Concurrency: 1}) || made.InForce != (limitsOfToken{Requests: 7, Concurrency: 1, Budget: 3}) || made.Spent == nil {
+	if made.limitsOfToken != (limitsOfToken{Concurrency: 1}) || made.InForce != (limitsOfToken{Requests: 7, Concurrency: 1, Budget: 3}) ||
+		made.Spent == nil {
 		t.Errorf("a token of the group: got %+v", made)
 	}
 	o.tell(t, 201, "POST", "/admin/tokens", `{"name":"b","requests_per_minute":5}`, &made)

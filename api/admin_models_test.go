@@ -82,7 +82,8 @@ func TestAdminModels(t *testing.T) {
 		at[model.ID] = i
 	}
 	gpt, sora, fast := list.Data[at["gpt-4o"]], list.Data[at["sora-2"]], list.Data[at["fast"]]
-	if len(list.Data) != 5 || !slices.Contains(gpt.Formats, "openai.chat") || !slices.Equal(gpt.Groups, []string{"default"}) || len(gpt.Channels) != 1 ||
+	if len(list.Data) != 5 || !slices.Contains(gpt.Formats, "openai.chat") || !slices.Equal(gpt.Groups, []string{"default"}) ||
+		len(gpt.Channels) != 1 ||
 		gpt.Channels[0].Name != "main" || gpt.Channels[0].State != "closed" || fast.Channels[0].Upstream != "gpt-4o-mini" {
 		t.Errorf("got %+v", list.Data)
 	}
@@ -92,13 +93,15 @@ func TestAdminModels(t *testing.T) {
 	if p := sora.Price; p == nil || *p.Second != 0.1 || len(p.Tiers) != 1 || p.Tiers[0].Second != 0.5 || p.Tiers[0].Audio != "true" {
 		t.Errorf("price of videos: %+v", sora.Price)
 	}
-	if usual := sora.Channels[0].UsualSeconds; !slices.Contains(sora.Formats, "video") || usual == nil || *usual != 90 || gpt.Channels[0].UsualSeconds != nil {
+	if usual := sora.Channels[0].UsualSeconds; !slices.Contains(sora.Formats, "video") || usual == nil || *usual != 90 ||
+		gpt.Channels[0].UsualSeconds != nil {
 		t.Errorf("videos: %+v", sora)
 	}
 	if gpt.LastMonth == nil || gpt.LastMonth.Requests != 4 || gpt.LastMonth.Failed != 1 || gpt.LastMonth.Cost != 1.5 || sora.LastMonth != nil {
 		t.Errorf("used: %+v, %+v", gpt.LastMonth, sora.LastMonth)
 	}
-	if len(list.Unpriced) != 2 || list.Unpriced[0].Model != "made-up" || list.Unpriced[0].Requests != 5 || list.Unpriced[1].Model != "fast" || list.UsedAt == nil {
+	if len(list.Unpriced) != 2 || list.Unpriced[0].Model != "made-up" || list.Unpriced[0].Requests != 5 || list.Unpriced[1].Model != "fast" ||
+		list.UsedAt == nil {
 		t.Errorf("used without a price: %+v at %v", list.Unpriced, list.UsedAt)
 	}
 }
@@ -154,7 +157,10 @@ func TestAdminPagesByName(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", path, got, want)
 		}
 	}
-	for _, path := range []string{"/admin/models?limit=501", "/admin/models?limit=0", "/admin/channels?after=x", "/admin/channels?q=%00", "/admin/models?q=" + strings.Repeat("x", 129)} {
+	for _, path := range []string{
+		"/admin/models?limit=501", "/admin/models?limit=0", "/admin/channels?after=x", "/admin/channels?q=%00",
+		"/admin/models?q=" + strings.Repeat("x", 129),
+	} {
 		if rec := o.ask(t, "GET", path, ""); rec.Code != 400 {
 			t.Errorf("%s: got %d %s, want 400", path, rec.Code, rec.Body)
 		}

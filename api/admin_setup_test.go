@@ -45,7 +45,8 @@ func TestAdminSetup(t *testing.T) {
 	for range 2 {
 		o.tell(t, 200, "GET", "/admin/setup", "", &got)
 	}
-	if got.Object != "setup" || got.Status != "warning" || got.Version != "v1.2.3" || len(got.Data) != 3 || time.Since(got.CheckedAt) > time.Minute {
+	if got.Object != "setup" || got.Status != "warning" || got.Version != "v1.2.3" || len(got.Data) != 3 ||
+		time.Since(got.CheckedAt) > time.Minute {
 		t.Fatalf("got %+v", got)
 	}
 	for i, want := range []check{{Name: "redis", Status: "ok"}, {Name: "store", Status: "warning"}, {Name: "clocks", Status: "unknown"}} {

@@ -68,7 +68,10 @@ func newAdminEnv(t *testing.T) *adminEnv {
 // newAdminEnvOn is newAdminEnv with its Redis, and with other options where change is not nil.
 func newAdminEnvOn(t *testing.T, client redis.UniversalClient, change func(*api.Options)) *adminEnv {
 	t.Helper()
-	o := &adminEnv{store: tokens.New(client, nil), usage: ledger.NewUsage(client, nil), operator: &fakeOperator{}, audit: audit.New(client, nil), key: adminKey}
+	o := &adminEnv{
+		store: tokens.New(client, nil), usage: ledger.NewUsage(client, nil), operator: &fakeOperator{},
+		audit: audit.New(client, nil), key: adminKey,
+	}
 	t.Cleanup(o.store.Close)
 	t.Cleanup(func() { _ = o.usage.Close(context.WithoutCancel(t.Context())) })
 	o.gateway = newGateway(t, nil, func(g *gateway, options *api.Options) {
@@ -77,7 +80,8 @@ func newAdminEnvOn(t *testing.T, client redis.UniversalClient, change func(*api.
 		options.Admin = admin.Options{
 			Operators: admin.NewOperators(adminOperators()),
 			Service: operator.New(operator.Options{
-				Audit: o.audit, Money: cashier{ledger.NewBudgets(client, nil)}, Ledger: ledger.NewReader(client), Prices: options.Prices, Tokens: o.store, Groups: tokenGroups,
+				Audit: o.audit, Money: cashier{ledger.NewBudgets(client, nil)}, Ledger: ledger.NewReader(client), Prices: options.Prices,
+				Tokens: o.store, Groups: tokenGroups,
 				CheckToken: func(_ *tokens.Token, token tokens.Token) (tokens.Token, error) {
 					if !slices.Contains(slots.Lanes(), token.Lane) {
 						return token, providers.InvalidField("lane", "Invalid request: 'lane' is unknown.")
@@ -322,8 +326,10 @@ func TestAdminTokens(t *testing.T) {
 	o := newAdminEnv(t)
 	var made adminToken
 	o.tell(t, 201, "POST", "/admin/tokens", `{"name":"app/one","models":["gpt-*"],"operations":["relay"],"max_tasks":3,"webhook_url":"https://h.test/","webhook_secret":"new"}`, &made)
-	if !strings.HasPrefix(made.Key, "sk-") || !strings.HasPrefix(made.WebhookSecret, "whsec_") || made.State != "active" || made.Group != "default" ||
-		made.Lane != "normal" || made.MaxTasks != 3 || made.MaxSockets == nil || *made.MaxSockets != 0 || !made.WebhookSigned || made.Expires != nil || made.Networks == nil {
+	if !strings.HasPrefix(made.Key, "sk-") || !strings.HasPrefix(made.WebhookSecret, "whsec_") || made.State != "active" ||
+		made.Group != "default" ||
+		made.Lane != "normal" || made.MaxTasks != 3 || made.MaxSockets == nil || *made.MaxSockets != 0 || !made.WebhookSigned ||
+		made.Expires != nil || made.Networks == nil {
 		t.Errorf("made %+v", made)
 	}
 	models := func(key string) (int, []string) {
@@ -344,15 +350,18 @@ func TestAdminTokens(t *testing.T) {
 
 	// A name with a slash is one segment when it is escaped.
 	var changed adminToken
-	o.tell(t, 200, "PATCH", "/admin/tokens/app%2Fone", `{"models":["fast"],"max_sockets":-1,"networks":[],"expires":"2100-01-31","webhook_url":"https://h.test/new"}`, &changed)
-	if changed.ID != made.ID || changed.Key+changed.WebhookSecret != "" || changed.MaxTasks != 3 || *changed.MaxSockets != -1 || changed.Expires.Year() != 2100 ||
+	o.tell(t, 200, "PATCH", "/admin/tokens/app%2Fone",
+		`{"models":["fast"],"max_sockets":-1,"networks":[],"expires":"2100-01-31","webhook_url":"https://h.test/new"}`, &changed)
+	if changed.ID != made.ID || changed.Key+changed.WebhookSecret != "" || changed.MaxTasks != 3 || *changed.MaxSockets != -1 ||
+		changed.Expires.Year() != 2100 ||
 		changed.WebhookURL != "https://h.test/new" || !slices.Equal(changed.Operations, []string{"relay"}) {
 		t.Errorf("changed %+v", changed)
 	}
 	if code, names := models(made.Key); code != 200 || !slices.Equal(names, []string{"fast"}) {
 		t.Errorf("its models after the change: %d %v", code, names)
 	}
-	if rec := o.ask(t, "PATCH", "/admin/tokens/"+made.ID, `{"max_tasks":3}`, "Content-Type", "application/x-www-form-urlencoded"); rec.Code != 200 {
+	if rec := o.ask(t, "PATCH", "/admin/tokens/"+made.ID, `{"max_tasks":3}`, "Content-Type",
+		"application/x-www-form-urlencoded"); rec.Code != 200 {
 		t.Errorf("a body as curl calls it: got %d %s", rec.Code, rec.Body)
 	}
 	o.tell(t, 200, "PATCH", "/admin/tokens/"+made.ID, `{"disabled":true}`, &changed)
@@ -461,9 +470,11 @@ func TestAdminTasks(t *testing.T) {
 	o.tell(t, 200, "GET", "/admin/tasks?token=anna&model=sora-2&channel=main&state=polling&kind=call&operation=POST%20/v1/rerank&stuck=true&since=2026-01-31&limit=7", "", &page)
 	want := tasks.Filter{
 		Kind: "call", Operation: "POST /v1/rerank",
-		Token: made.ID, Model: "sora-2", Channel: "main", Phase: workflows.PhasePolling, Stuck: true, Since: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC),
+		Token: made.ID, Model: "sora-2", Channel: "main", Phase: workflows.PhasePolling, Stuck: true,
+		Since: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC),
 	}
-	if len(o.operator.filters) != 1 || o.operator.filters[0] != want || len(page.Data) != 1 || page.Data[0].ID != "video_7" || page.After == nil {
+	if len(o.operator.filters) != 1 || o.operator.filters[0] != want || len(page.Data) != 1 || page.Data[0].ID != "video_7" ||
+		page.After == nil {
 		t.Fatalf("asked %+v, got %+v", o.operator.filters, page)
 	}
 	o.tell(t, 200, "GET", "/admin/tasks?token=long-gone&after="+*page.After, "", &page)
@@ -473,7 +484,8 @@ func TestAdminTasks(t *testing.T) {
 
 	for _, path := range []string{
 		"/admin/tasks?after=AAAA", "/admin/tasks?after=AAAAAAAA", "/admin/tasks?after=" + base64.RawURLEncoding.EncodeToString([]byte("two")),
-		"/admin/tasks?model=a%00", "/admin/tasks?channel=a%E2%80%AEb", "/admin/tasks?token=a%0A", "/admin/tasks?token=%FF", "/admin/tokens?group=%1B",
+		"/admin/tasks?model=a%00", "/admin/tasks?channel=a%E2%80%AEb", "/admin/tasks?token=a%0A", "/admin/tasks?token=%FF",
+		"/admin/tokens?group=%1B",
 		"/admin/tasks?since=0001-01-01",
 	} {
 		if rec := o.ask(t, "GET", path, ""); rec.Code != 400 {
@@ -496,7 +508,8 @@ func TestAdminTasks(t *testing.T) {
 		case "/fail":
 			body = `{"reason":"the account is closed"}`
 		}
-		if o.tell(t, 200, method, "/admin/tasks/video_1"+path, body, &story); story.ID != "video_1" || story.State != "failed" || len(story.Attempts) != 1 {
+		if o.tell(t, 200, method, "/admin/tasks/video_1"+path, body, &story); story.ID != "video_1" || story.State != "failed" ||
+			len(story.Attempts) != 1 {
 			t.Errorf("%s: got %+v", path, story)
 		}
 	}
@@ -505,10 +518,14 @@ func TestAdminTasks(t *testing.T) {
 		State   string
 		Next    *time.Time
 	}
-	if o.tell(t, 200, "POST", "/admin/tasks/video_1/redeliver", "", &notice); notice.EventID != "evt_1" || notice.State != "delivered" || notice.Next != nil {
+	if o.tell(t, 200, "POST", "/admin/tasks/video_1/redeliver", "", &notice); notice.EventID != "evt_1" || notice.State != "delivered" ||
+		notice.Next != nil {
 		t.Errorf("redelivered %+v", notice)
 	}
-	wantDid := []string{"cancel video_1", "wait video_1", "fail video_1 the account is closed", "wait video_1", "retry-archive video_1", "redeliver video_1"}
+	wantDid := []string{
+		"cancel video_1", "wait video_1", "fail video_1 the account is closed", "wait video_1", "retry-archive video_1",
+		"redeliver video_1",
+	}
 	if !slices.Equal(o.operator.did, wantDid) {
 		t.Errorf("did %q, want %q", o.operator.did, wantDid)
 	}
@@ -570,7 +587,10 @@ func TestAdminUsage(t *testing.T) {
 		Data     []operator.UsageRow
 	}
 	row := func(n int64) operator.UsageRow {
-		return operator.UsageRow{Requests: n, InputTokens: 10 * n, OutputTokens: 5 * n, AudioSeconds: 1.5 * float64(n), Cost: pricing.Money(n) * 12_500_000}
+		return operator.UsageRow{
+			Requests: n, InputTokens: 10 * n, OutputTokens: 5 * n, AudioSeconds: 1.5 * float64(n),
+			Cost: pricing.Money(n) * 12_500_000,
+		}
 	}
 	o.tell(t, 200, "GET", span, "", &list)
 	if len(list.Data) != 4 || list.From != "2026-01-31" || list.To != "2026-02-01" {
@@ -586,10 +606,12 @@ func TestAdminUsage(t *testing.T) {
 	if o.tell(t, 200, "GET", span+"&group_by=token,channel&token=anna", "", &list); !slices.Equal(list.Data, []operator.UsageRow{anna}) {
 		t.Errorf("anna: got %+v, want %+v", list.Data, anna)
 	}
-	if o.tell(t, 200, "GET", "/admin/usage?from=2026-02-01&to=2026-02-01&group_by=day&model=gpt-4o", "", &list); len(list.Data) != 1 || list.Data[0].Requests != 1 {
+	if o.tell(t, 200, "GET", "/admin/usage?from=2026-02-01&to=2026-02-01&group_by=day&model=gpt-4o", "", &list); len(list.Data) != 1 ||
+		list.Data[0].Requests != 1 {
 		t.Errorf("a day and a model: got %+v", list.Data)
 	}
-	if o.tell(t, 200, "GET", "/admin/usage?from=2026-02-01T15:00:00Z&to=2026-02-01&group_by=day&model=gpt-4o", "", &list); len(list.Data) != 1 {
+	if o.tell(t, 200, "GET", "/admin/usage?from=2026-02-01T15:00:00Z&to=2026-02-01&group_by=day&model=gpt-4o", "",
+		&list); len(list.Data) != 1 {
 		t.Errorf("from within the last day: got %+v", list.Data)
 	}
 	if o.tell(t, 200, "GET", "/admin/usage", "", &list); len(list.Data) != 0 || list.To != time.Now().UTC().Format(time.DateOnly) {
@@ -621,7 +643,8 @@ func TestAdminChannels(t *testing.T) {
 	o := newAdminEnv(t)
 	var list struct{ Data []health.ChannelState }
 	o.tell(t, 200, "GET", "/admin/channels", "", &list)
-	if len(list.Data) != 2 || list.Data[0].Name != "main" || list.Data[0].State != health.StateClosed || len(list.Data[0].Keys) != 1 || list.Data[0].Keys[0].Fingerprint == "" {
+	if len(list.Data) != 2 || list.Data[0].Name != "main" || list.Data[0].State != health.StateClosed || len(list.Data[0].Keys) != 1 ||
+		list.Data[0].Keys[0].Fingerprint == "" {
 		t.Errorf("got %+v", list.Data)
 	}
 	if rec := o.ask(t, "GET", "/admin/channels", ""); strings.Contains(rec.Body.String(), "up-key") {

@@ -99,7 +99,8 @@ func TestAdminTokenList(t *testing.T) {
 	}
 	o.tell(t, 200, "GET", "/admin/tokens", "", &page)
 	for _, token := range page.Data {
-		if used := token.LastUsed != nil && time.Since(*token.LastUsed) < time.Minute; used != (token.Name == "batch" || token.Name == "app-test") {
+		if used := token.LastUsed != nil && time.Since(*token.LastUsed) < time.Minute; used != (token.Name == "batch" ||
+			token.Name == "app-test") {
 			t.Errorf("%s: last used %v", token.Name, token.LastUsed)
 		}
 	}

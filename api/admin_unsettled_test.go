@@ -68,7 +68,8 @@ func TestAdminUnsettled(t *testing.T) {
 	}
 	const path = "/admin/usage/unsettled"
 	for query, want := range map[string][]string{
-		"": {"video_1", "video_2", "video_3"}, "?token=anna": {"video_1", "video_2", "video_3"}, "?model=veo-3": {"video_3"}, "?token=nobody": nil,
+		"": {"video_1", "video_2", "video_3"}, "?token=anna": {"video_1", "video_2", "video_3"}, "?model=veo-3": {"video_3"},
+		"?token=nobody": nil,
 	} {
 		if o.tell(t, 200, "GET", path+query, "", &list); !slices.Equal(ids(), want) || list.Object != "list" || list.Data == nil {
 			t.Errorf("%s: got %+v, want %v", query, list, want)
@@ -88,10 +89,12 @@ func TestAdminUnsettled(t *testing.T) {
 	}
 	type holder struct{ Spent, Reserved *pricing.Money }
 	var one holder
-	if o.tell(t, 200, "GET", "/admin/tokens/anna", "", &one); one.Spent == nil || *one.Spent != 2_000_000_000 || one.Reserved == nil || *one.Reserved != 4_000_000_000 {
+	if o.tell(t, 200, "GET", "/admin/tokens/anna", "", &one); one.Spent == nil || *one.Spent != 2_000_000_000 || one.Reserved == nil ||
+		*one.Reserved != 4_000_000_000 {
 		t.Errorf("after the charge: %+v", one)
 	}
-	if o.tell(t, 200, "POST", path+"/all/refund?token=anna", "", &list); !slices.Equal(ids(), []string{"video_1", "video_3"}) || list.Amount != 4_000_000_000 {
+	if o.tell(t, 200, "POST", path+"/all/refund?token=anna", "", &list); !slices.Equal(ids(), []string{"video_1", "video_3"}) ||
+		list.Amount != 4_000_000_000 {
 		t.Errorf("refunded %+v", list)
 	}
 	if o.tell(t, 200, "POST", path+"/all/refund", "", &list); len(list.Data) != 0 || list.Amount != 0 {
@@ -104,12 +107,14 @@ func TestAdminUnsettled(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all struct{ Data []holder }
-	if o.tell(t, 200, "GET", "/admin/tokens", "", &all); len(all.Data) != 2 || all.Data[0].Spent == nil || *all.Data[0].Spent != 2_000_000_000 ||
+	if o.tell(t, 200, "GET", "/admin/tokens", "", &all); len(all.Data) != 2 || all.Data[0].Spent == nil ||
+		*all.Data[0].Spent != 2_000_000_000 ||
 		*all.Data[0].Reserved != 0 || all.Data[1].Spent != nil || all.Data[1].Reserved != nil {
 		t.Errorf("tokens: %+v", all)
 	}
 	var usage struct{ Data []operator.UsageRow }
-	if o.tell(t, 200, "GET", "/admin/usage?group_by=token", "", &usage); len(usage.Data) != 1 || usage.Data[0].Cost != 2_000_000_000 || usage.Data[0].Failed != 1 {
+	if o.tell(t, 200, "GET", "/admin/usage?group_by=token", "", &usage); len(usage.Data) != 1 || usage.Data[0].Cost != 2_000_000_000 ||
+		usage.Data[0].Failed != 1 {
 		t.Errorf("ledger %+v", usage.Data)
 	}
 	if !strings.Contains(o.log.String(), `"subject":"video_2"`) {

@@ -11,12 +11,15 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-func (o *fakeOperator) Deliveries(_ context.Context, filter tasks.DeliveryFilter, cursor []byte, limit int) ([]tasks.ListedDelivery, []byte, error) {
+func (o *fakeOperator) Deliveries(_ context.Context, filter tasks.DeliveryFilter, cursor []byte, limit int) ([]tasks.ListedDelivery, []byte,
+	error,
+) {
 	o.deliveries, o.cursors = append(o.deliveries, filter), append(o.cursors, string(cursor))
 	if len(cursor) > 0 {
 		return nil, nil, o.err
 	}
-	return []tasks.ListedDelivery{{ID: "notify_video_1_failed", Task: "video_1", Event: "video.failed", State: workflows.PhaseUndelivered}}, []byte{byte(limit)}, o.err
+	return []tasks.ListedDelivery{{ID: "notify_video_1_failed", Task: "video_1", Event: "video.failed", State: workflows.PhaseUndelivered}},
+		[]byte{byte(limit)}, o.err
 }
 
 func (o *fakeOperator) Counts(context.Context) (tasks.RecentCounts, error) {
@@ -43,7 +46,8 @@ func TestAdminTaskCounts(t *testing.T) {
 		CountedAt                                                                   time.Time `json:"counted_at"`
 	}
 	o.tell(t, 200, "GET", "/admin/tasks/counts", "", &counts)
-	if counts.Object != "task_counts" || counts.Queued != 12 || counts.Polling != 48 || counts.Submitting != 0 || counts.Stuck != 3 || counts.Failed != 2 ||
+	if counts.Object != "task_counts" || counts.Queued != 12 || counts.Polling != 48 || counts.Submitting != 0 || counts.Stuck != 3 ||
+		counts.Failed != 2 ||
 		counts.Undelivered != 1 || counts.Workers != 2 || !counts.CountedAt.Equal(day) {
 		t.Errorf("got %+v", counts)
 	}
@@ -66,14 +70,19 @@ func TestAdminDeliveries(t *testing.T) {
 		Token: "anna", Model: "sora-2", Phase: workflows.PhaseUndelivered,
 		Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Until: time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC),
 	}
-	if len(o.operator.deliveries) != 1 || o.operator.deliveries[0] != want || len(page.Data) != 1 || page.Data[0].Task != "video_1" || page.After == nil {
+	if len(o.operator.deliveries) != 1 || o.operator.deliveries[0] != want || len(page.Data) != 1 || page.Data[0].Task != "video_1" ||
+		page.After == nil {
 		t.Fatalf("asked %+v, got %+v", o.operator.deliveries, page)
 	}
 	o.tell(t, 200, "GET", "/admin/deliveries?state=any&after="+*page.After, "", &page)
-	if page.Data == nil || len(page.Data) != 0 || page.After != nil || o.operator.cursors[1] != "\x09" || o.operator.deliveries[1].Phase != "" {
+	if page.Data == nil || len(page.Data) != 0 || page.After != nil || o.operator.cursors[1] != "\x09" ||
+		o.operator.deliveries[1].Phase != "" {
 		t.Errorf("second page %+v of %q for %+v", page, o.operator.cursors, o.operator.deliveries[1])
 	}
-	for _, query := range []string{"state=lost", "limit=501", "after=AAAA", "since=yesterday", "since=2026-02-01&until=2026-01-01", "model=a%00", "token=%FF"} {
+	for _, query := range []string{
+		"state=lost", "limit=501", "after=AAAA", "since=yesterday", "since=2026-02-01&until=2026-01-01",
+		"model=a%00", "token=%FF",
+	} {
 		if rec := o.ask(t, "GET", "/admin/deliveries?"+query, ""); rec.Code != 400 {
 			t.Errorf("%s: got %d %s, want 400", query, rec.Code, rec.Body)
 		}
@@ -115,7 +124,8 @@ func TestAdminContent(t *testing.T) {
 		if rec.Code != test.status || test.body != "" && rec.Body.String() != test.body {
 			t.Errorf("%s %s %s: got %d %s, want %d %s", test.method, test.path, test.ranges, rec.Code, rec.Body, test.status, test.body)
 		}
-		if rec.Code == 200 && (rec.Header().Get("Content-Security-Policy") != "default-src 'none'; sandbox" || rec.Header().Get("X-Content-Type-Options") != "nosniff" ||
+		if rec.Code == 200 && (rec.Header().Get("Content-Security-Policy") != "default-src 'none'; sandbox" ||
+			rec.Header().Get("X-Content-Type-Options") != "nosniff" ||
 			rec.Header().Get("Cache-Control") != "private, no-store") {
 			t.Errorf("%s %s: headers %v", test.method, test.path, rec.Header())
 		}

@@ -57,17 +57,50 @@ func TestAffinity(t *testing.T) {
 		same, some   bool   // whether they share an affinity, and whether there is one at all
 	}{
 		{name: "no key", path: chats, first: `{"model":"m",` + turns + `}`, other: `{"model":"m",` + turns + `}`, same: true},
-		{name: "one key", path: chats, first: `{"model":"m","prompt_cache_key":"u1",` + turns + `}`, other: `{"model":"m",` + more + `,"prompt_cache_key":"u1"}`, same: true, some: true},
-		{name: "another key", path: chats, first: `{"model":"m","prompt_cache_key":"u1",` + turns + `}`, other: `{"model":"m","prompt_cache_key":"u2",` + turns + `}`, some: true},
-		{name: "another model", path: chats, first: `{"model":"m","prompt_cache_key":"u1",` + turns + `}`, other: `{"model":"n","prompt_cache_key":"u1",` + turns + `}`, some: true},
-		{name: "another caller", path: chats, first: `{"model":"m","prompt_cache_key":"u1",` + turns + `}`, other: `{"model":"m","prompt_cache_key":"u1",` + turns + `}`, otherKey: otherKey, some: true},
-		{name: "a key that is none", path: chats, first: `{"model":"m","prompt_cache_key":{"a":[1]},` + turns + `}`, other: `{"model":"m","prompt_cache_key":{"a":[1]},` + turns + `}`, same: true, some: true},
-		{name: "null", path: chats, first: `{"model":"m","prompt_cache_key":null,` + turns + `}`, other: `{"model":"m",` + turns + `}`, same: true},
-		{name: "responses", path: responses, first: `{"model":"m","prompt_cache_key":"u1","input":"a"}`, other: `{"model":"m","prompt_cache_key":"u1","input":"b"}`, same: true, some: true},
-		{name: "a message", path: messages, first: `{"model":"m","max_tokens":1,` + turns + `}`, other: `{"model":"m","max_tokens":1,` + turns + `}`, same: true},
-		{name: "a marked system", path: messages, first: `{"model":"m","max_tokens":1,` + system + `,` + turns + `}`, other: `{"model":"m","max_tokens":2,` + system + `,` + more + `}`, same: true, some: true},
-		{name: "another system", path: messages, first: `{"model":"m","max_tokens":1,` + system + `,` + turns + `}`, other: `{"model":"m","max_tokens":1,` + strings.Replace(system, "kind", "brief", 1) + `,` + turns + `}`, some: true},
-		{name: "automatic", path: messages, first: `{"model":"m","max_tokens":1,"cache_control":{"type":"ephemeral"},"system":"s",` + turns + `}`, other: `{"model":"m","max_tokens":1,"cache_control":{"type":"ephemeral"},"system":"s",` + more + `}`, same: true, some: true},
+		{
+			name: "one key", path: chats, first: `{"model":"m","prompt_cache_key":"u1",` + turns + `}`,
+			other: `{"model":"m",` + more + `,"prompt_cache_key":"u1"}`, same: true, some: true,
+		},
+		{
+			name: "another key", path: chats, first: `{"model":"m","prompt_cache_key":"u1",` + turns + `}`,
+			other: `{"model":"m","prompt_cache_key":"u2",` + turns + `}`, some: true,
+		},
+		{
+			name: "another model", path: chats, first: `{"model":"m","prompt_cache_key":"u1",` + turns + `}`,
+			other: `{"model":"n","prompt_cache_key":"u1",` + turns + `}`, some: true,
+		},
+		{
+			name: "another caller", path: chats, first: `{"model":"m","prompt_cache_key":"u1",` + turns + `}`,
+			other: `{"model":"m","prompt_cache_key":"u1",` + turns + `}`, otherKey: otherKey, some: true,
+		},
+		{
+			name: "a key that is none", path: chats, first: `{"model":"m","prompt_cache_key":{"a":[1]},` + turns + `}`,
+			other: `{"model":"m","prompt_cache_key":{"a":[1]},` + turns + `}`, same: true, some: true,
+		},
+		{
+			name: "null", path: chats, first: `{"model":"m","prompt_cache_key":null,` + turns + `}`, other: `{"model":"m",` + turns + `}`,
+			same: true,
+		},
+		{
+			name: "responses", path: responses, first: `{"model":"m","prompt_cache_key":"u1","input":"a"}`,
+			other: `{"model":"m","prompt_cache_key":"u1","input":"b"}`, same: true, some: true,
+		},
+		{
+			name: "a message", path: messages, first: `{"model":"m","max_tokens":1,` + turns + `}`,
+			other: `{"model":"m","max_tokens":1,` + turns + `}`, same: true,
+		},
+		{
+			name: "a marked system", path: messages, first: `{"model":"m","max_tokens":1,` + system + `,` + turns + `}`,
+			other: `{"model":"m","max_tokens":2,` + system + `,` + more + `}`, same: true, some: true,
+		},
+		{
+			name: "another system", path: messages, first: `{"model":"m","max_tokens":1,` + system + `,` + turns + `}`,
+			other: `{"model":"m","max_tokens":1,` + strings.Replace(system, "kind", "brief", 1) + `,` + turns + `}`, some: true,
+		},
+		{
+			name: "automatic", path: messages, first: `{"model":"m","max_tokens":1,"cache_control":{"type":"ephemeral"},"system":"s",` + turns + `}`,
+			other: `{"model":"m","max_tokens":1,"cache_control":{"type":"ephemeral"},"system":"s",` + more + `}`, same: true, some: true,
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			key := cmp.Or(tc.otherKey, goodKey)
@@ -77,7 +110,8 @@ func TestAffinity(t *testing.T) {
 			}
 		})
 	}
-	if got := send(responses, `{"model":"m","previous_response_id":"resp_1","input":"a"}`, goodKey).ContinuesFrom; len(got) != 1 || got[0].ID != "resp_1" {
+	if got := send(responses, `{"model":"m","previous_response_id":"resp_1","input":"a"}`, goodKey).ContinuesFrom; len(got) != 1 ||
+		got[0].ID != "resp_1" {
 		t.Errorf("got previous answer %q", got)
 	}
 }

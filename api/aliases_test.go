@@ -36,7 +36,8 @@ func TestAliases(t *testing.T) {
 
 	const dated = `{"model":"gpt-4o-2024-05-13","messages":[]}`
 	rec := g.do(t, request("POST", "/v1/chat/completions", dated, "Authorization", "Bearer sk-few"))
-	if want := strings.Replace(dated, "gpt-4o-2024-05-13", "gpt-4o", 1); rec.Code != 200 || payload != want || seen.Asked != "gpt-4o-2024-05-13" || seen.Model != "gpt-4o" {
+	if want := strings.Replace(dated, "gpt-4o-2024-05-13", "gpt-4o", 1); rec.Code != 200 || payload != want ||
+		seen.Asked != "gpt-4o-2024-05-13" || seen.Model != "gpt-4o" {
 		t.Errorf("got %d %s, sent %s, want %s", rec.Code, rec.Body, payload, want)
 	}
 	if got := rec.Body.String(); got != `{"model":"theirs"}` {
@@ -54,7 +55,10 @@ func TestAliases(t *testing.T) {
 	if got := rec.Body.String(); rec.Code != 404 || !strings.Contains(got, `\"gpt-fast\"`) || strings.Contains(got, `\"fast\"`) {
 		t.Errorf("got %d %s, want 404 for an alias of a model that the token may not use, under the alias' name", rec.Code, got)
 	}
-	for token, want := range map[string][]string{"sk-few": {"gpt-4o", "gpt-4o-2024-05-13"}, goodKey: {"fast", "gpt-4o", "gpt-4o-2024-05-13", "gpt-fast"}} {
+	for token, want := range map[string][]string{
+		"sk-few": {"gpt-4o", "gpt-4o-2024-05-13"},
+		goodKey:  {"fast", "gpt-4o", "gpt-4o-2024-05-13", "gpt-fast"},
+	} {
 		var list struct{ Data []struct{ ID string } }
 		rec := g.do(t, request("GET", "/v1/models", "", "Authorization", "Bearer "+token))
 		decode(t, rec.Body.Bytes(), &list)
@@ -66,7 +70,8 @@ func TestAliases(t *testing.T) {
 			t.Errorf("%s: got models %v, want %v", token, got, want)
 		}
 	}
-	if rec := g.do(t, request("GET", "/v1/models/gpt-4o-2024-05-13", "", "Authorization", "Bearer sk-few")); rec.Code != 200 || !strings.Contains(rec.Body.String(), `"id":"gpt-4o-2024-05-13"`) {
+	if rec := g.do(t, request("GET", "/v1/models/gpt-4o-2024-05-13", "", "Authorization", "Bearer sk-few")); rec.Code != 200 ||
+		!strings.Contains(rec.Body.String(), `"id":"gpt-4o-2024-05-13"`) {
 		t.Errorf("got %d %s", rec.Code, rec.Body)
 	}
 }
@@ -78,7 +83,8 @@ func TestModelsOfPatterns(t *testing.T) {
 	g := newGateway(t, nil, func(g *gateway, o *api.Options) {
 		catalog := providers.Catalog{"openai": {Name: "openai", Endpoints: []providers.Endpoint{chat}, Relay: g.upstream}}
 		routes := router.New(catalog, []providers.Channel{{
-			Name: "main", Vendor: "openai", Keys: []providers.Secret{"k"}, Groups: []string{"default"}, Models: map[string]string{"gpt-4o": "", "claude-haiku-*": ""},
+			Name: "main", Vendor: "openai", Keys: []providers.Secret{"k"}, Groups: []string{"default"},
+			Models: map[string]string{"gpt-4o": "", "claude-haiku-*": ""},
 		}}, nil)
 		o.Router, o.Relay = routes, relay.New(routes, catalog, nil)
 	})
@@ -116,7 +122,10 @@ func TestVideosUnderAliases(t *testing.T) {
 	for _, test := range []struct{ path, read, body, want string }{
 		{"/v1/videos", "/v1/videos/", `{"model":"sora-latest","prompt":"a cat"}`, `"model":"sora-latest"`},
 		{"/v1/video/generations", "/v1/video/generations/", `{"model":"sora-latest","prompt":"a cat"}`, `"model":"sora-latest"`},
-		{"/v1beta/models/sora-latest:predictLongRunning", "/v1beta/models/sora-latest/operations/", `{"instances":[{"prompt":"a cat"}]}`, `"name":"models/sora-latest/operations/`},
+		{
+			"/v1beta/models/sora-latest:predictLongRunning", "/v1beta/models/sora-latest/operations/", `{"instances":[{"prompt":"a cat"}]}`,
+			`"name":"models/sora-latest/operations/`,
+		},
 	} {
 		rec := g.do(t, request("POST", test.path, test.body))
 		if rec.Code/100 != 2 || !strings.Contains(rec.Body.String(), test.want) {

@@ -49,8 +49,10 @@ const (
 		`"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":11,"cache_creation_input_tokens":1,"cache_read_input_tokens":5,"output_tokens":7}}`
 	anthropicToolMessage = `{"id":"msg_1","type":"message","role":"assistant","model":"up","content":[{"type":"tool_use","id":"toolu_1",` +
 		`"name":"weather","input":{"city":"Zürich"}}],"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`
-	anthropicStart = "event: message_start\ndata: " + `{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"up",` +
-		`"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":11,"cache_read_input_tokens":5,"output_tokens":1}}}` + "\n\n" +
+	anthropicStart = "event: message_start\ndata: " +
+		`{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"up",` +
+		`"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":11,"cache_read_input_tokens":5,"output_tokens":1}}}` +
+		"\n\n" +
 		"event: content_block_start\ndata: " + `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}` + "\n\n" +
 		"event: ping\ndata: {\"type\": \"ping\"}\n\n" +
 		"event: content_block_delta\ndata: " + `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello"}}` + "\n\n"
@@ -110,7 +112,8 @@ func TestAnthropicSDKStream(t *testing.T) {
 	_ = stream.Close()
 
 	// Heartbeats and event lines pass as they are.
-	rec := g.do(t, request("POST", "/v1/messages", `{"model":"m","messages":[],"max_tokens":1,"stream":true}`, "anthropic-version", "2023-06-01"))
+	rec := g.do(t, request("POST", "/v1/messages", `{"model":"m","messages":[],"max_tokens":1,"stream":true}`, "anthropic-version",
+		"2023-06-01"))
 	if rec.Code != 200 || rec.Body.String() != anthropicStart+anthropicEnd {
 		t.Errorf("got %d %q, want the upstream's bytes", rec.Code, rec.Body)
 	}
@@ -159,7 +162,8 @@ func TestAnthropicSDKTools(t *testing.T) {
 	client := anthropicSDK(t, g)
 	params := anthropicQuestion()
 	params.Messages = []anthropic.MessageParam{anthropic.NewUserMessage(
-		anthropic.NewImageBlockBase64("image/png", base64.StdEncoding.EncodeToString(image)), anthropic.NewTextBlock("where is it, and how warm?"),
+		anthropic.NewImageBlockBase64("image/png", base64.StdEncoding.EncodeToString(image)),
+		anthropic.NewTextBlock("where is it, and how warm?"),
 	)}
 	params.Tools = []anthropic.ToolUnionParam{anthropic.ToolUnionParamOfTool(anthropic.ToolInputSchemaParam{
 		Properties: map[string]any{"city": map[string]string{"type": "string"}},
@@ -169,7 +173,8 @@ func TestAnthropicSDKTools(t *testing.T) {
 	if err != nil || got.StopReason != "tool_use" || string(got.Content[0].Input) != `{"city":"Zürich"}` {
 		t.Fatalf("got %+v, %v", got, err)
 	}
-	params.Messages = append(params.Messages, got.ToParam(), anthropic.NewUserMessage(anthropic.NewToolResultBlock(got.Content[0].ID, "21 °C", false)))
+	params.Messages = append(params.Messages, got.ToParam(),
+		anthropic.NewUserMessage(anthropic.NewToolResultBlock(got.Content[0].ID, "21 °C", false)))
 	if got, err = client.Messages.New(t.Context(), params); err != nil || got.Content[0].Text != "Hello" {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -184,7 +189,8 @@ func TestAnthropicSDKCountTokens(t *testing.T) {
 		answer(w, 200, "application/json", `{"input_tokens":14}`)
 	}))
 	client := anthropicSDK(t, g)
-	got, err := client.Messages.CountTokens(t.Context(), anthropic.MessageCountTokensParams{Model: "m", Messages: anthropicQuestion().Messages})
+	got, err := client.Messages.CountTokens(t.Context(),
+		anthropic.MessageCountTokensParams{Model: "m", Messages: anthropicQuestion().Messages})
 	if err != nil || got.InputTokens != 14 {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -203,14 +209,35 @@ func TestAnthropicSDKErrors(t *testing.T) {
 		says        string
 	}{
 		{name: "wrong key", options: []option.RequestOption{option.WithAPIKey("sk-wrong")}, status: 401, class: "authentication_error"},
-		{name: "no version", options: []option.RequestOption{option.WithHeaderDel("anthropic-version")}, status: 400, class: "invalid_request_error", says: "vendorA-version"},
-		{name: "unknown model", change: func(p *anthropic.MessageNewParams) { p.Model = "none" }, status: 404, class: "not_found_error", says: "none"},
-		{name: "bad field", options: []option.RequestOption{option.WithJSONSet("max_tokens", "many")}, status: 400, class: "invalid_request_error", says: "max_tokens"},
-		{name: "bad enum", options: []option.RequestOption{option.WithJSONSet("speed", "warp")}, status: 400, class: "invalid_request_error", says: "speed"},
+		{
+			name: "no version", options: []option.RequestOption{option.WithHeaderDel("anthropic-version")}, status: 400,
+			class: "invalid_request_error", says: "vendorA-version",
+		},
+		{
+			name: "unknown model", change: func(p *anthropic.MessageNewParams) { p.Model = "none" }, status: 404, class: "not_found_error",
+			says: "none",
+		},
+		{
+			name: "bad field", options: []option.RequestOption{option.WithJSONSet("max_tokens", "many")}, status: 400,
+			class: "invalid_request_error", says: "max_tokens",
+		},
+		{
+			name: "bad enum", options: []option.RequestOption{option.WithJSONSet("speed", "warp")}, status: 400, class: "invalid_request_error",
+			says: "speed",
+		},
 		{name: "their 400", upstream: 400, reply: theirs, status: 400, class: "invalid_request_error", says: "at least one message"},
-		{name: "overloaded", upstream: 529, reply: `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, status: 529, class: "overloaded_error"},
-		{name: "our key", upstream: 401, reply: `{"type":"error","error":{"type":"authentication_error","message":"bad"}}`, status: 502, class: "api_error"},
-		{name: "rate", upstream: 429, reply: `{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}`, status: 429, class: "rate_limit_error"},
+		{
+			name: "overloaded", upstream: 529, reply: `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, status: 529,
+			class: "overloaded_error",
+		},
+		{
+			name: "our key", upstream: 401, reply: `{"type":"error","error":{"type":"authentication_error","message":"bad"}}`, status: 502,
+			class: "api_error",
+		},
+		{
+			name: "rate", upstream: 429, reply: `{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}`, status: 429,
+			class: "rate_limit_error",
+		},
 		{name: "broken", upstream: 200, reply: `<html>`, status: 502, class: "api_error"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -262,7 +289,8 @@ func TestAnthropicSDKModels(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 		var missing *anthropic.Error
-		if _, err = client.Models.Get(t.Context(), "none", anthropic.ModelGetParams{}); !errors.As(err, &missing) || missing.Type() != "not_found_error" {
+		if _, err = client.Models.Get(t.Context(), "none", anthropic.ModelGetParams{}); !errors.As(err, &missing) ||
+			missing.Type() != "not_found_error" {
 			t.Errorf("%s: got %v, want not_found_error", name, err)
 		}
 	}

@@ -42,7 +42,8 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		if rec.Code >= 400 {
 			outcome = audit.Refused
 		}
-		if entry.By != audit.Operator || entry.Who != "admin" || entry.From != "192.0.2.1" || entry.RequestID != "req-of-"+method || entry.What == "" ||
+		if entry.By != audit.Operator || entry.Who != "admin" || entry.From != "192.0.2.1" || entry.RequestID != "req-of-"+method ||
+			entry.What == "" ||
 			strings.ContainsAny(entry.What, "{}/ ") || entry.Outcome != outcome || (entry.Reason == "") != (outcome == audit.Done) {
 			t.Errorf("%s: %d and entry %+v", name, rec.Code, entry)
 		}
@@ -55,7 +56,8 @@ func TestAdminAudit(t *testing.T) {
 	t.Parallel()
 	o := newAdminEnv(t)
 	var made adminToken
-	o.tell(t, 201, "POST", "/admin/tokens", `{"name":"=cmd()","webhook_url":"https://h.test/hook?secret=canary","webhook_secret":"new"}`, &made)
+	o.tell(t, 201, "POST", "/admin/tokens", `{"name":"=cmd()","webhook_url":"https://h.test/hook?secret=canary","webhook_secret":"new"}`,
+		&made)
 	o.tell(t, 200, "PATCH", "/admin/tokens/"+made.ID, `{"max_tasks":3}`, new(adminToken))
 	var rotated adminToken
 	o.tell(t, 200, "POST", "/admin/tokens/"+made.ID+"/rotate", "", &rotated)
@@ -76,7 +78,8 @@ func TestAdminAudit(t *testing.T) {
 	if len(list.Data) != 3 || list.After != nil {
 		t.Fatalf("entries %+v", list)
 	}
-	if got := list.Data[1]; got.What != "update_token" || len(got.Changes) != 1 || got.Changes[0].Field != "max_tasks" || string(got.Changes[0].Old) != "0" || string(got.Changes[0].New) != "3" {
+	if got := list.Data[1]; got.What != "update_token" || len(got.Changes) != 1 || got.Changes[0].Field != "max_tasks" ||
+		string(got.Changes[0].Old) != "0" || string(got.Changes[0].New) != "3" {
 		t.Errorf("update %+v", got)
 	}
 	o.tell(t, 200, "GET", "/admin/audit?who=vera&outcome=refused", "", &list)

@@ -32,7 +32,8 @@ const (
 )
 
 // interactionStream is a stream of the vendor's: ai.google.dev/api/interactions-api, InteractionSseEvent.
-var interactionStream = vendorEvent("interaction.created", `"interaction":{"id":"`+theirs+`","status":"in_progress","model":"gemini-flash","object":"interaction"}`) +
+var interactionStream = vendorEvent("interaction.created",
+	`"interaction":{"id":"`+theirs+`","status":"in_progress","model":"gemini-flash","object":"interaction"}`) +
 	vendorEvent("interaction.status_update", `"interaction_id":"`+theirs+`","status":"in_progress"`) +
 	vendorEvent("step.start", `"index":0,"step":{"type":"thought"}`) +
 	vendorEvent("step.delta", `"index":0,"delta":{"type":"thought_signature","signature":"sig"}`) +
@@ -40,7 +41,8 @@ var interactionStream = vendorEvent("interaction.created", `"interaction":{"id":
 	vendorEvent("step.delta", `"index":1,"delta":{"type":"text","text":"Hel"}`) +
 	vendorEvent("step.delta", `"index":1,"delta":{"type":"text","text":"lo"}`) +
 	vendorEvent("step.stop", `"index":1`) +
-	vendorEvent("interaction.completed", `"interaction":{"id":"`+theirs+`","status":"completed","object":"interaction","usage":{"total_input_tokens":3,"total_output_tokens":5}}`) +
+	vendorEvent("interaction.completed", `"interaction":{"id":"`+theirs+
+		`","status":"completed","object":"interaction","usage":{"total_input_tokens":3,"total_output_tokens":5}}`) +
 	"event: done\ndata: [DONE]\n\n"
 
 func vendorEvent(kind, members string) string {
@@ -92,7 +94,8 @@ func newInteracting(t *testing.T, change func(*api.Options)) *interacting {
 	vendors := vendors.New(upstream.Client())
 	channel := func(name string, keys ...providers.Secret) providers.Channel {
 		return providers.Channel{
-			Name: name, Vendor: "gemini", BaseURL: upstream.URL, Keys: keys, Models: map[string]string{"flash": "gemini-flash"}, Groups: []string{"default"},
+			Name: name, Vendor: "gemini", BaseURL: upstream.URL, Keys: keys, Models: map[string]string{"flash": "gemini-flash"},
+			Groups: []string{"default"},
 		}
 	}
 	first := channel("first", "key-1")
@@ -148,8 +151,9 @@ func (s stopping) Write(p []byte) (int, error) {
 func (i *interacting) ended(state workflows.State, stream bool, request, answer string) tasks.Task {
 	i.archive["request"], i.archive["answer"] = []byte(request), []byte(answer)
 	task := tasks.Task{
-		ID: callID, Token: "good", Format: providers.Gemini, Operation: "POST /v1beta/interactions", Request: providers.VideoRequest{Model: "flash"},
-		State: state, CreatedAt: day, Stream: stream, Body: "request",
+		ID: callID, Token: "good", Format: providers.Gemini, Operation: "POST /v1beta/interactions",
+		Request: providers.VideoRequest{Model: "flash"},
+		State:   state, CreatedAt: day, Stream: stream, Body: "request",
 	}
 	if task.Ended() {
 		task.CompletedAt, task.ExpiresAt, task.Call = day.Add(time.Second), time.Now().Add(time.Hour), &activities.Answered{Status: 200}
@@ -167,16 +171,19 @@ func TestBackgroundInteraction(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/v1beta/interactions", "/v1/interactions"} {
 		i := newInteracting(t, nil)
-		rec := i.do(t, request("POST", path, interactionBody, "Prefer", "respond-async, wait=5", "Idempotency-Key", "k", "X-Webhook-Url", "https://client.example/hook"))
+		rec := i.do(t, request("POST", path, interactionBody, "Prefer", "respond-async, wait=5", "Idempotency-Key", "k", "X-Webhook-Url",
+			"https://client.example/hook"))
 		want := `{"id":"` + callID + `","object":"interaction","model":"flash","status":"in_progress","created":"` + day.Format(time.RFC3339) + `"`
-		if rec.Code != http.StatusOK || !strings.HasPrefix(rec.Body.String(), want) || rec.Header().Get("Preference-Applied") != "" || rec.Header().Get("Location") != "" {
+		if rec.Code != http.StatusOK || !strings.HasPrefix(rec.Body.String(), want) || rec.Header().Get("Preference-Applied") != "" ||
+			rec.Header().Get("Location") != "" {
 			t.Errorf("got %d %v: %s", rec.Code, rec.Header(), rec.Body)
 		}
 		if len(i.sent) != 0 || len(i.tasks.creates) != 1 {
 			t.Fatalf("sent %q, created %d", i.sent, len(i.tasks.creates))
 		}
 		create := i.tasks.creates[0]
-		if create.Call.Operation() != "POST "+path || create.Call.Response || create.IdempotencyKey != "k" || create.Call.WebhookURL == "" || string(create.Request.Inputs[0].Data) != interactionBody {
+		if create.Call.Operation() != "POST "+path || create.Call.Response || create.IdempotencyKey != "k" || create.Call.WebhookURL == "" ||
+			string(create.Request.Inputs[0].Data) != interactionBody {
 			t.Errorf("created %+v with %+v", create, create.Call)
 		}
 	}
@@ -187,7 +194,8 @@ func TestBackgroundAgent(t *testing.T) {
 	t.Parallel()
 	i := newInteracting(t, nil)
 	rec := i.do(t, request("POST", "/v1beta/interactions", `{"agent":"flash","input":"p","background":true}`))
-	if rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), `"agent":"flash","status":"in_progress"`) || len(i.sent) != 0 || len(i.tasks.creates) != 1 || !i.tasks.creates[0].Call.Hosted {
+	if rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), `"agent":"flash","status":"in_progress"`) || len(i.sent) != 0 ||
+		len(i.tasks.creates) != 1 || !i.tasks.creates[0].Call.Hosted {
 		t.Errorf("got %d %s, sent %q, created %+v", rec.Code, rec.Body, i.sent, i.tasks.creates)
 	}
 	if rec := i.do(t, request("POST", "/v1beta/interactions", interactionBody)); rec.Code != http.StatusOK || i.tasks.creates[1].Call.Hosted {
@@ -207,9 +215,15 @@ func TestBackgroundInteractionRefused(t *testing.T) {
 		change           func(*api.Options)
 	}{
 		{"not stored", `{"model":"flash","input":"p","background":true,"store":false}`, "'store'", 400, nil},
-		{"the vendor's webhook", `{"model":"flash","input":"p","background":true,"webhook_config":{"uris":["https://a"]}}`, "'webhook_config'", 400, nil},
+		{
+			"the vendor's webhook", `{"model":"flash","input":"p","background":true,"webhook_config":{"uris":["https://a"]}}`, "'webhook_config'",
+			400, nil,
+		},
 		{"no such model", `{"model":"none","input":"p","background":true}`, `"status":"NOT_FOUND"`, 404, nil},
-		{"no such interaction before", `{"model":"flash","input":"p","background":true,"previous_interaction_id":"` + callID + `"}`, "'previous_interaction_id'", 400, nil},
+		{
+			"no such interaction before", `{"model":"flash","input":"p","background":true,"previous_interaction_id":"` + callID + `"}`,
+			"'previous_interaction_id'", 400, nil,
+		},
 		{"forbidden", interactionBody, "background", 400, forbidding},
 	} {
 		i := newInteracting(t, tc.change)
@@ -222,7 +236,8 @@ func TestBackgroundInteractionRefused(t *testing.T) {
 		i := newInteracting(t, nil)
 		i.kind, i.answer = "application/json", `{"id":"`+theirs+`","status":"in_progress"}`
 		rec := i.do(t, request("POST", "/v1beta/interactions", body, "Prefer", "respond-async"))
-		if rec.Code != 200 || rec.Body.String() != i.answer || len(i.tasks.creates) != 0 || len(i.sent) != 1 || !strings.HasSuffix(i.sent[0], strings.Replace(body, "flash", "gemini-flash", 1)) {
+		if rec.Code != 200 || rec.Body.String() != i.answer || len(i.tasks.creates) != 0 || len(i.sent) != 1 ||
+			!strings.HasSuffix(i.sent[0], strings.Replace(body, "flash", "gemini-flash", 1)) {
 			t.Errorf("%s: got %d %s, sent %q", body, rec.Code, rec.Body, i.sent)
 		}
 	}
@@ -235,15 +250,24 @@ func TestBackgroundInteractionServed(t *testing.T) {
 		name, kind, answer, want string
 		failure, fault           string
 	}{
-		{"a document", "application/json", `{"id":"` + theirs + `","status":"requires_action","steps":[]}`, `{"id":"` + callID + `","status":"requires_action","steps":[]}`, "", ""},
-		{"that failed", "application/json", `{"id":"` + theirs + `","status":"failed","errors":[{"code":"blocked","message":"no"}]}`, `"status":"failed"`, "blocked", ""},
+		{
+			"a document", "application/json", `{"id":"` + theirs + `","status":"requires_action","steps":[]}`,
+			`{"id":"` + callID + `","status":"requires_action","steps":[]}`, "", "",
+		},
+		{
+			"that failed", "application/json", `{"id":"` + theirs + `","status":"failed","errors":[{"code":"blocked","message":"no"}]}`,
+			`"status":"failed"`, "blocked", "",
+		},
 		{"a stream", "text/event-stream", interactionStream, `"event_id":"8"}` + "\n\nevent: done\ndata: [DONE]\n\n", "", ""},
 		{
-			"a stream that ends too early", "text/event-stream", interactionStream[:strings.Index(interactionStream, "event: interaction.completed")],
+			"a stream that ends too early", "text/event-stream",
+			interactionStream[:strings.Index(interactionStream, "event: interaction.completed")],
 			"event: error\ndata: {\"event_type\":\"error\",\"error\":{\"code\":\"internal\",\"message\":\"The upstream ended its answer without finishing it.\"},\"event_id\":\"8\"}\n\n", "", string(providers.Upstream),
 		},
 		{
-			"a stream with an error", "text/event-stream", interactionStream[:strings.Index(interactionStream, "event: step.stop")] + vendorEvent("error", `"error":{"code":"gateway_timeout","message":"late"}`),
+			"a stream with an error", "text/event-stream",
+			interactionStream[:strings.Index(interactionStream, "event: step.stop")] +
+				vendorEvent("error", `"error":{"code":"gateway_timeout","message":"late"}`),
 			`"error":{"code":"gateway_timeout","message":"late"},"event_id":"7"}`, "gateway_timeout", "",
 		},
 	} {
@@ -254,13 +278,16 @@ func TestBackgroundInteractionServed(t *testing.T) {
 			body = `{"model":"flash","input":"p","stream":true,"background":true}`
 		}
 		rec, run := i.serve(t, body)
-		if want := "key-1 /v1beta/interactions " + strings.Replace(strings.Replace(body, `,"background":true`, "", 1), "flash", "gemini-flash", 1); len(i.sent) != 1 || i.sent[0] != want {
+		if want := "key-1 /v1beta/interactions " + strings.Replace(strings.Replace(body, `,"background":true`, "", 1), "flash", "gemini-flash",
+			1); len(i.sent) != 1 || i.sent[0] != want {
 			t.Errorf("%s: sent %q, want %s", tc.name, i.sent, want)
 		}
-		if rec.Code != 200 || !strings.HasSuffix(rec.Body.String(), tc.want) && !strings.Contains(rec.Body.String(), tc.want) || strings.Contains(rec.Body.String(), theirs) {
+		if rec.Code != 200 || !strings.HasSuffix(rec.Body.String(), tc.want) && !strings.Contains(rec.Body.String(), tc.want) ||
+			strings.Contains(rec.Body.String(), theirs) {
 			t.Errorf("%s: got %d %s, want %s", tc.name, rec.Code, rec.Body, tc.want)
 		}
-		if (run.Failure == nil) != (tc.failure == "") || run.Failure != nil && run.Failure.Code != tc.failure || (run.Fault == nil) != (tc.fault == "") || run.Fault != nil && string(run.Fault.Kind) != tc.fault {
+		if (run.Failure == nil) != (tc.failure == "") || run.Failure != nil && run.Failure.Code != tc.failure ||
+			(run.Fault == nil) != (tc.fault == "") || run.Fault != nil && string(run.Fault.Kind) != tc.fault {
 			t.Errorf("%s: ended with %+v, %v", tc.name, run.Failure, run.Fault)
 		}
 		if run.Copy == nil || run.Copy.ID != theirs || run.Copy.Channel != "first" || run.Copy.Key != providers.Secret("key-1").Fingerprint() {
@@ -282,7 +309,8 @@ func TestBackgroundInteractionStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	rec := httptest.NewRecorder()
 	run := i.serveTo(ctx, stopping{rec, cancel}, `{"model":"flash","input":"p","stream":true,"background":true}`)
-	if !strings.Contains(rec.Body.String(), "interaction.created") || run.Fault == nil || run.Failure != nil || strings.Contains(rec.Body.String(), `"event_type":"error"`) || strings.Contains(rec.Body.String(), "[DONE]") {
+	if !strings.Contains(rec.Body.String(), "interaction.created") || run.Fault == nil || run.Failure != nil ||
+		strings.Contains(rec.Body.String(), `"event_type":"error"`) || strings.Contains(rec.Body.String(), "[DONE]") {
 		t.Errorf("got %s, %v, %+v", rec.Body, run.Fault, run.Failure)
 	}
 }
@@ -302,18 +330,30 @@ func TestBackgroundInteractionRead(t *testing.T) {
 		query string
 		want  []string
 	}{
-		"queued":      {func(i *interacting) { i.ended(workflows.Queued, false, interactionBody, "") }, "", []string{`"status":"in_progress"`, `"steps":[]`}},
-		"in progress": {func(i *interacting) { i.ended(workflows.InProgress, false, interactionBody, "") }, "?include_input=true", []string{`"status":"in_progress"`, `"input":"p"`}},
+		"queued": {
+			func(i *interacting) { i.ended(workflows.Queued, false, interactionBody, "") }, "",
+			[]string{`"status":"in_progress"`, `"steps":[]`},
+		},
+		"in progress": {
+			func(i *interacting) { i.ended(workflows.InProgress, false, interactionBody, "") }, "?include_input=true",
+			[]string{`"status":"in_progress"`, `"input":"p"`},
+		},
 		"completed": {func(i *interacting) {
 			i.ended(workflows.Completed, false, interactionBody, `{"id":"`+callID+`","status":"incomplete"}`)
 		}, "?wait=5", []string{`{"id":"` + callID + `","status":"incomplete"}`}},
-		"completed stream": {func(i *interacting) { i.ended(workflows.Completed, true, streamed, worked(i)) }, "?include_input=true", []string{`"status":"completed"`, steps, `"total_output_tokens":5`, `"input":"p"`}},
+		"completed stream": {
+			func(i *interacting) { i.ended(workflows.Completed, true, streamed, worked(i)) }, "?include_input=true",
+			[]string{`"status":"completed"`, steps, `"total_output_tokens":5`, `"input":"p"`},
+		},
 		"failed": {func(i *interacting) {
 			task := i.ended(workflows.Failed, false, interactionBody, "")
 			task.Failure = &providers.VideoFailure{Code: "bad", Message: "no"}
 			i.tasks.put(task)
 		}, "", []string{`"status":"failed"`, `"errors":[{"code":"bad","message":"no"}]`, `"model":"flash"`}},
-		"cancelled": {func(i *interacting) { i.ended(workflows.Cancelled, false, interactionBody, "") }, "", []string{`"status":"cancelled"`, `"steps":[]`}},
+		"cancelled": {
+			func(i *interacting) { i.ended(workflows.Cancelled, false, interactionBody, "") }, "",
+			[]string{`"status":"cancelled"`, `"steps":[]`},
+		},
 		"cancelled stream": {func(i *interacting) {
 			all := worked(i)
 			i.ended(workflows.Cancelled, true, streamed, all[:strings.Index(all, "event: step.stop")])
@@ -357,7 +397,8 @@ func TestBackgroundInteractionEnds(t *testing.T) {
 	t.Parallel()
 	i := newInteracting(t, nil)
 	i.ended(workflows.InProgress, false, interactionBody, "")
-	if rec := i.do(t, request("POST", "/v1/interactions/"+callID+"/cancel", "")); rec.Code != 200 || !strings.Contains(rec.Body.String(), `"id":"`+callID+`"`) || strings.Contains(rec.Body.String(), "in_progress") {
+	if rec := i.do(t, request("POST", "/v1/interactions/"+callID+"/cancel", "")); rec.Code != 200 ||
+		!strings.Contains(rec.Body.String(), `"id":"`+callID+`"`) || strings.Contains(rec.Body.String(), "in_progress") {
 		t.Errorf("cancel: got %d %s", rec.Code, rec.Body)
 	}
 	if rec := i.do(t, request("DELETE", interactionPath, "")); rec.Code != 200 || strings.TrimSpace(rec.Body.String()) != "{}" {
@@ -391,7 +432,8 @@ func TestBackgroundInteractionStream(t *testing.T) {
 		}
 	}
 	for _, query := range []string{"&last_event_id=x", "&last_event_id=-1", "&last_event_id=1.5"} {
-		if rec := i.do(t, request("GET", interactionPath+"?stream=true"+query, "")); rec.Code != 400 || !strings.Contains(rec.Body.String(), "last_event_id") {
+		if rec := i.do(t, request("GET", interactionPath+"?stream=true"+query, "")); rec.Code != 400 ||
+			!strings.Contains(rec.Body.String(), "last_event_id") {
 			t.Errorf("%s: got %d %s", query, rec.Code, rec.Body)
 		}
 	}
@@ -415,7 +457,8 @@ func TestBackgroundInteractionFailsFirst(t *testing.T) {
 	i.tasks.put(task)
 	for last, want := range map[string]int{"": 3, "&last_event_id=0": 2, "&last_event_id=1": 1, "&last_event_id=2": 0} {
 		rec := i.do(t, request("GET", interactionPath+"?stream=true"+last, ""))
-		if got := strings.Count(rec.Body.String(), "\n\n"); got != want || strings.Contains(rec.Body.String(), `"event_type":"error"`) != (want > 0) {
+		if got := strings.Count(rec.Body.String(), "\n\n"); got != want ||
+			strings.Contains(rec.Body.String(), `"event_type":"error"`) != (want > 0) {
 			t.Errorf("after %q: got %s, want %d events", last, rec.Body, want)
 		}
 	}
@@ -445,11 +488,13 @@ func TestInteractionContinuesTask(t *testing.T) {
 		i.kind, i.answer = "application/json", `{"id":"v1_next","status":"completed","previous_interaction_id": "`+theirs+`"}`
 		want := string(key) + ` /v1beta/interactions {"model":"gemini-flash","input":"q","previous_interaction_id":"` + theirs + `"}`
 		rec := i.do(t, request("POST", "/v1beta/interactions", continued))
-		if rec.Code != 200 || rec.Body.String() != `{"id":"v1_next","status":"completed","previous_interaction_id": "`+callID+`"}` || len(i.sent) != 1 || i.sent[0] != want {
+		if rec.Code != 200 || rec.Body.String() != `{"id":"v1_next","status":"completed","previous_interaction_id": "`+callID+`"}` ||
+			len(i.sent) != 1 || i.sent[0] != want {
 			t.Errorf("got %d %s, sent %q, want %s", rec.Code, rec.Body, i.sent, want)
 		}
 		rec, run := i.serve(t, strings.Replace(continued, "{", `{"background":true,`, 1))
-		if run.Fault != nil || len(i.sent) != 2 || i.sent[1] != want || strings.Contains(rec.Body.String(), theirs) || !strings.Contains(rec.Body.String(), `"previous_interaction_id": "`+callID+`"`) {
+		if run.Fault != nil || len(i.sent) != 2 || i.sent[1] != want || strings.Contains(rec.Body.String(), theirs) ||
+			!strings.Contains(rec.Body.String(), `"previous_interaction_id": "`+callID+`"`) {
 			t.Errorf("in the background: got %s, %v, sent %q", rec.Body, run.Fault, i.sent)
 		}
 	}
@@ -470,7 +515,8 @@ func TestInteractionContinuesTask(t *testing.T) {
 			i := newInteracting(t, nil)
 			put(i)
 			rec := i.do(t, request("POST", "/v1beta/interactions", body))
-			if rec.Code != 400 || !strings.Contains(rec.Body.String(), "'previous_interaction_id'") || len(i.sent) != 0 || len(i.tasks.creates) != 0 {
+			if rec.Code != 400 || !strings.Contains(rec.Body.String(), "'previous_interaction_id'") || len(i.sent) != 0 ||
+				len(i.tasks.creates) != 0 {
 				t.Errorf("%s: got %d %s, sent %q", name, rec.Code, rec.Body, i.sent)
 			}
 		}

@@ -50,13 +50,15 @@ func async(headers ...string) *http.Request {
 func endedCall(g *gateway, status int, body string) tasks.Task {
 	g.archive["answer"] = []byte(body)
 	task := tasks.Task{
-		ID: callID, Token: "good", Format: providers.OpenAI, Operation: "POST /v1/chat/completions", Request: providers.VideoRequest{Model: "gpt-4o"},
-		State: workflows.Completed, CreatedAt: day,
+		ID: callID, Token: "good", Format: providers.OpenAI, Operation: "POST /v1/chat/completions",
+		Request: providers.VideoRequest{Model: "gpt-4o"},
+		State:   workflows.Completed, CreatedAt: day,
 	}
 	task.CompletedAt, task.ExpiresAt = time.Now(), time.Now().Add(time.Hour)
 	task.Outputs = []activities.Output{{Object: "answer", ContentType: "application/json", Size: int64(len(body)), SHA256: "abc"}}
 	task.Call = &activities.Answered{
-		Status: status, Header: http.Header{"X-Request-Id": {"req-create"}, "X-Relay-Fields": {"x"}}, Usage: providers.Usage{Input: 3, Output: 4}, Cost: 70, Priced: true,
+		Status: status, Header: http.Header{"X-Request-Id": {"req-create"}, "X-Relay-Fields": {"x"}}, Usage: providers.Usage{Input: 3, Output: 4},
+		Cost: 70, Priced: true,
 		CallProgress: activities.CallProgress{Attempts: 2, StartedAt: day},
 	}
 	if status/100 != 2 {
@@ -71,9 +73,10 @@ func TestAsyncCreate(t *testing.T) {
 		req     *http.Request
 		applied string
 	}{
-		"plain":             {async(), "respond-async"},
-		"any case":          {request("POST", "/v1/chat/completions", chatBody, "Prefer", "foo=bar, Respond-ASYNC"), "respond-async"},
-		"a stream":          {request("POST", "/v1/chat/completions", `{"model":"gpt-4o","messages":[],"stream":true}`, "Prefer", "respond-async, wait=60"), "respond-async"},
+		"plain":    {async(), "respond-async"},
+		"any case": {request("POST", "/v1/chat/completions", chatBody, "Prefer", "foo=bar, Respond-ASYNC"), "respond-async"},
+		"a stream": {request("POST", "/v1/chat/completions", `{"model":"gpt-4o","messages":[],"stream":true}`, "Prefer",
+			"respond-async, wait=60"), "respond-async"},
 		"no time to wait":   {async("Prefer", "respond-async, wait=0"), "respond-async, wait=0"},
 		"below the version": {request("POST", "/v1//chat/completions/", chatBody, "Prefer", "respond-async"), "respond-async"},
 	} {
@@ -86,7 +89,8 @@ func TestAsyncCreate(t *testing.T) {
 			rec := g.do(t, test.req)
 			header := rec.Header()
 			if rec.Code != http.StatusAccepted || header.Get("Location") != callPath || header.Get("Retry-After") != "2" ||
-				header.Get("Preference-Applied") != test.applied || !strings.Contains(header.Get("Cache-Control"), "no-store") || header.Get("X-Request-Id") == "" {
+				header.Get("Preference-Applied") != test.applied || !strings.Contains(header.Get("Cache-Control"), "no-store") ||
+				header.Get("X-Request-Id") == "" {
 				t.Errorf("got %d %v: %s", rec.Code, header, rec.Body)
 			}
 			if len(g.ledger.entries) != 0 {
@@ -96,19 +100,23 @@ func TestAsyncCreate(t *testing.T) {
 	}
 	g := newGateway(t, nil, nil)
 	var shown map[string]any
-	decode(t, g.do(t, async("Idempotency-Key", "k", "X-Webhook-Url", "https://client.example/hook", "X-Stainless-Retry-Count", "1")).Body.Bytes(), &shown)
+	decode(t, g.do(t, async("Idempotency-Key", "k", "X-Webhook-Url", "https://client.example/hook", "X-Stainless-Retry-Count",
+		"1")).Body.Bytes(), &shown)
 	want := []string{
-		"attempts", "completed_at", "cost", "created_at", "error", "expires_at", "id", "kind", "metadata", "model", "object", "operation", "queue_position",
+		"attempts", "completed_at", "cost", "created_at", "error", "expires_at", "id", "kind", "metadata", "model", "object", "operation",
+		"queue_position",
 		"result", "stage", "started_at", "status", "usage",
 	}
 	if got := slices.Sorted(maps.Keys(shown)); !slices.Equal(got, want) {
 		t.Errorf("the task has %q, want %q", got, want)
 	}
-	if shown["status"] != "queued" || shown["stage"] != "waiting" || shown["kind"] != "call" || shown["operation"] != "POST /v1/chat/completions" || shown["metadata"].(map[string]any)["order"] != "7" {
+	if shown["status"] != "queued" || shown["stage"] != "waiting" || shown["kind"] != "call" ||
+		shown["operation"] != "POST /v1/chat/completions" || shown["metadata"].(map[string]any)["order"] != "7" {
 		t.Errorf("got %v", shown)
 	}
 	create := g.tasks.creates[0]
-	if create.IdempotencyKey != "k" || !create.Repeat || create.Call == nil || create.Call.WebhookURL != "https://client.example/hook" || string(create.Request.Inputs[0].Data) != chatBody {
+	if create.IdempotencyKey != "k" || !create.Repeat || create.Call == nil || create.Call.WebhookURL != "https://client.example/hook" ||
+		string(create.Request.Inputs[0].Data) != chatBody {
 		t.Errorf("created %+v with %+v", create, create.Call)
 	}
 	staged, err := json.Marshal(create.Call)
@@ -196,7 +204,10 @@ func TestAsyncWait(t *testing.T) {
 		header map[string]string
 	}{
 		"completed": {status: 200, wait: "5", header: map[string]string{"Preference-Applied": "respond-async, wait=5", "X-Should-Retry": ""}},
-		"failed":    {status: 400, wait: "100", header: map[string]string{"Preference-Applied": "respond-async, wait=60", "X-Should-Retry": "false", "Retry-After": ""}},
+		"failed": {status: 400, wait: "100", header: map[string]string{
+			"Preference-Applied": "respond-async, wait=60",
+			"X-Should-Retry":     "false", "Retry-After": "",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -238,8 +249,9 @@ func TestAsyncForbidden(t *testing.T) {
 func TestResponseFlags(t *testing.T) {
 	t.Parallel()
 	for member, param := range map[string]string{
-		`"background":"true"`: "background", `"background":1`: "background", `"background":"false"`: "background", `"background":[true]`: "background",
-		`"Background":true`: "Background", `"store":"false"`: "store", `"store":0`: "store", `"background":true,"store":false`: "store",
+		`"background":"true"`: "background", `"background":1`: "background", `"background":"false"`: "background",
+		`"background":[true]`: "background",
+		`"Background":true`:   "Background", `"store":"false"`: "store", `"store":0`: "store", `"background":true,"store":false`: "store",
 		`"background":null`: "", `"background":false,"store":false`: "",
 	} {
 		for _, forbids := range [][]string{nil, {providers.ForbidBackground}} {
@@ -266,8 +278,10 @@ func TestTaskResult(t *testing.T) {
 		return g.do(t, request(method, callPath+"/result", "", headers...))
 	}
 	rec := get("GET")
-	if rec.Code != 200 || rec.Body.String() != `{"done":true}` || rec.Header().Get("Etag") != `"abc"` || rec.Header().Get("Content-Type") != "application/json" ||
-		rec.Header().Get("X-Request-Id") != "req-create" || rec.Header().Get("X-Relay-Fields") != "x" || rec.Header().Get("Cache-Control") != "private, no-store" {
+	if rec.Code != 200 || rec.Body.String() != `{"done":true}` || rec.Header().Get("Etag") != `"abc"` ||
+		rec.Header().Get("Content-Type") != "application/json" ||
+		rec.Header().Get("X-Request-Id") != "req-create" || rec.Header().Get("X-Relay-Fields") != "x" ||
+		rec.Header().Get("Cache-Control") != "private, no-store" {
 		t.Errorf("got %d %v: %s", rec.Code, rec.Header(), rec.Body)
 	}
 	if rec := get("HEAD"); rec.Code != 200 || rec.Body.Len() != 0 || rec.Header().Get("Content-Length") != "13" {
@@ -288,9 +302,17 @@ func TestTaskResult(t *testing.T) {
 		header map[string]string
 		code   string
 	}{
-		"running":   {func(task *tasks.Task) { task.State, task.Outputs, task.Call = workflows.InProgress, nil, nil }, 202, map[string]string{"Retry-After": "2"}, ""},
-		"cancelled": {func(task *tasks.Task) { task.State = workflows.Cancelled }, 409, map[string]string{"X-Should-Retry": "false", "Retry-After": ""}, "conflict"},
-		"expired":   {func(task *tasks.Task) { task.ExpiresAt = time.Now().Add(-time.Second) }, 404, nil, "not_found"},
+		"running": {
+			func(task *tasks.Task) { task.State, task.Outputs, task.Call = workflows.InProgress, nil, nil }, 202,
+			map[string]string{"Retry-After": "2"},
+			"",
+		},
+		"cancelled": {
+			func(task *tasks.Task) { task.State = workflows.Cancelled }, 409,
+			map[string]string{"X-Should-Retry": "false", "Retry-After": ""},
+			"conflict",
+		},
+		"expired": {func(task *tasks.Task) { task.ExpiresAt = time.Now().Add(-time.Second) }, 404, nil, "not_found"},
 		"its answer is an error": {func(task *tasks.Task) {
 			task.State, task.Call.Status, task.Failure = workflows.Failed, 429, &providers.VideoFailure{Code: "slow"}
 		}, 429, map[string]string{"X-Should-Retry": "false", "Retry-After": ""}, "-"},
@@ -298,13 +320,15 @@ func TestTaskResult(t *testing.T) {
 			task.State, task.Outputs, task.Call, task.Failure = workflows.Failed, nil, nil, &providers.VideoFailure{Code: workflows.CodeQueueTimeout}
 		}, 503, map[string]string{"X-Should-Retry": "false", "Retry-After": ""}, "overloaded"},
 		"too late": {func(task *tasks.Task) {
-			task.State, task.Outputs, task.Call, task.Failure = workflows.Failed, nil, nil, &providers.VideoFailure{Code: workflows.CodeDeadlineExceeded}
+			task.State, task.Outputs, task.Call, task.Failure = workflows.Failed, nil, nil,
+				&providers.VideoFailure{Code: workflows.CodeDeadlineExceeded}
 		}, 504, map[string]string{"X-Should-Retry": "false"}, "upstream_timeout"},
 		"lost": {func(task *tasks.Task) {
 			task.State, task.Outputs, task.Failure = workflows.Failed, nil, &providers.VideoFailure{Code: workflows.CodeUpstreamUnknown}
 		}, 502, map[string]string{"X-Should-Retry": "false"}, "upstream_error"},
 		"failed by the operator": {func(task *tasks.Task) {
-			task.State, task.Outputs, task.Failure = workflows.Failed, nil, &providers.VideoFailure{Code: workflows.CodeFailedByOperator, Message: "closed"}
+			task.State, task.Outputs, task.Failure = workflows.Failed, nil,
+				&providers.VideoFailure{Code: workflows.CodeFailedByOperator, Message: "closed"}
 		}, 500, map[string]string{"X-Should-Retry": "false"}, "internal_error"},
 	} {
 		task := endedCall(g, 200, `{"done":true}`)
@@ -338,8 +362,18 @@ func TestTaskRoutes(t *testing.T) {
 	g := newGateway(t, nil, nil)
 	g.tasks.put(endedCall(g, 200, "{}"))
 	video := "video_00000000000000000000000000"
-	g.tasks.put(tasks.Task{ID: video, Token: "good", State: workflows.Queued, Request: providers.VideoRequest{Model: "sora-2"}, CreatedAt: day})
-	for _, route := range [][2]string{{"GET", ""}, {"POST", "/cancel"}, {"DELETE", ""}, {"GET", "/result"}, {"HEAD", "/result"}, {"GET", "/events"}} {
+	g.tasks.put(tasks.Task{
+		ID: video, Token: "good", State: workflows.Queued, Request: providers.VideoRequest{Model: "sora-2"},
+		CreatedAt: day,
+	})
+	for _, route := range [][2]string{
+		{"GET", ""},
+		{"POST", "/cancel"},
+		{"DELETE", ""},
+		{"GET", "/result"},
+		{"HEAD", "/result"},
+		{"GET", "/events"},
+	} {
 		if rec := g.do(t, request(route[0], callPath+route[1], "", "Authorization", "Bearer "+otherKey)); rec.Code != 404 {
 			t.Errorf("%v of another token: got %d", route, rec.Code)
 		}
@@ -444,7 +478,10 @@ func TestServeCall(t *testing.T) {
 	})
 	serve := func(token string) (*httptest.ResponseRecorder, *activities.CallRun) {
 		began := 0
-		run := &activities.CallRun{TaskID: "call_1", Token: token, Begin: func(context.Context, string) error { began++; return nil }, Sent: func() {}}
+		run := &activities.CallRun{
+			TaskID: "call_1", Token: token, Begin: func(context.Context, string) error { began++; return nil },
+			Sent: func() {},
+		}
 		rec := httptest.NewRecorder()
 		r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(chatBody)).WithContext(t.Context())
 		r.Header = http.Header{"Content-Type": {"application/json"}}
@@ -517,8 +554,8 @@ func TestServeCallToken(t *testing.T) {
 	}
 }
 
-// TestServeCallBodies: calls whose upstreams work hold half of the memory of bodies at most, those of one token a quarter; clients that wait
-// have the rest.
+// TestServeCallBodies: calls whose upstreams work hold half of the memory of bodies at most, those of one token a quarter; clients that
+// wait have the rest.
 func TestServeCallBodies(t *testing.T) {
 	t.Parallel()
 	const room = 1 << 20
@@ -681,7 +718,8 @@ func TestAsyncRepeatRefused(t *testing.T) {
 		t.Errorf("got %d, then %d %s", first.Code, again.Code, again.Body)
 	}
 	for name, headers := range map[string][]string{"another key": {"Idempotency-Key", "other"}, "no key": nil} {
-		if rec := g.do(t, async(headers...)); rec.Code != http.StatusTooManyRequests || rec.Header().Get("Location") != "" || len(g.tasks.creates) != 1 {
+		if rec := g.do(t, async(headers...)); rec.Code != http.StatusTooManyRequests || rec.Header().Get("Location") != "" ||
+			len(g.tasks.creates) != 1 {
 			t.Errorf("%s: got %d %s", name, rec.Code, rec.Body)
 		}
 	}
@@ -695,8 +733,8 @@ func (noLog) Read(ctx context.Context, _, _ string, _ int64, _ func(int64, []byt
 	return ctx.Err()
 }
 
-// TestResponseStreamWithoutEvents: the stream of a response that ends before its upstream's first event has the same events for every reader,
-// whose last one is the error.
+// TestResponseStreamWithoutEvents: the stream of a response that ends before its upstream's first event has the same events for every
+// reader, whose last one is the error.
 func TestResponseStreamWithoutEvents(t *testing.T) {
 	t.Parallel()
 	const body = `{"model":"gpt","input":"x","background":true,"stream":true}`
@@ -757,7 +795,8 @@ func TestResponseStreamWithoutEvents(t *testing.T) {
 					numbers = append(numbers, line)
 					return ""
 				})
-				if withoutIDs != rest || len(numbers) != len(want)-after-1 || len(numbers) > 0 && !strings.HasSuffix(numbers[0], "-"+strconv.Itoa(after+1)+"\n") {
+				if withoutIDs != rest || len(numbers) != len(want)-after-1 || len(numbers) > 0 &&
+					!strings.HasSuffix(numbers[0], "-"+strconv.Itoa(after+1)+"\n") {
 					t.Errorf("the task's events after %d: got %s", after, rec.Body)
 				}
 			}
@@ -777,12 +816,15 @@ func (l shortLog) Read(_ context.Context, _, _ string, after int64, each func(n 
 	return &eventlog.AheadError{Events: int64(len(l.events)) - 1}
 }
 
-// TestStreamAhead: a reader that has seen lost events gets an error event with the number of the last stored event, after which a reader gets no
-// more.
+// TestStreamAhead: a reader that has seen lost events gets an error event with the number of the last stored event, after which a reader
+// gets no more.
 func TestStreamAhead(t *testing.T) {
 	t.Parallel()
 	const body = `{"model":"gpt","input":"x","background":true,"stream":true}`
-	events := []string{"event: a\ndata: {}\n\n", "event: b\ndata: {}\n\n", "event: c\ndata: {}\n\n", "event: d\ndata: {}\n\n", "event: e\ndata: {}\n\n"}
+	events := []string{
+		"event: a\ndata: {}\n\n", "event: b\ndata: {}\n\n", "event: c\ndata: {}\n\n", "event: d\ndata: {}\n\n",
+		"event: e\ndata: {}\n\n",
+	}
 	s := newStoring(t, func(o *api.Options) { o.Events = shortLog{events} })
 	task := endedCall(s.gateway, 200, "")
 	task.ID, task.Operation, task.Stream, task.Body, task.Call.Events = responseID, "POST /v1/responses", true, "body", 4
@@ -790,7 +832,8 @@ func TestStreamAhead(t *testing.T) {
 	s.tasks.put(task)
 	for _, id := range []string{"", responseID + "-2"} {
 		got := s.do(t, request("GET", "/v1/tasks/"+responseID+"/events", "", "Last-Event-ID", id)).Body.String()
-		if !regexp.MustCompile(`id: ` + responseID + `-4\nevent: e\ndata: {}\n\nid: ` + responseID + `-3\nevent: error\ndata: {.*"sequence_number":3\b.*}\n\n$`).MatchString(got) {
+		if !regexp.MustCompile(`id: ` + responseID + `-4\nevent: e\ndata: {}\n\nid: ` + responseID +
+			`-3\nevent: error\ndata: {.*"sequence_number":3\b.*}\n\n$`).MatchString(got) {
 			t.Errorf("after %q: got %s", id, got)
 		}
 	}

@@ -58,7 +58,8 @@ func checkCut(tb testing.TB, rec *httptest.ResponseRecorder, text string) {
 	tb.Helper()
 	got := rec.Body.String()
 	if rec.Code == http.StatusBadGateway {
-		if code, _ := fault(tb, rec); code != "upstream_error" || strings.Trim(wholeEvents(text), "\r\n") != "" || rec.Header().Get("Content-Type") != "application/json" {
+		if code, _ := fault(tb, rec); code != "upstream_error" || strings.Trim(wholeEvents(text), "\r\n") != "" ||
+			rec.Header().Get("Content-Type") != "application/json" {
 			tb.Errorf("%q: got %d %v %s", text, rec.Code, rec.Header(), got)
 		}
 		return
@@ -87,7 +88,8 @@ func TestStreamCut(t *testing.T) {
 		return io.MultiReader(iotest.OneByteReader(strings.NewReader(text)), failingReader{})
 	})
 	for _, end := range []string{"\n", "\r\n", "\r"} {
-		whole := strings.ReplaceAll("event: a\ndata: {\"x\":1}\n\n: ping\n: ping\ndata: {\"x\":\ndata: 2}\n\n\n:\n\ndata: {\"x\":3}\n\n", "\n", end)
+		whole := strings.ReplaceAll("event: a\ndata: {\"x\":1}\n\n: ping\n: ping\ndata: {\"x\":\ndata: 2}\n\n\n:\n\ndata: {\"x\":3}\n\n", "\n",
+			end)
 		for cut := range whole {
 			if cut == 0 {
 				continue // an answer without a byte is another story
@@ -110,7 +112,8 @@ func TestStreamAsItCame(t *testing.T) {
 		"a large event": chunk + large + large + done, "one line": strings.Repeat("y", 80_000), "blank lines": "\n\r\n\r\n\n\r" + chunk + "\r\r",
 	} {
 		for way, cut := range map[string]func(io.Reader) io.Reader{
-			"whole": func(r io.Reader) io.Reader { return r }, "halves": iotest.HalfReader, "bytes": iotest.OneByteReader, "end with data": iotest.DataErrReader,
+			"whole": func(r io.Reader) io.Reader { return r }, "halves": iotest.HalfReader, "bytes": iotest.OneByteReader,
+			"end with data": iotest.DataErrReader,
 		} {
 			g := answering(t, "text/event-stream", func() io.Reader { return cut(strings.NewReader(text)) })
 			if rec := g.do(t, request("POST", "/v1/chat/completions", streamWithUsage)); rec.Code != 200 || rec.Body.String() != text {

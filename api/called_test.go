@@ -36,12 +36,14 @@ func TestCalled(t *testing.T) {
 		want   *calllog.Record // nil: no call
 	}{
 		"answered": {answered, request("POST", "/v1/chat/completions", body, "User-Agent", "me/1"), &calllog.Record{
-			Caller: calllog.Caller{Token: "good", TokenName: "good", Agent: "me/1"}, Asked: calllog.Asked{Operation: "createChatCompletion", Format: "openai", Model: "fast"},
+			Caller:  calllog.Caller{Token: "good", TokenName: "good", Agent: "me/1"},
+			Asked:   calllog.Asked{Operation: "createChatCompletion", Format: "openai", Model: "fast"},
 			Outcome: calllog.Outcome{Channel: "main", Status: 200, Bytes: 72}, Used: calllog.Used{Input: 5, Cached: 3, Output: 7},
 			Tries: []calllog.Try{{Channel: "main", Vendor: "vendor-1"}},
 		}},
 		"failed": {refused, request("POST", "/v1/chat/completions", body), &calllog.Record{
-			Caller: calllog.Caller{Token: "good", TokenName: "good"}, Asked: calllog.Asked{Operation: "createChatCompletion", Format: "openai", Model: "fast"},
+			Caller:  calllog.Caller{Token: "good", TokenName: "good"},
+			Asked:   calllog.Asked{Operation: "createChatCompletion", Format: "openai", Model: "fast"},
 			Outcome: calllog.Outcome{Status: 502, Fault: "upstream", Words: "The upstream answered with status 500.", Code: "oops"},
 			Tries:   []calllog.Try{{Channel: "main", Fault: "upstream", Vendor: "vendor-2"}},
 		}},
@@ -54,13 +56,15 @@ func TestCalled(t *testing.T) {
 			Outcome: calllog.Outcome{Status: 400, Fault: "invalid"},
 		}},
 		"create of a task": {answered, request("POST", "/v1/videos", `{"model":"sora-2","prompt":"`+prompt+`"}`), &calllog.Record{
-			Names:  calllog.Names{Task: "video_1"},
-			Caller: calllog.Caller{Token: "good", TokenName: "good"}, Asked: calllog.Asked{Operation: "createVideo", Format: "openai", Model: "sora-2"},
+			Names:   calllog.Names{Task: "video_1"},
+			Caller:  calllog.Caller{Token: "good", TokenName: "good"},
+			Asked:   calllog.Asked{Operation: "createVideo", Format: "openai", Model: "sora-2"},
 			Outcome: calllog.Outcome{Status: 200},
 		}},
 		"vendor C's create": {answered, request("POST", submitPath, `{"req_key":"sora-2","prompt":"`+prompt+`"}`), &calllog.Record{
-			Names:  calllog.Names{Task: "video_1"},
-			Caller: calllog.Caller{Token: "good", TokenName: "good"}, Asked: calllog.Asked{Operation: "vendorCVideo", Format: "vendorc", Model: "sora-2"},
+			Names:   calllog.Names{Task: "video_1"},
+			Caller:  calllog.Caller{Token: "good", TokenName: "good"},
+			Asked:   calllog.Asked{Operation: "vendorCVideo", Format: "vendorc", Model: "sora-2"},
 			Outcome: calllog.Outcome{Status: 200},
 		}},
 		"read of a task": {answered, request("GET", "/v1/videos/video_1", ""), nil},
@@ -90,7 +94,8 @@ func TestCalled(t *testing.T) {
 				t.Fatalf("%d records of %d %s", len(got), rec.Code, rec.Body)
 			}
 			r, want := got[0], *tc.want
-			if r.ID != rec.Header().Get("X-Request-Id") || r.At.Before(began) || r.Took <= 0 || (len(r.Tries) > 0) != (r.Before > 0) || (r.Channel != "") != (r.First > 0) {
+			if r.ID != rec.Header().Get("X-Request-Id") || r.At.Before(began) || r.Took <= 0 || (len(r.Tries) > 0) != (r.Before > 0) ||
+				(r.Channel != "") != (r.First > 0) {
 				t.Errorf("ids and times: %+v", r)
 			}
 			if len(r.Tries) > 0 && (r.Tries[0].Took <= 0 || r.Tries[0].Key != providers.Secret("up-key").Fingerprint()) {
@@ -106,7 +111,8 @@ func TestCalled(t *testing.T) {
 			if want.Bytes == 0 {
 				r.Bytes = 0
 			}
-			if !slices.Equal(r.Tries, want.Tries) || r.Names != want.Names || r.Caller != want.Caller || r.Asked != want.Asked || r.Outcome != want.Outcome || r.Used != want.Used {
+			if !slices.Equal(r.Tries, want.Tries) || r.Names != want.Names || r.Caller != want.Caller || r.Asked != want.Asked ||
+				r.Outcome != want.Outcome || r.Used != want.Used {
 				t.Errorf("got  %+v\nwant %+v", r, want)
 			}
 		})

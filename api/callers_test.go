@@ -169,7 +169,8 @@ func TestTokenLosesWhatIsUnderWay(t *testing.T) {
 				})
 			}
 			begun.Wait()
-			testwait.Eventually(t, "all are under way", patience, func() bool { return g.Open().Requests == int64(len(asked)) && g.tasks.watchers() == 2 })
+			testwait.Eventually(t, "all are under way", patience,
+				func() bool { return g.Open().Requests == int64(len(asked)) && g.tasks.watchers() == 2 })
 			test.ring(ring)
 			over.Wait()
 		})
@@ -253,7 +254,8 @@ func TestWatchersHaveALimit(t *testing.T) {
 	for range events { // to its end
 	}
 	g.tasks.put(running(10))
-	testwait.Eventually(t, "a place is free again", patience, func() bool { return g.do(t, request("GET", "/v1/videos/video_1?wait=1", "")).Code == 200 })
+	testwait.Eventually(t, "a place is free again", patience,
+		func() bool { return g.do(t, request("GET", "/v1/videos/video_1?wait=1", "")).Code == 200 })
 }
 
 // TestReadsHaveALimit: all reads of tasks share it, and those of another token have their own.

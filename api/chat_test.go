@@ -45,7 +45,8 @@ func TestChatPassesThrough(t *testing.T) {
 	if want := strings.Replace(body, `"fast"`, `"gpt-4o-mini"`, 1); payload != want {
 		t.Errorf("sent %s, want %s", payload, want)
 	}
-	if seen.RequestID == "" || seen.RequestID == "my-id" || rec.Header().Get("X-Request-Id") != "my-id" || seen.Model != "fast" || seen.Stream || seen.ContentType != "application/json" || seen.Endpoint != chat {
+	if seen.RequestID == "" || seen.RequestID == "my-id" || rec.Header().Get("X-Request-Id") != "my-id" || seen.Model != "fast" ||
+		seen.Stream || seen.ContentType != "application/json" || seen.Endpoint != chat {
 		t.Errorf("got call %+v", seen)
 	}
 	if len(seen.Header) != 1 || seen.Header.Get("OpenAI-Beta") != "b" {
@@ -372,7 +373,8 @@ func benchmarkChat(b *testing.B, size int, tracer trace.Tracer) {
 // oneChat makes what does a chat of so many bytes.
 func oneChat(tb testing.TB, size int, tracer trace.Tracer) func() {
 	tb.Helper()
-	answer := `{"id":"x","choices":[{"message":{"content":"` + strings.Repeat("word ", 180) + `"}}],"usage":{"prompt_tokens":11,"completion_tokens":7}}`
+	answer := `{"id":"x","choices":[{"message":{"content":"` + strings.Repeat("word ", 180) +
+		`"}}],"usage":{"prompt_tokens":11,"completion_tokens":7}}`
 	length := strconv.Itoa(len(answer))
 	g := newGateway(tb, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
 		resp := upstreamAnswer("application/json", answer)

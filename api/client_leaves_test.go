@@ -102,10 +102,13 @@ func TestClientLeavesBeforeTheFirstByte(t *testing.T) {
 		"a document":             {path: "/v1/chat/completions", body: document, channel: "up0", input: len(document) / 4, output: 4096},
 		"a short one of several": {path: "/v1/chat/completions", body: short, channel: "up0", input: len(short) / 4, output: 21},
 		"a long one":             {path: "/v1/chat/completions", body: long, channel: "up0", input: len(long) / 4, output: 4096},
-		"images":                 {path: "/v1/images/generations", body: images, channel: "up0", input: len(images) / 4, output: 2 * 4096, images: 2},
-		"a stream":               {path: "/v1/chat/completions", body: stream, channel: "up0", input: len(stream) / 4},
-		"embeddings":             {path: "/v1/embeddings", body: embedding, channel: "up0", input: len(embedding) / 4},
-		"speech":                 {path: "/v1/audio/speech", body: speech, channel: "up0", input: len(speech) / 4},
+		"images": {
+			path: "/v1/images/generations", body: images, channel: "up0", input: len(images) / 4, output: 2 * 4096,
+			images: 2,
+		},
+		"a stream":   {path: "/v1/chat/completions", body: stream, channel: "up0", input: len(stream) / 4},
+		"embeddings": {path: "/v1/embeddings", body: embedding, channel: "up0", input: len(embedding) / 4},
+		"speech":     {path: "/v1/audio/speech", body: speech, channel: "up0", input: len(speech) / 4},
 		"behind the header": {
 			path: "/v1/chat/completions", body: stream, channel: "up0", input: len(stream) / 4,
 			upstreams: []func(occasion, http.ResponseWriter, *http.Request){

@@ -57,7 +57,8 @@ func TestCodec(t *testing.T) {
 		rec := o.do(t, r)
 		header := rec.Header()
 		shared := header.Get("Access-Control-Allow-Origin") == ui && header.Get("Access-Control-Allow-Credentials") == "true"
-		if rec.Code != test.status || shared != test.shared || !shared && header.Get("Access-Control-Allow-Origin") != "" || header.Get("Vary") == "" {
+		if rec.Code != test.status || shared != test.shared || !shared && header.Get("Access-Control-Allow-Origin") != "" ||
+			header.Get("Vary") == "" {
 			t.Errorf("%s: %d %v %s", name, rec.Code, header, rec.Body)
 		}
 		if clear := rec.Body.String() == "in the clear"; clear != (test.status == 200 && test.method == "POST") {

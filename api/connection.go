@@ -118,7 +118,8 @@ func (c *introduced) readHeader() error {
 	header, err := proxyproto.Read(c.buffer)
 	_ = c.SetReadDeadline(time.Time{})
 	if err != nil {
-		c.listener.complain("a connection of a trusted proxy has no good PROXY header and is closed (proxy_protocol is true)", c.TCPConn.RemoteAddr(), err)
+		c.listener.complain("a connection of a trusted proxy has no good PROXY header and is closed (proxy_protocol is true)",
+			c.TCPConn.RemoteAddr(), err)
 		return err
 	}
 	if header.Version == 2 && header.Command.IsLocal() { // a health check of the proxy itself; in version 1 the proxy does not know the client
@@ -214,7 +215,10 @@ func (l *listener) admit(source netip.Addr) (leave func(), fault *providers.Faul
 	case l.places <- struct{}{}:
 	default:
 		l.server.turnedAway.Add(1)
-		return nil, &providers.Fault{Kind: providers.Overloaded, Message: "The gateway has no room for more requests at the moment.", RetryAfter: fullRetry}
+		return nil, &providers.Fault{
+			Kind: providers.Overloaded, Message: "The gateway has no room for more requests at the moment.",
+			RetryAfter: fullRetry,
+		}
 	}
 	uncount, ok := l.shares(source)
 	if !ok {

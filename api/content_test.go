@@ -47,20 +47,51 @@ func TestContent(t *testing.T) {
 			"Content-Type": "video/mp4", "Content-Length": "10", "Etag": `"aa"`, "Last-Modified": modified, "Accept-Ranges": "bytes",
 			"Cache-Control": "private, no-store", "Content-Security-Policy": "default-src 'none'; sandbox", "X-Content-Type-Options": "nosniff",
 		}},
-		{"head", "HEAD", path, nil, 200, "", map[string]string{"Content-Type": "video/mp4", "Content-Length": "10", "Etag": `"aa"`, "Accept-Ranges": "bytes"}},
-		{"the second", "GET", path + "?index=1", nil, 200, "other", map[string]string{"Content-Type": "video/webm", "Content-Length": "5", "Etag": `"bb"`}},
+		{"head", "HEAD", path, nil, 200, "", map[string]string{
+			"Content-Type": "video/mp4", "Content-Length": "10", "Etag": `"aa"`,
+			"Accept-Ranges": "bytes",
+		}},
+		{
+			"the second", "GET", path + "?index=1", nil, 200, "other",
+			map[string]string{"Content-Type": "video/webm", "Content-Length": "5", "Etag": `"bb"`},
+		},
 		{"variant video", "GET", path + "?variant=video", nil, 200, clip, nil},
-		{"first byte", "GET", path, []string{"Range", "bytes=0-0"}, 206, "0", map[string]string{"Content-Range": "bytes 0-0/10", "Content-Length": "1"}},
+		{
+			"first byte", "GET", path,
+			[]string{"Range", "bytes=0-0"},
+			206, "0",
+			map[string]string{"Content-Range": "bytes 0-0/10", "Content-Length": "1"},
+		},
 		{"last byte", "GET", path, []string{"Range", "bytes=9-9"}, 206, "9", map[string]string{"Content-Range": "bytes 9-9/10"}},
 		{"past the end is cut", "GET", path, []string{"Range", "bytes=8-100"}, 206, "89", map[string]string{"Content-Range": "bytes 8-9/10"}},
 		{"open end", "GET", path, []string{"Range", "bytes=4-"}, 206, "456789", map[string]string{"Content-Range": "bytes 4-9/10"}},
 		{"suffix", "GET", path, []string{"Range", "bytes=-3"}, 206, "789", map[string]string{"Content-Range": "bytes 7-9/10"}},
-		{"longer suffix than the whole", "GET", path, []string{"Range", "bytes=-100"}, 206, clip, map[string]string{"Content-Range": "bytes 0-9/10"}},
-		{"head of a range", "HEAD", path, []string{"Range", "bytes=2-4"}, 206, "", map[string]string{"Content-Range": "bytes 2-4/10", "Content-Length": "3"}},
-		{"after the end", "GET", path, []string{"Range", "bytes=10-"}, 416, "", map[string]string{"Content-Range": "bytes */10", "Content-Type": "application/json"}},
+		{
+			"longer suffix than the whole", "GET", path,
+			[]string{"Range", "bytes=-100"},
+			206, clip,
+			map[string]string{"Content-Range": "bytes 0-9/10"},
+		},
+		{
+			"head of a range", "HEAD", path,
+			[]string{"Range", "bytes=2-4"},
+			206, "",
+			map[string]string{"Content-Range": "bytes 2-4/10", "Content-Length": "3"},
+		},
+		{
+			"after the end", "GET", path,
+			[]string{"Range", "bytes=10-"},
+			416, "",
+			map[string]string{"Content-Range": "bytes */10", "Content-Type": "application/json"},
+		},
 		{"nonsense", "GET", path, []string{"Range", "bytes=5-2"}, 416, "", map[string]string{"Content-Range": "bytes */10"}},
 		{"unit in capitals", "GET", path, []string{"Range", "Bytes=0-1"}, 206, "01", map[string]string{"Content-Range": "bytes 0-1/10"}},
-		{"more ranges than anybody needs", "GET", path, []string{"Range", "bytes=0-0" + strings.Repeat(",0-0", 16)}, 200, clip, map[string]string{"Content-Range": ""}},
+		{
+			"more ranges than anybody needs", "GET", path,
+			[]string{"Range", "bytes=0-0" + strings.Repeat(",0-0", 16)},
+			200, clip,
+			map[string]string{"Content-Range": ""},
+		},
 		{"unit that nobody knows", "GET", path, []string{"Range", "lines=0-1"}, 200, clip, map[string]string{"Content-Range": ""}},
 		{"no unit", "GET", path, []string{"Range", "0-1"}, 200, clip, nil},
 		{"if-range matches", "GET", path, []string{"Range", "bytes=0-1", "If-Range", `"aa"`}, 206, "01", nil},
@@ -69,8 +100,16 @@ func TestContent(t *testing.T) {
 		{"not modified since", "GET", path, []string{"If-Modified-Since", modified}, 304, "", nil},
 		{"precondition failed", "GET", path, []string{"If-Match", `"zz"`}, 412, "", nil},
 		{"no such output", "GET", path + "?index=2", nil, 404, "", nil},
-		{"thumbnail", "GET", path + "?index=1&variant=thumbnail", nil, 200, "small", map[string]string{"Content-Type": "image/webp", "Content-Length": "5", "Etag": `"tt"`}},
-		{"part of a thumbnail", "GET", path + "?index=1&variant=thumbnail", []string{"Range", "bytes=-2"}, 206, "ll", map[string]string{"Content-Range": "bytes 3-4/5"}},
+		{
+			"thumbnail", "GET", path + "?index=1&variant=thumbnail", nil, 200, "small",
+			map[string]string{"Content-Type": "image/webp", "Content-Length": "5", "Etag": `"tt"`},
+		},
+		{
+			"part of a thumbnail", "GET", path + "?index=1&variant=thumbnail",
+			[]string{"Range", "bytes=-2"},
+			206, "ll",
+			map[string]string{"Content-Range": "bytes 3-4/5"},
+		},
 		{"no thumbnail", "GET", path + "?variant=thumbnail", nil, 404, "", nil},
 		{"no spritesheet", "GET", path + "?index=1&variant=spritesheet", nil, 404, "", nil},
 		{"unknown variant", "GET", path + "?variant=x", nil, 400, "", nil},
@@ -142,7 +181,8 @@ func TestNoContent(t *testing.T) {
 			continue
 		}
 		fault(t, rec)
-		if rec.Header().Get("Etag") != "" || rec.Header().Get("Content-Length") != strconv.Itoa(rec.Body.Len()) || rec.Header().Get("Cache-Control") != "private, no-store" {
+		if rec.Header().Get("Etag") != "" || rec.Header().Get("Content-Length") != strconv.Itoa(rec.Body.Len()) ||
+			rec.Header().Get("Cache-Control") != "private, no-store" {
 			t.Errorf("%s: a fault has the video's header %v", name, rec.Header())
 		}
 	}
@@ -182,7 +222,8 @@ func TestContentIsNoPage(t *testing.T) {
 		for path, want := range map[string]string{"": test.video, "&variant=thumbnail": test.picture} {
 			rec := g.do(t, request("GET", "/v1/videos/video_1/content?index=1"+path, ""))
 			header := rec.Header()
-			if rec.Code != 200 || header.Get("Content-Type") != want || header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Content-Security-Policy") != "default-src 'none'; sandbox" {
+			if rec.Code != 200 || header.Get("Content-Type") != want || header.Get("X-Content-Type-Options") != "nosniff" ||
+				header.Get("Content-Security-Policy") != "default-src 'none'; sandbox" {
 				t.Errorf("%q%s: got %d with %v, want %s", test.called, path, rec.Code, header, want)
 			}
 		}

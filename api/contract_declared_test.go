@@ -112,7 +112,8 @@ func TestContractDeclared(t *testing.T) {
 		}
 		body := declared.RequestBody.Content[mediaType].Schema
 		if len(o.Fields) > 0 && (body == nil || !declared.RequestBody.Required) {
-			t.Errorf("%s: got a body of %v, required %v", name, slices.Collect(maps.Keys(declared.RequestBody.Content)), declared.RequestBody.Required)
+			t.Errorf("%s: got a body of %v, required %v", name, slices.Collect(maps.Keys(declared.RequestBody.Content)),
+				declared.RequestBody.Required)
 			continue
 		}
 		for _, field := range o.Fields {

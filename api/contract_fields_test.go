@@ -321,7 +321,10 @@ func writePart(t *testing.T, form *multipart.Writer, name, file, content string)
 	t.Helper()
 	header := textproto.MIMEHeader{"Content-Disposition": {`form-data; name="` + name + `"`}}
 	if file != "" {
-		header = textproto.MIMEHeader{"Content-Disposition": {`form-data; name="` + name + `"; filename="` + file + `"`}, "Content-Type": {"audio/wav"}}
+		header = textproto.MIMEHeader{
+			"Content-Disposition": {`form-data; name="` + name + `"; filename="` + file + `"`},
+			"Content-Type":        {"audio/wav"},
+		}
 	}
 	part, err := form.CreatePart(header)
 	if err != nil {

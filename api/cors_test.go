@@ -13,7 +13,10 @@ func TestCORS(t *testing.T) {
 	t.Parallel()
 	const app = "https://app.example.com"
 	const varies = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers"
-	asks := []string{"Authorization", "", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization,content-type,x-stainless-os"}
+	asks := []string{
+		"Authorization", "", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers",
+		"authorization,content-type,x-stainless-os",
+	}
 	for _, test := range []struct {
 		name          string
 		origins       []string

@@ -122,7 +122,8 @@ func TestNothingIsSniffedOrKept(t *testing.T) {
 			}
 		}
 	}
-	if rec := g.do(t, request("POST", "/v1/chat/completions", smallChat)); rec.Code != 200 || rec.Header().Get("Cache-Control") != "private, no-store" {
+	if rec := g.do(t, request("POST", "/v1/chat/completions", smallChat)); rec.Code != 200 ||
+		rec.Header().Get("Cache-Control") != "private, no-store" {
 		t.Errorf("a call: got %d with %v", rec.Code, rec.Header())
 	}
 	for _, path := range []string{"/docs", "/docs/rapidoc-min.js", "/openapi.yaml", "/healthz", "/readyz", "/nothing"} {
@@ -182,7 +183,8 @@ func TestUnknownRoutesBySDK(t *testing.T) {
 		{"GET", "/v1/chat/completions", []string{"Anthropic-Version", "2023-06-01"}, 405, `"type":"invalid_request_error","message"`},
 		{"GET", "/v1/responses", []string{"Connection", "Upgrade", "Upgrade", "websocket"}, 426, `"code":"method_not_allowed"`},
 	} {
-		if rec := g.do(t, request(test.method, test.path, "", test.headers...)); rec.Code != test.status || !strings.Contains(rec.Body.String(), test.has) {
+		if rec := g.do(t, request(test.method, test.path, "", test.headers...)); rec.Code != test.status ||
+			!strings.Contains(rec.Body.String(), test.has) {
 			t.Errorf("%s %s: got %d %s", test.method, test.path, rec.Code, rec.Body)
 		}
 	}
@@ -228,8 +230,14 @@ func TestBodies(t *testing.T) {
 		{"not compressed", request("POST", "/v1/chat/completions", smallChat, "Content-Encoding", "gzip"), 400, "invalid_request"},
 		{"gzip", request("POST", "/v1/chat/completions", compressed(t, "gzip", smallChat), "Content-Encoding", "gzip"), 200, ""},
 		{"zstd", request("POST", "/v1/chat/completions", compressed(t, "zstd", smallChat), "Content-Encoding", "ZSTD"), 200, ""},
-		{"cut off and compressed", request("POST", "/v1/chat/completions", compressed(t, "gzip", smallChat)[:30], "Content-Encoding", "gzip"), 400, "invalid_request"},
-		{"too long, decoded", request("POST", "/v1/chat/completions", compressed(t, "gzip", long), "Content-Encoding", "gzip"), 413, "request_too_large"},
+		{
+			"cut off and compressed", request("POST", "/v1/chat/completions", compressed(t, "gzip", smallChat)[:30], "Content-Encoding", "gzip"),
+			400, "invalid_request",
+		},
+		{
+			"too long, decoded", request("POST", "/v1/chat/completions", compressed(t, "gzip", long), "Content-Encoding", "gzip"), 413,
+			"request_too_large",
+		},
 		{"another encoding", request("POST", "/v1/chat/completions", smallChat, "Content-Encoding", "br"), 415, "unsupported_media_type"},
 		{"identity", request("POST", "/v1/chat/completions", smallChat, "Content-Encoding", "identity"), 200, ""},
 		{"another content type", request("POST", "/v1/chat/completions", smallChat, "Content-Type", "text/plain"), 200, ""},
@@ -339,7 +347,8 @@ func TestLogSaysWhatAndNotWhatWasSaid(t *testing.T) {
 	g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
 		return upstreamAnswer("application/json", answer), nil
 	}, nil)
-	g.do(t, request("POST", "/v1/chat/completions?trace=QUERY&key="+goodKey, strings.Replace(smallChat, "hello", "PROMPT", 1), "X-Request-Id", "my-id"))
+	g.do(t, request("POST", "/v1/chat/completions?trace=QUERY&key="+goodKey, strings.Replace(smallChat, "hello", "PROMPT", 1), "X-Request-Id",
+		"my-id"))
 	g.do(t, request("POST", "/v1/chat/completions", `{"model":"gpt-4o","messages":"PROMPT"}`))
 	g.do(t, request("GET", "/v1/videos/UNSEEN?key=QUERY", ""))
 	lines := strings.Split(strings.TrimSpace(g.log.String()), "\n")
@@ -400,7 +409,10 @@ func TestSeenSaysWhatHappened(t *testing.T) {
 			Method: "POST", Route: "/v1/chat/completions", Status: 503, Operation: providers.Chat, Format: providers.OpenAI, Model: "fast",
 			Fault: providers.Overloaded,
 		},
-		{Method: "POST", Route: "/v1/chat/completions", Status: 429, Format: providers.OpenAI, Fault: providers.RateLimited, Refused: edge.LimitConcurrency},
+		{
+			Method: "POST", Route: "/v1/chat/completions", Status: 429, Format: providers.OpenAI, Fault: providers.RateLimited,
+			Refused: edge.LimitConcurrency,
+		},
 		{Method: "BREW", Status: 404, Format: providers.OpenAI, Fault: providers.NotFound},
 	} {
 		got := seen[i]
@@ -481,7 +493,8 @@ func TestRoot(t *testing.T) {
 	} {
 		rec := g.do(t, request(test.method, "/", "", "Authorization", "", "Accept", test.accept))
 		page := test.kind != "text/plain; charset=utf-8"
-		if rec.Code != 200 || rec.Header().Get("Content-Type") != test.kind || (rec.Header().Get("Content-Security-Policy") != "default-src 'none'; sandbox") != page ||
+		if rec.Code != 200 || rec.Header().Get("Content-Type") != test.kind ||
+			(rec.Header().Get("Content-Security-Policy") != "default-src 'none'; sandbox") != page ||
 			strings.HasPrefix(rec.Body.String(), "<!doctype html>") != page {
 			t.Errorf("%s with %q: got %d, %v, %s", test.method, test.accept, rec.Code, rec.Header(), rec.Body)
 		}

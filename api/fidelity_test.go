@@ -137,7 +137,8 @@ func TestFormFaults(t *testing.T) {
 	t.Parallel()
 	g, _ := newOpenAI(t, nil)
 	const kind = "multipart/form-data; boundary=b"
-	good := lines("--b", `Content-Disposition: form-data; name="model"`, "", "m", "--b", `Content-Disposition: form-data; name="file"; filename="a"`, "", "x")
+	good := lines("--b", `Content-Disposition: form-data; name="model"`, "", "m", "--b",
+		`Content-Disposition: form-data; name="file"; filename="a"`, "", "x")
 	for _, test := range []struct{ name, contentType, body, param string }{
 		{"JSON", "application/json", `{"model":"m"}`, ""},
 		{"no content type", "", good + "\r\n--b--", ""},
@@ -229,7 +230,8 @@ func TestEngineModel(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %d", path, rec.Code, rec.Body, status)
 		}
 	}
-	if rec := g.do(t, request("POST", "/v1/moderations", `{"input":"x"}`)); rec.Code != 200 || string(up.took().body) != `{"model":"up/fast:1","input":"x"}` {
+	if rec := g.do(t, request("POST", "/v1/moderations", `{"input":"x"}`)); rec.Code != 200 ||
+		string(up.took().body) != `{"model":"up/fast:1","input":"x"}` {
 		t.Errorf("moderation: got %d, sent %s", rec.Code, up.took().body)
 	}
 }
@@ -279,7 +281,8 @@ func TestNestedImages(t *testing.T) {
 	g, up := newOpenAI(t, nil)
 	const nested = `{"model":"m","input":{"messages":[{"role":"user","content":[{"text":"a cat"}]}]},"parameters":{"size":"1024*1024","n":1.0,"x":null}}`
 	for _, path := range []string{"/v1/images/generations", "/v1/images/edits"} {
-		if rec := g.do(t, request("POST", path, nested)); rec.Code != 200 || string(up.took().body) != nested || up.took().path != path[len("/v1"):] {
+		if rec := g.do(t, request("POST", path, nested)); rec.Code != 200 || string(up.took().body) != nested ||
+			up.took().path != path[len("/v1"):] {
 			t.Errorf("%s: got %d %s, sent %s", path, rec.Code, rec.Body, up.took().body)
 		}
 		for _, test := range []struct{ body, param string }{

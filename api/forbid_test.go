@@ -27,9 +27,13 @@ func TestForbids(t *testing.T) {
 	})
 	g := newGateway(t, relayed, func(g *gateway, o *api.Options) {
 		g.tokens["sk-plain"] = &tokens.Token{ID: "plain", Group: "plain"}
-		catalog := providers.Catalog{"openai": {Name: "openai", Relay: relayed, Endpoints: []providers.Endpoint{chat, responses, messages, generate}}}
+		catalog := providers.Catalog{"openai": {
+			Name: "openai", Relay: relayed,
+			Endpoints: []providers.Endpoint{chat, responses, messages, generate},
+		}}
 		o.Router = router.New(catalog, []providers.Channel{{
-			Name: "main", Vendor: "openai", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""}, Groups: []string{"default", "plain"},
+			Name: "main", Vendor: "openai", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""},
+			Groups: []string{"default", "plain"},
 		}}, nil)
 		o.Relay = relay.New(o.Router, catalog, nil)
 		o.Forbids = func(group string) []string {
@@ -59,7 +63,10 @@ func TestForbids(t *testing.T) {
 		{responsesPath, responsesRest, `"tools":[{"type":"mcp","server_label":"s","server_url":"https://s.example"}]`, "tools[0]"},
 		{responsesPath, responsesRest, `"tools":[{"type":"custom","name":"f"},{"type":"local_shell"}]`, ""},
 		{responsesPath, responsesRest, `"tools":[]`, ""},
-		{responsesPath, `"model":"m"`, `"input":[{"role":"user","content":"x"},{"type":"additional_tools","tools":[{"type":"web_search"}]}]`, "input[1].tools[0]"},
+		{
+			responsesPath, `"model":"m"`, `"input":[{"role":"user","content":"x"},{"type":"additional_tools","tools":[{"type":"web_search"}]}]`,
+			"input[1].tools[0]",
+		},
 		{responsesPath, `"model":"m"`, `"input":[{"type":"tool_search_output","Tools":[{"type":"function","name":"f"},{"Type":"mcp","name":"f"}]}]`, "input[0].Tools[1]"},
 		{responsesPath, `"model":"m"`, `"input":[{"type":"tool_search_output","tools":[{"type":"function","name":"f"}]}]`, ""},
 		{chatPath, chatRest, `"Service_Tier":"priority"`, "Service_Tier"},
@@ -116,12 +123,21 @@ func TestForbids(t *testing.T) {
 		{messagesPath, messagesRest, `"cache_control":{"type":"ephemeral","ttl":"1h"}`, "cache_control.ttl"},
 		{messagesPath, messagesRest, `"cache_control":{"type":"ephemeral"}`, ""},
 		{messagesPath, messagesRest, `"cache_control":{"type":"ephemeral","ttl":"5m"}`, ""},
-		{messagesPath, messagesRest, `"system":[{"type":"text","text":"t","cache_control":{"type":"ephemeral","ttl":"1h"}}]`, "system[0].cache_control.ttl"},
+		{
+			messagesPath, messagesRest, `"system":[{"type":"text","text":"t","cache_control":{"type":"ephemeral","ttl":"1h"}}]`,
+			"system[0].cache_control.ttl",
+		},
 		{messagesPath, messagesRest, `"tools":[{"name":"f","input_schema":{"type":"object","properties":{"cache_control":{"ttl":"1h"}}}},{"name":"g","input_schema":{"type":"object"},"cache_control":{"t\u0074l":"1h","type":"ephemeral"}}]`, "tools[1].cache_control.ttl"},
 		{chatPath, `"model":"m"`, `"messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"hi","cache_control":{"type":"ephemeral","ttl":"1h"}}]}]`, "messages[1].content[0].cache_control.ttl"},
 		{responsesPath, `"model":"m"`, `"input":[{"role":"user","content":[{"type":"input_text","text":"hi","prompt_cache_breakpoint":{"mode":"explicit","ttl":"12h"}}]}]`, "input[0].content[0].prompt_cache_breakpoint.ttl"},
-		{messagesPath, `"model":"m","max_tokens":5`, `"messages":[{"role":"user","content":"ttl 1h"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"cache_control":{"ttl":"1h"}}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"r"}]}]}]`, ""},
-		{messagesPath, `"model":"m","max_tokens":5`, `"messages":[{"role":"user","content":"go"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"r","cache_control":{"type":"ephemeral","ttl":"1h"}}]}]}]`, "messages[2].content[0].content[0].cache_control.ttl"},
+		{
+			messagesPath, `"model":"m","max_tokens":5`,
+			`"messages":[{"role":"user","content":"ttl 1h"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"cache_control":{"ttl":"1h"}}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"r"}]}]}]`, "",
+		},
+		{
+			messagesPath, `"model":"m","max_tokens":5`,
+			`"messages":[{"role":"user","content":"go"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"r","cache_control":{"type":"ephemeral","ttl":"1h"}}]}]}]`, "messages[2].content[0].content[0].cache_control.ttl",
+		},
 	} {
 		body := "{" + test.rest + "," + test.more + "}"
 		before := sent
@@ -133,11 +149,15 @@ func TestForbids(t *testing.T) {
 		if rec.Code != want || sent-before != calls || !strings.Contains(rec.Body.String(), test.want) {
 			t.Errorf("%s %s: got %d %s and %d calls upstream; want %d of %q", test.path, test.more, rec.Code, rec.Body, sent-before, want, test.want)
 		}
-		if rec := g.do(t, request("POST", test.path, body, "Authorization", "Bearer sk-plain", "VendorA-Version", "2023-06-01")); rec.Code != http.StatusOK {
+		if rec := g.do(t, request("POST", test.path, body, "Authorization", "Bearer sk-plain", "VendorA-Version",
+			"2023-06-01")); rec.Code != http.StatusOK {
 			t.Errorf("%s %s of another group: got %d %s", test.path, test.more, rec.Code, rec.Body)
 		}
 	}
-	for betas, want := range map[string]int{"context-1m-2025-08-07": http.StatusBadRequest, "a-2025-01-01, Context-1m-2025-08-07": http.StatusBadRequest, "a-2025-01-01": http.StatusOK} {
+	for betas, want := range map[string]int{
+		"context-1m-2025-08-07":               http.StatusBadRequest,
+		"a-2025-01-01, Context-1m-2025-08-07": http.StatusBadRequest, "a-2025-01-01": http.StatusOK,
+	} {
 		rec := g.do(t, request("POST", messagesPath, "{"+messagesRest+"}", "Anthropic-Version", "2023-06-01", "Anthropic-Beta", betas))
 		if rec.Code != want || want != http.StatusOK && !strings.Contains(rec.Body.String(), "anthropic-beta") {
 			t.Errorf("with betas %s: got %d %s, want %d", betas, rec.Code, rec.Body, want)
@@ -147,7 +167,8 @@ func TestForbids(t *testing.T) {
 	if code, param := fault(t, rec); code == "" || param != "service_tier" {
 		t.Errorf("in OpenAI's format: got %s", rec.Body)
 	}
-	if rec := g.do(t, request("POST", geminiPath, "{"+geminiRest+`,"tools":[{"googleSearch":{}}]}`)); !strings.Contains(rec.Body.String(), "INVALID_ARGUMENT") {
+	if rec := g.do(t, request("POST", geminiPath, "{"+geminiRest+`,"tools":[{"googleSearch":{}}]}`)); !strings.Contains(rec.Body.String(),
+		"INVALID_ARGUMENT") {
 		t.Errorf("in Gemini's format: got %s", rec.Body)
 	}
 }

@@ -65,7 +65,10 @@ func speaking(t *testing.T, how string, trusts *tls.Config) *http.Client {
 	default:
 		protocols.SetHTTP1(true)
 	}
-	transport := &http.Transport{Protocols: protocols, TLSClientConfig: trusts.Clone(), HTTP2: &http.HTTP2Config{StrictMaxConcurrentRequests: true}}
+	transport := &http.Transport{
+		Protocols: protocols, TLSClientConfig: trusts.Clone(),
+		HTTP2: &http.HTTP2Config{StrictMaxConcurrentRequests: true},
+	}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }
@@ -101,7 +104,8 @@ func TestListenSpeaks(t *testing.T) {
 			client := speaking(t, test.how, trusts)
 			call := func(key, body string) (*http.Response, string) {
 				t.Helper()
-				req, err := http.NewRequestWithContext(within(t), http.MethodPost, test.scheme+"://"+g.address+"/v1/chat/completions", strings.NewReader(body))
+				req, err := http.NewRequestWithContext(within(t), http.MethodPost, test.scheme+"://"+g.address+"/v1/chat/completions",
+					strings.NewReader(body))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -121,7 +125,8 @@ func TestListenSpeaks(t *testing.T) {
 			if resp, text := call(goodKey, chatText); resp.StatusCode != http.StatusOK || resp.Proto != test.proto || text != `{"ok":true}` {
 				t.Errorf("got %s %d %s, want %s", resp.Proto, resp.StatusCode, text, test.proto)
 			}
-			if resp, text := call(goodKey, strings.Replace(chatText, "{", `{"stream":true,`, 1)); resp.StatusCode != http.StatusOK || !strings.HasSuffix(text, "[DONE]\n\n") {
+			if resp, text := call(goodKey, strings.Replace(chatText, "{", `{"stream":true,`, 1)); resp.StatusCode != http.StatusOK ||
+				!strings.HasSuffix(text, "[DONE]\n\n") {
 				t.Errorf("a stream: got %d %s", resp.StatusCode, text)
 			}
 			large := `{"model":"gpt-4o","messages":[{"role":"user","content":"` + strings.Repeat("x", 8<<20) + `"}]}`
@@ -171,7 +176,8 @@ func TestStreamsTakePlaces(t *testing.T) {
 	}, nil), frontOptions{places: places, http: &api.HTTPOptions{H2C: true}})
 	client := speaking(t, "h2c", nil)
 	call := func() (int, string, error) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+g.address+"/v1/chat/completions", strings.NewReader(chatText))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+g.address+"/v1/chat/completions",
+			strings.NewReader(chatText))
 		if err != nil {
 			return 0, "", err
 		}
@@ -199,7 +205,8 @@ func TestStreamsTakePlaces(t *testing.T) {
 	for range 3 {
 		<-arrived
 	}
-	if status, text, err := call(); err != nil || status != http.StatusTooManyRequests || !strings.HasPrefix(text, "1 ") || !strings.Contains(text, "rate_limit_exceeded") {
+	if status, text, err := call(); err != nil || status != http.StatusTooManyRequests || !strings.HasPrefix(text, "1 ") ||
+		!strings.Contains(text, "rate_limit_exceeded") {
 		t.Errorf("beyond the share: got %d %s, %v", status, text, err)
 	}
 	if n := g.Open().Connections; n != 1 {
@@ -228,7 +235,8 @@ func TestProxyProtocol(t *testing.T) {
 	t.Parallel()
 	const held = "sk-held"
 	ask := func(conn net.Conn, before, more string) (int, error) {
-		if _, err := fmt.Fprintf(conn, "%sGET /v1/models HTTP/1.1\r\nHost: gateway.test\r\nAuthorization: Bearer %s\r\n%s\r\n", before, held, more); err != nil {
+		if _, err := fmt.Fprintf(conn, "%sGET /v1/models HTTP/1.1\r\nHost: gateway.test\r\nAuthorization: Bearer %s\r\n%s\r\n", before, held,
+			more); err != nil {
 			return 0, err
 		}
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -248,16 +256,31 @@ func TestProxyProtocol(t *testing.T) {
 		{name: "version 2", from: "127.0.0.1", before: header2([4]byte{203, 0, 113, 7}), want: 200},
 		{name: "version 1", from: "127.0.0.1", before: "PROXY TCP4 203.0.113.7 10.0.0.1 1 2\r\n", want: 200},
 		{name: "another client", from: "127.0.0.1", before: header2([4]byte{203, 0, 113, 8}), want: 403},
-		{name: "another client that claims to be", from: "127.0.0.1", before: header2([4]byte{203, 0, 113, 8}), more: "X-Forwarded-For: 203.0.113.7\r\n", want: 403},
-		{name: "a proxy of HTTP behind it", from: "127.0.0.1", before: header2([4]byte{127, 0, 0, 1}), more: "X-Forwarded-For: 203.0.113.7\r\n", want: 200},
+		{
+			name: "another client that claims to be", from: "127.0.0.1", before: header2([4]byte{203, 0, 113, 8}),
+			more: "X-Forwarded-For: 203.0.113.7\r\n", want: 403,
+		},
+		{
+			name: "a proxy of HTTP behind it", from: "127.0.0.1", before: header2([4]byte{127, 0, 0, 1}), more: "X-Forwarded-For: 203.0.113.7\r\n",
+			want: 200,
+		},
 		{name: "nobody known", from: "127.0.0.1", before: "PROXY UNKNOWN\r\n", more: "X-Forwarded-For: 203.0.113.7\r\n", want: 403},
 		{name: "the proxy itself", from: "127.0.0.1", before: "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00", want: 403},
 		{name: "no header", from: "127.0.0.1", log: "has no good PROXY header"},
 		{name: "garbage", from: "127.0.0.1", before: "PROXY TCP4 here there 1 2\r\n", log: "has no good PROXY header"},
-		{name: "an untrusted address", from: "127.0.0.2", before: header2([4]byte{203, 0, 113, 7}), want: 400, log: "PROXY header that does not count"},
-		{name: "an untrusted address, version 1", from: "127.0.0.2", before: "PROXY TCP4 203.0.113.7 10.0.0.1 1 2\r\n", want: 400, log: "PROXY header that does not count"},
+		{
+			name: "an untrusted address", from: "127.0.0.2", before: header2([4]byte{203, 0, 113, 7}), want: 400,
+			log: "PROXY header that does not count",
+		},
+		{
+			name: "an untrusted address, version 1", from: "127.0.0.2", before: "PROXY TCP4 203.0.113.7 10.0.0.1 1 2\r\n", want: 400,
+			log: "PROXY header that does not count",
+		},
 		{name: "an untrusted address without one", from: "127.0.0.2", want: 403},
-		{name: "switched off", from: "127.0.0.1", before: header2([4]byte{203, 0, 113, 7}), off: true, want: 400, log: "PROXY header that does not count"},
+		{
+			name: "switched off", from: "127.0.0.1", before: header2([4]byte{203, 0, 113, 7}), off: true, want: 400,
+			log: "PROXY header that does not count",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -316,5 +339,6 @@ func TestProxyProtocolDelaysNoOther(t *testing.T) {
 		defer conn.Close()
 		return asks(conn) == nil
 	})
-	testwait.Eventually(t, "the slow ones are closed", patience, func() bool { return strings.Contains(g.log.String(), "has no good PROXY header") })
+	testwait.Eventually(t, "the slow ones are closed", patience,
+		func() bool { return strings.Contains(g.log.String(), "has no good PROXY header") })
 }

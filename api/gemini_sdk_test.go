@@ -61,12 +61,13 @@ func TestGeminiSDKGenerate(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"v1beta", "v1"} {
 		for model, path := range map[string]string{"m": "up", "org/m:70b": "org/m:70b"} {
-			g := vendorGateway(t, "gemini", geminiUpstream(t, "/v1beta/models/"+path+":generateContent", func(w http.ResponseWriter, r *http.Request) {
-				if body, _ := bodyOf(t, r); body["contents"] == nil || body["model"] != nil {
-					t.Errorf("got %v", body)
-				}
-				answer(w, 200, "application/json; charset=UTF-8", geminiAnswer)
-			}))
+			g := vendorGateway(t, "gemini", geminiUpstream(t, "/v1beta/models/"+path+":generateContent",
+				func(w http.ResponseWriter, r *http.Request) {
+					if body, _ := bodyOf(t, r); body["contents"] == nil || body["model"] != nil {
+						t.Errorf("got %v", body)
+					}
+					answer(w, 200, "application/json; charset=UTF-8", geminiAnswer)
+				}))
 			client := geminiSDK(t, g, version, goodKey)
 			got, err := client.Models.GenerateContent(t.Context(), model, genai.Text("hi"), nil)
 			if err != nil || got.Text() != "Hello" || got.UsageMetadata.CandidatesTokenCount != 2 {
@@ -87,9 +88,10 @@ func TestGeminiSDKGenerate(t *testing.T) {
 
 func TestGeminiSDKStream(t *testing.T) {
 	t.Parallel()
-	g := vendorGateway(t, "gemini", geminiUpstream(t, "/v1beta/models/up:streamGenerateContent?alt=sse", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, 200, "text/event-stream", geminiEvents)
-	}))
+	g := vendorGateway(t, "gemini", geminiUpstream(t, "/v1beta/models/up:streamGenerateContent?alt=sse",
+		func(w http.ResponseWriter, _ *http.Request) {
+			answer(w, 200, "text/event-stream", geminiEvents)
+		}))
 	client := geminiSDK(t, g, "", goodKey)
 	text := ""
 	for got, err := range client.Models.GenerateContentStream(t.Context(), "m", genai.Text("hi"), nil) {
@@ -113,9 +115,10 @@ func TestGeminiSDKStream(t *testing.T) {
 // TestGeminiBackgroundStream: the worker of a streamed call reads events, whatever its client reads.
 func TestGeminiBackgroundStream(t *testing.T) {
 	t.Parallel()
-	g := vendorGateway(t, "gemini", geminiUpstream(t, "/v1beta/models/up:streamGenerateContent?alt=sse", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, 200, "text/event-stream", geminiEvents)
-	}))
+	g := vendorGateway(t, "gemini", geminiUpstream(t, "/v1beta/models/up:streamGenerateContent?alt=sse",
+		func(w http.ResponseWriter, _ *http.Request) {
+			answer(w, 200, "text/event-stream", geminiEvents)
+		}))
 	const path = "/v1beta/models/m:streamGenerateContent"
 	for query, array := range map[string]bool{"": true, "?alt=sse": false} {
 		g.tasks.creates = nil
@@ -197,7 +200,8 @@ func TestGeminiArrayStreamError(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		})
 		server := serve(t, g)
-		req, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+"/v1beta/models/m:streamGenerateContent", strings.NewReader(geminiBody))
+		req, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+"/v1beta/models/m:streamGenerateContent",
+			strings.NewReader(geminiBody))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -257,7 +261,10 @@ func TestGeminiSDKTools(t *testing.T) {
 	config := &genai.GenerateContentConfig{
 		ResponseModalities: []string{"TEXT", "IMAGE"}, ImageConfig: &genai.ImageConfig{AspectRatio: "16:9", ImageSize: "1K"},
 		Tools: []*genai.Tool{{FunctionDeclarations: []*genai.FunctionDeclaration{{
-			Name: "weather", Parameters: &genai.Schema{Type: genai.TypeObject, Properties: map[string]*genai.Schema{"city": {Type: genai.TypeString}}},
+			Name: "weather", Parameters: &genai.Schema{
+				Type:       genai.TypeObject,
+				Properties: map[string]*genai.Schema{"city": {Type: genai.TypeString}},
+			},
 		}}}},
 	}
 	contents := []*genai.Content{genai.NewContentFromParts([]*genai.Part{
@@ -285,16 +292,17 @@ func TestGeminiSDKCountAndEmbed(t *testing.T) {
 		t.Errorf("got %+v, %v", counted, err)
 	}
 	// The SDK embeds through the batch, and names the model in each request.
-	embed := vendorGateway(t, "gemini", geminiUpstream(t, "/v1beta/models/up:batchEmbedContents", func(w http.ResponseWriter, r *http.Request) {
-		body, _ := bodyOf(t, r)
-		requests, _ := body["requests"].([]any)
-		for _, request := range requests {
-			if one, _ := request.(map[string]any); one["model"] != "models/up" {
-				t.Errorf("got %v, want the upstream's name", one)
+	embed := vendorGateway(t, "gemini", geminiUpstream(t, "/v1beta/models/up:batchEmbedContents",
+		func(w http.ResponseWriter, r *http.Request) {
+			body, _ := bodyOf(t, r)
+			requests, _ := body["requests"].([]any)
+			for _, request := range requests {
+				if one, _ := request.(map[string]any); one["model"] != "models/up" {
+					t.Errorf("got %v, want the upstream's name", one)
+				}
 			}
-		}
-		answer(w, 200, "application/json", `{"embeddings":[{"values":[0.5]},{"values":[0.25]}]}`)
-	}))
+			answer(w, 200, "application/json", `{"embeddings":[{"values":[0.5]},{"values":[0.25]}]}`)
+		}))
 	embedded, err := geminiSDK(t, embed, "", goodKey).Models.EmbedContent(t.Context(), "m",
 		[]*genai.Content{genai.NewContentFromText("a", genai.RoleUser), genai.NewContentFromText("b", genai.RoleUser)}, nil)
 	if err != nil || len(embedded.Embeddings) != 2 || embedded.Embeddings[1].Values[0] != 0.25 {
@@ -324,9 +332,15 @@ func TestGeminiNames(t *testing.T) {
 		},
 		{"batchEmbedContents", `{"requests":[{"model":"models/m","content":{}},{"model":"models/x","content":{}}]}`, "", "requests.model"},
 		{"batchEmbedContents", `{"requests":[]}`, `{"requests":[]}`, ""},
-		{"countTokens", `{"generateContentRequest":{"contents":[],"model":"models/m"}}`, `{"generateContentRequest":{"contents":[],"model":"models/up"}}`, ""},
+		{
+			"countTokens", `{"generateContentRequest":{"contents":[],"model":"models/m"}}`,
+			`{"generateContentRequest":{"contents":[],"model":"models/up"}}`, "",
+		},
 		{"countTokens", `{"generateContentRequest":{"model":"models/x"}}`, "", "generateContentRequest.model"},
-		{"generateContent", `{"contents":[{"role":null,"parts":[{"text":"a","x":1.00}]}],"x":{"model":"models/m"}}`, `{"contents":[{"role":null,"parts":[{"text":"a","x":1.00}]}],"x":{"model":"models/m"}}`, ""},
+		{
+			"generateContent", `{"contents":[{"role":null,"parts":[{"text":"a","x":1.00}]}],"x":{"model":"models/m"}}`,
+			`{"contents":[{"role":null,"parts":[{"text":"a","x":1.00}]}],"x":{"model":"models/m"}}`, "",
+		},
 	} {
 		got := ""
 		g := vendorGateway(t, "gemini", func(w http.ResponseWriter, r *http.Request) {
@@ -352,7 +366,10 @@ func TestGeminiSDKErrors(t *testing.T) {
 	}{
 		{name: "wrong key", key: "sk-wrong", code: 401, status: "UNAUTHENTICATED"},
 		{name: "unknown model", model: "none", code: 404, status: "NOT_FOUND", says: "none"},
-		{name: "bad enum", config: &genai.GenerateContentConfig{ResponseModalities: []string{"SMELL"}}, code: 400, status: "INVALID_ARGUMENT", says: "generationConfig.responseModalities[0]"},
+		{
+			name: "bad enum", config: &genai.GenerateContentConfig{ResponseModalities: []string{"SMELL"}}, code: 400, status: "INVALID_ARGUMENT",
+			says: "generationConfig.responseModalities[0]",
+		},
 		{
 			name: "their 400", upstream: 400, reply: `{"error":{"code":400,"message":"Unable to process input image","status":"INVALID_ARGUMENT"}}`,
 			code: 400, status: "INVALID_ARGUMENT", says: "input image",
@@ -361,8 +378,14 @@ func TestGeminiSDKErrors(t *testing.T) {
 			name: "our key", upstream: 400, reply: `{"error":{"code":400,"message":"bad key","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`,
 			code: 502, status: "INTERNAL",
 		},
-		{name: "overloaded", upstream: 503, reply: `{"error":{"code":503,"message":"x","status":"UNAVAILABLE"}}`, code: 503, status: "UNAVAILABLE"},
-		{name: "rate", upstream: 429, reply: `{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED"}}`, code: 429, status: "RESOURCE_EXHAUSTED"},
+		{
+			name: "overloaded", upstream: 503, reply: `{"error":{"code":503,"message":"x","status":"UNAVAILABLE"}}`, code: 503,
+			status: "UNAVAILABLE",
+		},
+		{
+			name: "rate", upstream: 429, reply: `{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED"}}`, code: 429,
+			status: "RESOURCE_EXHAUSTED",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -25,11 +25,13 @@ func TestGeminiVideosSDK(t *testing.T) {
 	t.Parallel()
 	g := newCutter(t)
 	client := geminiSDK(t, g, "", goodKey)
-	operation, err := client.Models.GenerateVideos(t.Context(), "cut", "a cat", nil, &genai.GenerateVideosConfig{DurationSeconds: new(int32(4)), NumberOfVideos: 1})
+	operation, err := client.Models.GenerateVideos(t.Context(), "cut", "a cat", nil,
+		&genai.GenerateVideosConfig{DurationSeconds: new(int32(4)), NumberOfVideos: 1})
 	if err != nil || operation.Name != "models/cut/operations/video_1" || operation.Done {
 		t.Fatalf("got %+v, %v", operation, err)
 	}
-	if operation, err = client.Operations.GetVideosOperation(t.Context(), operation, nil); err != nil || operation.Done || operation.Metadata["state"] != "queued" {
+	if operation, err = client.Operations.GetVideosOperation(t.Context(), operation, nil); err != nil || operation.Done ||
+		operation.Metadata["state"] != "queued" {
 		t.Fatalf("got %+v, %v", operation, err)
 	}
 	g.archive["out"] = []byte("the second video")
@@ -38,11 +40,13 @@ func TestGeminiVideosSDK(t *testing.T) {
 		Ending: tasks.Ending{Outputs: []activities.Output{{Object: "none"}, {Object: "out", ContentType: "video/mp4", Size: 16, SHA256: "abc"}}},
 	})
 	operation.Name = "models/cut/operations/" + sourceID
-	if operation, err = client.Operations.GetVideosOperation(t.Context(), operation, nil); err != nil || !operation.Done || len(operation.Response.GeneratedVideos) != 2 {
+	if operation, err = client.Operations.GetVideosOperation(t.Context(), operation, nil); err != nil || !operation.Done ||
+		len(operation.Response.GeneratedVideos) != 2 {
 		t.Fatalf("got %+v, %v", operation, err)
 	}
 	video := operation.Response.GeneratedVideos[1]
-	if content, err := client.Files.Download(t.Context(), genai.NewDownloadURIFromGeneratedVideo(video), nil); err != nil || string(content) != "the second video" {
+	if content, err := client.Files.Download(t.Context(), genai.NewDownloadURIFromGeneratedVideo(video), nil); err != nil ||
+		string(content) != "the second video" {
 		t.Errorf("got %q, %v", content, err)
 	}
 	if _, err := client.Models.GenerateVideosFromSource(t.Context(), "cut", &genai.GenerateVideosSource{
@@ -50,15 +54,19 @@ func TestGeminiVideosSDK(t *testing.T) {
 	}, nil); err != nil {
 		t.Error(err)
 	}
-	if got := g.tasks.creates[1].Request.Inputs; len(got) != 1 || got[0].Role != providers.ExtendVideo || got[0].Object != "out" || g.tasks.creates[1].Format != providers.Gemini {
+	if got := g.tasks.creates[1].Request.Inputs; len(got) != 1 || got[0].Role != providers.ExtendVideo || got[0].Object != "out" ||
+		g.tasks.creates[1].Format != providers.Gemini {
 		t.Errorf("an extension: got %+v", got)
 	}
 	var refused genai.APIError
-	if _, err := client.Models.GenerateVideos(t.Context(), "cut", "a cat", nil, &genai.GenerateVideosConfig{DurationSeconds: new(int32(5))}); !errors.As(err, &refused) ||
-		refused.Code != 400 || refused.Status != "INVALID_ARGUMENT" || !strings.Contains(refused.Message, "'durationSeconds' is not possible with this model, which takes 4") {
+	if _, err := client.Models.GenerateVideos(t.Context(), "cut", "a cat", nil,
+		&genai.GenerateVideosConfig{DurationSeconds: new(int32(5))}); !errors.As(err, &refused) ||
+		refused.Code != 400 || refused.Status != "INVALID_ARGUMENT" ||
+		!strings.Contains(refused.Message, "'durationSeconds' is not possible with this model, which takes 4") {
 		t.Errorf("5 s: got %v", err)
 	}
-	if model, err := client.Models.Get(t.Context(), "cut", nil); err != nil || !reflect.DeepEqual(model.SupportedActions, []string{"predictLongRunning"}) {
+	if model, err := client.Models.Get(t.Context(), "cut", nil); err != nil ||
+		!reflect.DeepEqual(model.SupportedActions, []string{"predictLongRunning"}) {
 		t.Errorf("got model %+v, %v", model, err)
 	}
 }
@@ -75,19 +83,28 @@ func TestGeminiVideoBodies(t *testing.T) {
 		body string
 		want providers.VideoRequest
 	}{
-		"all": {`{"instances":[{"prompt":"p","image":{"bytesBase64Encoded":"` + image + `","mimeType":"image/png"},"lastFrame":{"inlineData":{"mimeType":"image/png","data":"` + image + `"}},` +
+		"all": {`{"instances":[{"prompt":"p","image":{"bytesBase64Encoded":"` + image +
+			`","mimeType":"image/png"},"lastFrame":{"inlineData":{"mimeType":"image/png","data":"` + image + `"}},` +
 			`"referenceImages":[{"image":{"uri":"https://h/a.png"},"referenceType":"asset"}],"mask":{"a":1}}],"parameters":{"durationSeconds":"4","aspectRatio":"16:9","resolution":"720P",` +
 			`"negativePrompt":"n","generateAudio":true,"seed":7,"sampleCount":1,"fps":24,"personGeneration":"allow_all"},"webhookConfig":{"uris":["https://h/hook"]}}`, providers.VideoRequest{
-			NegativePrompt: "n", Seconds: "4", AspectRatio: "16:9", Resolution: "720p", FPS: 24, N: 1, Seed: &seed, GenerateAudio: &on, WebhookURL: "https://h/hook",
-			Inputs: []providers.Media{upload(providers.FirstFrame), upload(providers.LastFrame), {Role: providers.Reference, URL: "https://h/a.png"}},
-			Extra:  []byte(`{"mask":{"a":1},"personGeneration":"allow_all"}`),
+			NegativePrompt: "n", Seconds: "4", AspectRatio: "16:9", Resolution: "720p", FPS: 24, N: 1, Seed: &seed, GenerateAudio: &on,
+			WebhookURL: "https://h/hook",
+			Inputs: []providers.Media{
+				upload(providers.FirstFrame), upload(providers.LastFrame),
+				{Role: providers.Reference, URL: "https://h/a.png"},
+			},
+			Extra: []byte(`{"mask":{"a":1},"personGeneration":"allow_all"}`),
 		}},
-		"snake case": {`{"instances":[{"prompt":"p","last_frame":{"bytes_base64_encoded":"` + image + `"}}],"parameters":{"duration_seconds":4,"aspect_ratio":null}}`, providers.VideoRequest{
+		"snake case": {`{"instances":[{"prompt":"p","last_frame":{"bytes_base64_encoded":"` + image +
+			`"}}],"parameters":{"duration_seconds":4,"aspect_ratio":null}}`, providers.VideoRequest{
 			Seconds: "4", Inputs: []providers.Media{upload(providers.LastFrame)},
 		}},
-		"a video's address": {`{"instances":[{"prompt":"p","image":null,"video":{"uri":"https://h/v1beta/files/abc:download"}}]}`, providers.VideoRequest{
-			Inputs: []providers.Media{{Role: providers.ExtendVideo, URL: "https://h/v1beta/files/abc:download"}},
-		}},
+		"a video's address": {
+			`{"instances":[{"prompt":"p","image":null,"video":{"uri":"https://h/v1beta/files/abc:download"}}]}`,
+			providers.VideoRequest{
+				Inputs: []providers.Media{{Role: providers.ExtendVideo, URL: "https://h/v1beta/files/abc:download"}},
+			},
+		},
 	} {
 		g := newGateway(t, nil, nil)
 		rec := g.do(t, request("POST", "/v1beta/models/sora-2:predictLongRunning", tc.body, "Idempotency-Key", "k"))
@@ -144,7 +161,10 @@ func TestGeminiOperationStates(t *testing.T) {
 	t.Parallel()
 	const name = `{"name":"models/cut/operations/` + sourceID + `","metadata":`
 	task := func(state workflows.State, failure *providers.VideoFailure) tasks.Task {
-		return tasks.Task{ID: sourceID, Token: "good", State: state, Progress: 40, QueuePosition: 2, Ending: tasks.Ending{Failure: failure}, Request: providers.VideoRequest{Model: "cut"}}
+		return tasks.Task{
+			ID: sourceID, Token: "good", State: state, Progress: 40, QueuePosition: 2, Ending: tasks.Ending{Failure: failure},
+			Request: providers.VideoRequest{Model: "cut"},
+		}
 	}
 	done := task(workflows.Completed, nil)
 	done.Outputs = []activities.Output{{Object: "o"}}
@@ -155,7 +175,10 @@ func TestGeminiOperationStates(t *testing.T) {
 		want string
 	}{
 		{task(workflows.Queued, nil), name + `{"state":"queued","progress":40,"queuePosition":2}}`},
-		{task(workflows.Failed, &providers.VideoFailure{Code: "content_policy", Message: "No."}), name + `{"state":"failed","progress":40,"queuePosition":2},"done":true,"error":{"code":3,"message":"content_policy: No."}}`},
+		{
+			task(workflows.Failed, &providers.VideoFailure{Code: "content_policy", Message: "No."}),
+			name + `{"state":"failed","progress":40,"queuePosition":2},"done":true,"error":{"code":3,"message":"content_policy: No."}}`,
+		},
 		{task(workflows.Failed, nil), name + `{"state":"failed","progress":40,"queuePosition":2},"done":true,"error":{"code":13,"message":"The task failed."}}`},
 		{done, name + `{"state":"completed","progress":40,"queuePosition":2},"done":true,"response":{"generateVideoResponse":{"generatedSamples":[` +
 			`{"video":{"uri":"http://example.com/v1beta/files/video0123456789abcdefghijklmnop:download?alt=media"}}]}}}`},
@@ -174,7 +197,8 @@ func TestGeminiOperationStates(t *testing.T) {
 		"/v1beta/files/video0123456789abcdefghijklmnop:download?alt=media&key=" + goodKey,
 		"/v1beta/files/http://example.com/v1beta/files/video0123456789abcdefghijklmnop:download?alt=media:download?alt=media&key=" + goodKey,
 	} {
-		if rec := g.do(t, request("GET", path, "", "Authorization", "")); rec.Code != 200 || rec.Body.Len() != 500 || rec.Header().Get("Content-Type") != "video/mp4" {
+		if rec := g.do(t, request("GET", path, "", "Authorization", "")); rec.Code != 200 || rec.Body.Len() != 500 ||
+			rec.Header().Get("Content-Type") != "video/mp4" {
 			t.Errorf("%s: got %d %v", path, rec.Code, rec.Header())
 		}
 	}

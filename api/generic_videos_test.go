@@ -101,9 +101,15 @@ func TestGenericCreate(t *testing.T) {
 		{"an image alone", `{"image":"` + bare + `"}`, providers.VideoRequest{Model: "sora-2", Inputs: upload}},
 		{"an empty image", `{"prompt":"p","image":""}`, providers.VideoRequest{Model: "sora-2", Prompt: "p"}},
 		{"without padding", `{"image":"` + strings.TrimRight(bare, "=") + `"}`, providers.VideoRequest{Model: "sora-2", Inputs: upload}},
-		{"escaped", `{"image":"` + strings.ReplaceAll("data:image/png;base64,"+bare, "/", `\/`) + `"}`, providers.VideoRequest{Model: "sora-2", Inputs: upload}},
+		{
+			"escaped", `{"image":"` + strings.ReplaceAll("data:image/png;base64,"+bare, "/", `\/`) + `"}`,
+			providers.VideoRequest{Model: "sora-2", Inputs: upload},
+		},
 		{"in lines", `{"image":"` + bare[:8] + `\r\n` + bare[8:] + `\n"}`, providers.VideoRequest{Model: "sora-2", Inputs: upload}},
-		{"of another type than it says", `{"image":"data:image/gif;base64,` + bare + `"}`, providers.VideoRequest{Model: "sora-2", Inputs: upload}},
+		{
+			"of another type than it says", `{"image":"data:image/gif;base64,` + bare + `"}`,
+			providers.VideoRequest{Model: "sora-2", Inputs: upload},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -169,7 +175,8 @@ func TestGenericCancel(t *testing.T) {
 	g := newGateway(t, nil, nil)
 	g.tasks.put(tasks.Task{ID: "video_1", Token: "good", State: workflows.InProgress, CreatedAt: day})
 	rec := g.do(t, request("POST", generations+"/video_1/cancel", ""))
-	if rec.Code != 200 || !strings.Contains(rec.Body.String(), `"task_id":"video_1"`) || !strings.Contains(rec.Body.String(), `"code":"cancelled"`) {
+	if rec.Code != 200 || !strings.Contains(rec.Body.String(), `"task_id":"video_1"`) ||
+		!strings.Contains(rec.Body.String(), `"code":"cancelled"`) {
 		t.Errorf("got %d %s", rec.Code, rec.Body)
 	}
 }

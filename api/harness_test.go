@@ -69,7 +69,8 @@ func newGateway(tb testing.TB, answer relayer, change func(*gateway, *api.Option
 	catalog := providers.Catalog{"openai": {
 		Name: "openai", Relay: g.upstream, Endpoints: []providers.Endpoint{chat}, Video: struct{ providers.VideoAdapter }{},
 		Usage: map[providers.Endpoint]providers.UsageShape{chat: {
-			Input: []string{"usage.prompt_tokens"}, Output: []string{"usage.completion_tokens"}, Cached: []string{"usage.cached"}, Content: "choices",
+			Input: []string{"usage.prompt_tokens"}, Output: []string{"usage.completion_tokens"}, Cached: []string{"usage.cached"},
+			Content: "choices",
 		}},
 	}}
 	router := router.New(catalog, []providers.Channel{{
@@ -84,7 +85,8 @@ func newGateway(tb testing.TB, answer relayer, change func(*gateway, *api.Option
 	options := api.Options{
 		Relay: own, Router: router, Tasks: g.tasks,
 		Stores:    api.Stores{Tokens: g.tokens, Limits: &g.limits, Ledger: &g.ledger, Archive: g.archive},
-		Telemetry: api.Telemetry{Log: slog.New(slog.NewJSONHandler(g.log, nil))}, Version: "test", Priced: vendors.New(http.DefaultClient).Priced(),
+		Telemetry: api.Telemetry{Log: slog.New(slog.NewJSONHandler(g.log, nil))}, Version: "test",
+		Priced: vendors.New(http.DefaultClient).Priced(),
 	}
 	if change != nil {
 		change(g, &options)

@@ -56,7 +56,8 @@ func (s *Server) HTTPServer(addr string, handler http.Handler, opts *HTTPOptions
 	said := log.New(&serverLog{log: s.edge.Log()}, "", 0) //nolint:forbidigo // net/http asks for one; what it writes goes to slog
 	return &http.Server{
 		// net/http writes into its configuration when it begins to serve.
-		Addr: addr, Handler: handler, TLSConfig: opts.TLS.Clone(), Protocols: protocols, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
+		Addr: addr, Handler: handler, TLSConfig: opts.TLS.Clone(), Protocols: protocols, ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:    idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes, ConnContext: withConnection, ErrorLog: said,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams, MaxDecoderHeaderTableSize: maxHeaderTable, MaxEncoderHeaderTableSize: maxHeaderTable,

@@ -40,36 +40,57 @@ func TestInteractionVideo(t *testing.T) {
 		{"a text", "/v1/interactions", background + `},"input":"p"}`, providers.VideoRequest{}},
 		{"what it must be like", "/v1beta/interactions", background + `,"aspect_ratio":"16:9","resolution":"720P","duration":"6s","delivery":"uri"},
 			"generation_config":{"seed":7,"temperature":1},"labels":{"a":"b"},"store":true,"stream":false,"input":[{"type":"text","text":"p"}]}`, providers.VideoRequest{
-			AspectRatio: "16:9", Resolution: "720p", Seconds: "6", Seed: &seed, Extra: json.RawMessage(`{"generation_config":{"temperature":1},"labels":{"a":"b"}}`),
+			AspectRatio: "16:9", Resolution: "720p", Seconds: "6", Seed: &seed,
+			Extra: json.RawMessage(`{"generation_config":{"temperature":1},"labels":{"a":"b"}}`),
 		}},
 		{"a list of formats", "/v1/interactions", `{"model":"cut","background":true,"response_format":[{"type":"video"}],"input":{"type":"text","text":"p"}}`, providers.VideoRequest{}},
-		{"a first image", "/v1/interactions", background + `},"input":[` + png64 + `,{"type":"text","text":"p"}]}`, providers.VideoRequest{Inputs: []providers.Media{image(providers.FirstFrame)}}},
-		{"both images", "/v1/interactions", background + `},` + task("image_to_video") + `"input":[` + png64 + `,` + png64 + `,{"type":"text","text":"p"}]}`, providers.VideoRequest{
+		{
+			"a first image", "/v1/interactions", background + `},"input":[` + png64 + `,{"type":"text","text":"p"}]}`,
+			providers.VideoRequest{Inputs: []providers.Media{image(providers.FirstFrame)}},
+		},
+		{"both images", "/v1/interactions", background + `},` + task("image_to_video") + `"input":[` + png64 + `,` + png64 +
+			`,{"type":"text","text":"p"}]}`, providers.VideoRequest{
 			Inputs: []providers.Media{image(providers.FirstFrame), image(providers.LastFrame)},
 		}},
-		{"references", "/v1/interactions", background + `},` + task("reference_to_video") + `"input":[{"type":"user_input","content":[` + png64 + `,{"type":"text","text":"p"}]}]}`, providers.VideoRequest{
+		{"references", "/v1/interactions", background + `},` + task("reference_to_video") + `"input":[{"type":"user_input","content":[` + png64 +
+			`,{"type":"text","text":"p"}]}]}`, providers.VideoRequest{
 			Inputs: []providers.Media{image(providers.Reference)},
 		}},
-		{"an edit", "/v1/interactions", background + `},"input":[{"type":"video","data":"` + base64Of(mp4) + `"},{"type":"text","text":"p"}]}`, providers.VideoRequest{
-			Inputs: []providers.Media{{Role: providers.SourceVideo, ContentType: "video/mp4", Size: int64(len(mp4)), Data: []byte(mp4)}},
-		}},
+		{
+			"an edit", "/v1/interactions", background + `},"input":[{"type":"video","data":"` + base64Of(mp4) + `"},{"type":"text","text":"p"}]}`,
+			providers.VideoRequest{
+				Inputs: []providers.Media{{Role: providers.SourceVideo, ContentType: "video/mp4", Size: int64(len(mp4)), Data: []byte(mp4)}},
+			},
+		},
 		{"the one before", "/v1/interactions", background + `},"previous_interaction_id":"` + sourceID + `","input":"p"}`, providers.VideoRequest{
-			Inputs: []providers.Media{{Role: providers.SourceVideo, Object: "tasks/" + sourceID + "/0", ContentType: "video/mp4", Size: 500, SHA256: "abc", From: sourceID}},
+			Inputs: []providers.Media{{
+				Role: providers.SourceVideo, Object: "tasks/" + sourceID + "/0", ContentType: "video/mp4", Size: 500,
+				SHA256: "abc", From: sourceID,
+			}},
 		}},
-		{"to go on from a file", "/v1/interactions", background + `},` + task("extend") + `"input":[{"type":"video","uri":"http://h/v1beta/files/video0123456789abcdefghijklmnop:download?alt=media"},{"type":"text","text":"p"}]}`, providers.VideoRequest{
-			Inputs: []providers.Media{{Role: providers.ExtendVideo, Object: "tasks/" + sourceID + "/0", ContentType: "video/mp4", Size: 500, SHA256: "abc", From: sourceID}},
-		}},
+		{
+			"to go on from a file", "/v1/interactions",
+			background + `},` + task("extend") + `"input":[{"type":"video","uri":"http://h/v1beta/files/video0123456789abcdefghijklmnop:download?alt=media"},{"type":"text","text":"p"}]}`,
+			providers.VideoRequest{
+				Inputs: []providers.Media{{
+					Role: providers.ExtendVideo, Object: "tasks/" + sourceID + "/0", ContentType: "video/mp4", Size: 500,
+					SHA256: "abc", From: sourceID,
+				}},
+			},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			g := newOpenCutter(t)
 			rec := g.do(t, request("POST", tc.path, tc.body, "Idempotency-Key", "k"))
 			var got struct{ ID, Object, Status, Model string }
-			if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil || rec.Code != 200 || got.ID != "video_1" || got.Object != "interaction" || got.Status != "in_progress" || got.Model != "cut" {
+			if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil || rec.Code != 200 || got.ID != "video_1" || got.Object != "interaction" ||
+				got.Status != "in_progress" || got.Model != "cut" {
 				t.Fatalf("got %d %s", rec.Code, rec.Body)
 			}
 			tc.want.Model, tc.want.Prompt = "cut", "p"
-			if made := g.tasks.creates[0]; !reflect.DeepEqual(made.Request, tc.want) || made.IdempotencyKey != "k" || made.Format != providers.Gemini {
+			if made := g.tasks.creates[0]; !reflect.DeepEqual(made.Request, tc.want) || made.IdempotencyKey != "k" ||
+				made.Format != providers.Gemini {
 				t.Errorf("got  %+v\nwant %+v", made.Request, tc.want)
 			}
 		})
@@ -99,7 +120,8 @@ func TestInteractionVideoFaults(t *testing.T) {
 	} {
 		g := newCutter(t)
 		rec := g.do(t, request("POST", "/v1beta/interactions", body))
-		if rec.Code != 400 || !strings.Contains(rec.Body.String(), "'"+field+"'") || !strings.Contains(rec.Body.String(), "INVALID_ARGUMENT") || len(g.tasks.creates) != 0 {
+		if rec.Code != 400 || !strings.Contains(rec.Body.String(), "'"+field+"'") || !strings.Contains(rec.Body.String(), "INVALID_ARGUMENT") ||
+			len(g.tasks.creates) != 0 {
 			t.Errorf("%s: got %d %s, want a fault of %s", body, rec.Code, rec.Body, field)
 		}
 	}
@@ -111,13 +133,16 @@ func TestInteractionOfTask(t *testing.T) {
 	g := newCutter(t)
 	failed := func(id, code string) {
 		g.tasks.put(tasks.Task{
-			ID: id, Token: "good", State: workflows.Failed, Request: providers.VideoRequest{Model: "cut"}, Ending: tasks.Ending{Failure: &providers.VideoFailure{Code: code, Message: "m"}},
+			ID: id, Token: "good", State: workflows.Failed, Request: providers.VideoRequest{Model: "cut"},
+			Ending: tasks.Ending{Failure: &providers.VideoFailure{Code: code, Message: "m"}},
 		})
 	}
 	failed("video_failed", "content_policy")
 	failed("video_cancelled", workflows.CodeCancelled)
 	g.tasks.put(tasks.Task{
-		ID: "video_old", Token: "good", State: workflows.Completed, Ending: tasks.Ending{ExpiresAt: time.Now().Add(-time.Hour), Outputs: []activities.Output{{Object: "o"}}}, Request: providers.VideoRequest{Model: "cut"},
+		ID: "video_old", Token: "good", State: workflows.Completed,
+		Ending:  tasks.Ending{ExpiresAt: time.Now().Add(-time.Hour), Outputs: []activities.Output{{Object: "o"}}},
+		Request: providers.VideoRequest{Model: "cut"},
 	})
 	for _, tc := range []struct{ path, want string }{
 		{"/v1/interactions/" + sourceID, `"status":"completed"`},
@@ -139,14 +164,17 @@ func TestInteractionOfTask(t *testing.T) {
 	film := mp4 + strings.Repeat("\x00", 500-len(mp4))
 	g.archive["tasks/"+sourceID+"/0"] = []byte(film)
 	for _, prefix := range []string{"/v1", "/v1beta"} {
-		if rec := g.do(t, request("GET", prefix+"/files/video0123456789abcdefghijklmnop:download?alt=media", "")); rec.Code != 200 || rec.Body.String() != film {
+		if rec := g.do(t, request("GET", prefix+"/files/video0123456789abcdefghijklmnop:download?alt=media", "")); rec.Code != 200 ||
+			rec.Body.String() != film {
 			t.Errorf("%s: got %d %q", prefix, rec.Code, rec.Body)
 		}
-		if rec := g.do(t, request("GET", prefix+"/files/video_x:download", "")); rec.Code != 404 || !strings.Contains(rec.Body.String(), `"status":"NOT_FOUND"`) {
+		if rec := g.do(t, request("GET", prefix+"/files/video_x:download", "")); rec.Code != 404 ||
+			!strings.Contains(rec.Body.String(), `"status":"NOT_FOUND"`) {
 			t.Errorf("%s: got %d %q", prefix, rec.Code, rec.Body)
 		}
 	}
-	if rec := g.do(t, request("POST", "/v1beta/interactions/video_runs/cancel", "")); rec.Code != 200 || !strings.Contains(rec.Body.String(), `"id":"video_runs"`) {
+	if rec := g.do(t, request("POST", "/v1beta/interactions/video_runs/cancel", "")); rec.Code != 200 ||
+		!strings.Contains(rec.Body.String(), `"id":"video_runs"`) {
 		t.Errorf("cancel: got %d %s", rec.Code, rec.Body)
 	}
 	if rec := g.do(t, request("DELETE", "/v1/interactions/"+sourceID, "")); rec.Code != 200 {
@@ -192,11 +220,15 @@ func TestInteractionRelayed(t *testing.T) {
 		return upstreamAnswer("application/json", `{"id":"v1_a","status":"completed","usage":{"total_input_tokens":3,"total_output_tokens":5}}`), nil
 	})
 	g := newGateway(t, answer, func(_ *gateway, o *api.Options) {
-		catalog := providers.Catalog{"gemini": {Name: "gemini", Relay: answer, Endpoints: []providers.Endpoint{interactions}, Usage: map[providers.Endpoint]providers.UsageShape{
-			interactions: {Input: []string{"usage.total_input_tokens"}, Output: []string{"usage.total_output_tokens"}},
-		}}}
+		catalog := providers.Catalog{"gemini": {
+			Name: "gemini", Relay: answer, Endpoints: []providers.Endpoint{interactions},
+			Usage: map[providers.Endpoint]providers.UsageShape{
+				interactions: {Input: []string{"usage.total_input_tokens"}, Output: []string{"usage.total_output_tokens"}},
+			},
+		}}
 		channels := router.New(catalog, []providers.Channel{{
-			Name: "g", Vendor: "gemini", BaseURL: "http://u", Keys: []providers.Secret{"k"}, Models: map[string]string{"flash": "gemini-flash", "deep": ""}, Groups: []string{"default"},
+			Name: "g", Vendor: "gemini", BaseURL: "http://u", Keys: []providers.Secret{"k"},
+			Models: map[string]string{"flash": "gemini-flash", "deep": ""}, Groups: []string{"default"},
 		}}, nil)
 		o.Router, o.Relay = channels, relay.New(channels, catalog, &relay.Options{MaxAttempts: 1})
 	})
@@ -219,7 +251,8 @@ func TestInteractionRelayed(t *testing.T) {
 	for body, status := range map[string]int{
 		`{"model":"none","input":"hi"}`: 404, `{"input":"hi"}`: 400, `{"model":"flash","input":1}`: 400,
 	} {
-		if rec := g.do(t, request("POST", "/v1beta/interactions", body)); rec.Code != status || !strings.Contains(rec.Body.String(), `"details":[]`) {
+		if rec := g.do(t, request("POST", "/v1beta/interactions", body)); rec.Code != status ||
+			!strings.Contains(rec.Body.String(), `"details":[]`) {
 			t.Errorf("%s: got %d %s, want %d", body, rec.Code, rec.Body, status)
 		}
 	}
@@ -236,7 +269,8 @@ func TestInteractionAgent(t *testing.T) {
 		g.tokens[goodKey] = &tokens.Token{ID: "good", Name: "good", Group: "default", Models: []string{"flash"}}
 		catalog := providers.Catalog{"gemini": {Name: "gemini", Relay: answer, Endpoints: []providers.Endpoint{interactions}}}
 		channels := router.New(catalog, []providers.Channel{{
-			Name: "g", Vendor: "gemini", BaseURL: "http://u", Keys: []providers.Secret{"k"}, Models: map[string]string{"flash": "", "deep": ""}, Groups: []string{"default"},
+			Name: "g", Vendor: "gemini", BaseURL: "http://u", Keys: []providers.Secret{"k"}, Models: map[string]string{"flash": "", "deep": ""},
+			Groups: []string{"default"},
 		}}, nil)
 		o.Router, o.Relay = channels, relay.New(channels, catalog, &relay.Options{MaxAttempts: 1})
 	})
@@ -261,7 +295,10 @@ func newOpenCutter(t *testing.T) *gateway {
 	})
 	g.tasks.put(tasks.Task{
 		ID: sourceID, Token: "good", State: workflows.Completed, Request: providers.VideoRequest{Model: "cut"},
-		Ending: tasks.Ending{Outputs: []activities.Output{{Object: "tasks/" + sourceID + "/0", ContentType: "video/mp4", Size: 500, SHA256: "abc"}}},
+		Ending: tasks.Ending{Outputs: []activities.Output{{
+			Object: "tasks/" + sourceID + "/0", ContentType: "video/mp4", Size: 500,
+			SHA256: "abc",
+		}}},
 	})
 	return g
 }

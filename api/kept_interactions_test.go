@@ -70,15 +70,25 @@ func TestRelayedInteractionIsKept(t *testing.T) {
 	t.Cleanup(upstream.Close)
 	vendors := vendors.New(upstream.Client())
 	channels := router.New(vendors, []providers.Channel{
-		{Name: "other", Vendor: "gemini", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"other-key"}, Models: map[string]string{"n": ""}, Groups: []string{"default"}},
-		{Name: "main", Vendor: "gemini", BaseURL: upstream.URL, Keys: []providers.Secret{"main-key"}, Models: map[string]string{"m": ""}, Groups: []string{"default"}},
-		{Name: "closed", Vendor: "gemini", BaseURL: upstream.URL, Keys: []providers.Secret{"main-key"}, Models: map[string]string{"m": ""}, Groups: []string{"others"}},
+		{
+			Name: "other", Vendor: "gemini", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"other-key"},
+			Models: map[string]string{"n": ""}, Groups: []string{"default"},
+		},
+		{
+			Name: "main", Vendor: "gemini", BaseURL: upstream.URL, Keys: []providers.Secret{"main-key"}, Models: map[string]string{"m": ""},
+			Groups: []string{"default"},
+		},
+		{
+			Name: "closed", Vendor: "gemini", BaseURL: upstream.URL, Keys: []providers.Secret{"main-key"}, Models: map[string]string{"m": ""},
+			Groups: []string{"others"},
+		},
 	}, nil)
 	makers := &madeBy{ids: make(map[string]relay.Origin)}
 	g := newGateway(t, nil, func(_ *gateway, o *api.Options) {
 		o.Router, o.Relay = channels, relay.New(channels, vendors, &relay.Options{Origins: makers})
 	})
-	if rec := g.do(t, request("POST", "/v1beta/interactions", `{"model":"m","input":"p"}`)); rec.Code != http.StatusOK || rec.Body.String() != doing {
+	if rec := g.do(t, request("POST", "/v1beta/interactions", `{"model":"m","input":"p"}`)); rec.Code != http.StatusOK ||
+		rec.Body.String() != doing {
 		t.Fatalf("create: %d %s", rec.Code, rec.Body)
 	}
 	maker := makers.Find(t.Context(), "int_1")[0]
@@ -98,7 +108,10 @@ func TestRelayedInteractionIsKept(t *testing.T) {
 	for _, tc := range []struct{ method, path, want, body string }{
 		{"GET", "/v1beta/interactions/int_1", "GET /v1beta/interactions/int_1 main-key ", doing},
 		{"GET", "/v1/interactions/int_1?include_input=true&key=x&wait=3", "GET /v1beta/interactions/int_1?include_input=true main-key ", doing},
-		{"GET", "/v1beta/interactions/int_1?stream=true&last_event_id=1", "GET /v1beta/interactions/int_1?last_event_id=1&stream=true main-key ", "event_id"},
+		{
+			"GET", "/v1beta/interactions/int_1?stream=true&last_event_id=1", "GET /v1beta/interactions/int_1?last_event_id=1&stream=true main-key ",
+			"event_id",
+		},
 		{"POST", "/v1beta/interactions/int_1/cancel", "POST /v1beta/interactions/int_1/cancel main-key ", doing},
 		{"DELETE", "/v1/interactions/int_1", "DELETE /v1beta/interactions/int_1 main-key ", ""},
 		{"DELETE", "/v1/interactions/int_chunked", "DELETE /v1beta/interactions/int_chunked main-key ", ""},
@@ -109,7 +122,8 @@ func TestRelayedInteractionIsKept(t *testing.T) {
 			t.Errorf("%s %s: %d %s, asked %q", tc.method, tc.path, rec.Code, rec.Body, asked)
 		}
 	}
-	if rec := g.do(t, request("GET", "/v1beta/interactions/int_gone", "")); rec.Code != http.StatusNotFound || !strings.Contains(rec.Body.String(), "No interaction.") {
+	if rec := g.do(t, request("GET", "/v1beta/interactions/int_gone", "")); rec.Code != http.StatusNotFound ||
+		!strings.Contains(rec.Body.String(), "No interaction.") {
 		t.Errorf("one that the upstream has no more: %d %s", rec.Code, rec.Body)
 	}
 	asked = nil

@@ -104,7 +104,8 @@ func (l *listener) take() bool {
 	l.server.full.Add(1)
 	defer l.server.full.Add(-1)
 	if l.due(warnFull) {
-		l.server.edge.Log().Warn("no new connection is accepted: all places are taken", "address", l.Addr().String(), "connections", cap(l.places))
+		l.server.edge.Log().Warn("no new connection is accepted: all places are taken", "address", l.Addr().String(), "connections",
+			cap(l.places))
 	}
 	select {
 	case l.places <- struct{}{}:

@@ -104,19 +104,24 @@ func TestCallsAreListed(t *testing.T) {
 	e.flush(t)
 	var all callList
 	rec := e.get(t, "", "/admin/calls", &all)
-	if len(all.Data) != 2 || all.Looked != 2 || all.Data[0]["id"] != second || all.Data[1]["id"] != first || all.After != "" || all.Newest == "" {
+	if len(all.Data) != 2 || all.Looked != 2 || all.Data[0]["id"] != second || all.Data[1]["id"] != first || all.After != "" ||
+		all.Newest == "" {
 		t.Fatalf("got %s", rec.Body)
 	}
 	if strings.Contains(rec.Body.String(), "private") {
 		t.Errorf("what was said: %s", rec.Body)
 	}
-	if call := all.Data[1]; call["token"] != e.keys["app id"] || call["token_name"] != "app" || call["channel"] != "main" || call["status"] != 200.0 ||
-		call["operation"] != "createChatCompletion" || call["model"] != "gpt-4o" || call["first_byte_ms"] == nil || len(call["attempts"].([]any)) != 1 {
+	if call := all.Data[1]; call["token"] != e.keys["app id"] || call["token_name"] != "app" || call["channel"] != "main" ||
+		call["status"] != 200.0 ||
+		call["operation"] != "createChatCompletion" || call["model"] != "gpt-4o" || call["first_byte_ms"] == nil ||
+		len(call["attempts"].([]any)) != 1 {
 		t.Errorf("call %v", call)
 	}
 	for query, want := range map[string]string{
-		"token=app": first, "token=" + e.keys["other id"]: second, "model=gpt-4o": first, "channel=main": first, "status=200": first, "status=4xx": second,
-		"status=failed": second, "fault=any": second, "fault=model_not_found": second, "since=2020-01-01&limit=1": second, "stream=true": "", "min_ms=60000": "",
+		"token=app": first, "token=" + e.keys["other id"]: second, "model=gpt-4o": first, "channel=main": first, "status=200": first,
+		"status=4xx":    second,
+		"status=failed": second, "fault=any": second, "fault=model_not_found": second, "since=2020-01-01&limit=1": second, "stream=true": "",
+		"min_ms=60000":     "",
 		"until=2020-01-01": "", "newer=" + all.Newest: "", "after=" + all.Newest: first, "operation=createMessage": "", "token=nobody": "",
 	} {
 		var found callList
@@ -130,7 +135,8 @@ func TestCallsAreListed(t *testing.T) {
 		}
 	}
 	for query, param := range map[string]string{
-		"status=0": "status", "status=6xx": "status", "status=x": "status", "min_ms=-1": "min_ms", "stream=1": "stream", "since=x": "since", "limit=0": "limit",
+		"status=0": "status", "status=6xx": "status", "status=x": "status", "min_ms=-1": "min_ms", "stream=1": "stream", "since=x": "since",
+		"limit=0":    "limit",
 		"limit=1001": "limit", "format=xml": "format", "after=x": "after", "newer=1": "newer", "since=2026-01-02&until=2026-01-01": "since",
 	} {
 		rec := e.get(t, "", "/admin/calls?"+query, nil)
@@ -152,10 +158,14 @@ func TestCallIsFound(t *testing.T) {
 	}
 	call = nil
 	rec := e.get(t, "app", "/v1/token/calls/"+id, &call)
-	if call["id"] != id || call["status"] != 200.0 || strings.Contains(rec.Body.String(), "main") || strings.Contains(rec.Body.String(), `"key"`) {
+	if call["id"] != id || call["status"] != 200.0 || strings.Contains(rec.Body.String(), "main") ||
+		strings.Contains(rec.Body.String(), `"key"`) {
 		t.Errorf("own: %s", rec.Body)
 	}
-	for who, address := range map[string]string{"other": "/v1/token/calls/" + id, "": "/admin/calls/req_none", "app": "/v1/token/calls/" + url.PathEscape(`","model":"gpt-4o`)} {
+	for who, address := range map[string]string{
+		"other": "/v1/token/calls/" + id, "": "/admin/calls/req_none",
+		"app": "/v1/token/calls/" + url.PathEscape(`","model":"gpt-4o`),
+	} {
 		if rec := e.get(t, who, address, nil); rec.Code != http.StatusNotFound {
 			t.Errorf("%s %s: %d %s", who, address, rec.Code, rec.Body)
 		}
@@ -261,7 +271,10 @@ func TestTraffic(t *testing.T) {
 	e := newLogsEnv(t)
 	now := time.Now().UTC().Truncate(time.Minute)
 	for i := range 10 {
-		e.counts.Add(traffic.Entry{At: now.Add(-time.Duration(i) * time.Minute), Model: "m", Channel: []string{"a", "b"}[i%2], Failed: i == 0, Tokens: 7, Cost: 500_000_000, First: 400 * time.Millisecond})
+		e.counts.Add(traffic.Entry{
+			At: now.Add(-time.Duration(i) * time.Minute), Model: "m", Channel: []string{"a", "b"}[i%2], Failed: i == 0,
+			Tokens: 7, Cost: 500_000_000, First: 400 * time.Millisecond,
+		})
 	}
 	if err := e.counts.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -284,7 +297,8 @@ func TestTraffic(t *testing.T) {
 		e.get(t, "", "/admin/traffic?"+query, &list)
 		var got []string
 		for _, one := range list.Data {
-			got = append(got, strings.TrimSpace(fmt.Sprintf("%s%s %d/%d %d %v", one.Channel, one.Model, one.Requests, one.Failed, one.Tokens, one.Cost)))
+			got = append(got, strings.TrimSpace(fmt.Sprintf("%s%s %d/%d %d %v", one.Channel, one.Model, one.Requests, one.Failed, one.Tokens,
+				one.Cost)))
 			if one.First != 375 {
 				t.Errorf("%s: first byte %v", query, one.First)
 			}
@@ -300,7 +314,10 @@ func TestTraffic(t *testing.T) {
 	if e.get(t, "", "/admin/traffic", &steps); len(steps.Data) != 10 || steps.Step != 60 || !steps.Data[9].At.Equal(now) {
 		t.Errorf("steps %+v", steps)
 	}
-	for query, param := range map[string]string{"step=1s": "step", "step=90s": "step", "group_by=token": "group_by", "from=x": "from", "to=2020-01-01": "from"} {
+	for query, param := range map[string]string{
+		"step=1s": "step", "step=90s": "step", "group_by=token": "group_by", "from=x": "from",
+		"to=2020-01-01": "from",
+	} {
 		rec := e.get(t, "", "/admin/traffic?"+query, nil)
 		if _, got := fault(t, rec); rec.Code != http.StatusBadRequest || got != param {
 			t.Errorf("%s: %d %s", query, rec.Code, rec.Body)
@@ -343,7 +360,8 @@ func TestOwnToken(t *testing.T) {
 			Requests              int
 		}
 	}
-	if e.get(t, "app", "/v1/token/usage?token=other", &usage); len(usage.Data) != 1 || usage.Data[0].Requests != 1 || usage.Data[0].Channel != "" {
+	if e.get(t, "app", "/v1/token/usage?token=other", &usage); len(usage.Data) != 1 || usage.Data[0].Requests != 1 ||
+		usage.Data[0].Channel != "" {
 		t.Errorf("usage %+v", usage)
 	}
 	for _, query := range []string{"group_by=channel", "group_by=token"} {

@@ -99,7 +99,8 @@ func TestBodyMemory(t *testing.T) {
 	first := g.sendSlowly(t, goodKey, room/2, half)
 	testwait.Eventually(t, "half of the room is taken", patience, func() bool { return g.BodiesTaken() == room/2 })
 	rec := g.do(t, request("POST", "/v1/chat/completions", smallChat))
-	if rec.Code != http.StatusTooManyRequests || rec.Header().Get("Retry-After") == "" || !strings.Contains(rec.Body.String(), "bodies of this API key") {
+	if rec.Code != http.StatusTooManyRequests || rec.Header().Get("Retry-After") == "" ||
+		!strings.Contains(rec.Body.String(), "bodies of this API key") {
 		t.Errorf("a token with its share: got %d %s, want 429", rec.Code, rec.Body)
 	}
 	second := g.sendSlowly(t, otherKey, room/2, half)

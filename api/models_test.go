@@ -56,7 +56,12 @@ func TestModelListShapes(t *testing.T) {
 		refusal string
 	}{
 		{"/v1/models", nil, `{"object":"list","data":[]}`, `"code":"invalid_api_key"`},
-		{"/v1/models", []string{"anthropic-version", "x"}, `{"data":[],"has_more":false,"first_id":null,"last_id":null}`, `"type":"authentication_error"`},
+		{
+			"/v1/models",
+			[]string{"anthropic-version", "x"},
+			`{"data":[],"has_more":false,"first_id":null,"last_id":null}`,
+			`"type":"authentication_error"`,
+		},
 		{"/v1beta/models", nil, `{"models":[]}`, `"status":"UNAUTHENTICATED"`},
 		{"/v1/models?key=x", nil, `{"models":[]}`, `"status":"UNAUTHENTICATED"`},
 	} {
@@ -82,7 +87,12 @@ func TestOneModelShapes(t *testing.T) {
 		want    string
 	}{
 		{"/v1/models/org/llama:70b", nil, 200, `{"id":"org/llama:70b","object":"model","created":1677628800,"owned_by":"openai"}`},
-		{"/v1/models/org%2Fllama:70b", []string{"anthropic-version", "x"}, 200, `{"type":"model","id":"org/llama:70b","display_name":"org/llama:70b","created_at":"2023-03-01T00:00:00Z"}`},
+		{
+			"/v1/models/org%2Fllama:70b",
+			[]string{"anthropic-version", "x"},
+			200,
+			`{"type":"model","id":"org/llama:70b","display_name":"org/llama:70b","created_at":"2023-03-01T00:00:00Z"}`,
+		},
 		{"/v1/models/fast", []string{"x-goog-api-key", "x"}, 200, `{"name":"models/fast","displayName":"fast","supportedGenerationMethods":[]}`},
 		{"/v1beta/models/org/llama:70b", nil, 200, `{"name":"models/org/llama:70b","displayName":"org/llama:70b","supportedGenerationMethods":[]}`},
 		{"/v1/models/none", []string{"anthropic-version", "x"}, 404, `"type":"not_found_error"`},
@@ -116,7 +126,8 @@ func TestVideoModelTables(t *testing.T) {
 			},
 		}
 		o.Router = router.New(providers.Catalog{"openai": vendor}, []providers.Channel{{
-			Name: "main", Vendor: "openai", Keys: []providers.Secret{"k"}, Models: map[string]string{"film": "film-1", "other": ""}, Groups: []string{"default"},
+			Name: "main", Vendor: "openai", Keys: []providers.Secret{"k"}, Models: map[string]string{"film": "film-1", "other": ""},
+			Groups: []string{"default"},
 		}}, nil)
 	})
 	g.tokens["sk-chat"] = &tokens.Token{ID: "chat", Group: "default", Models: []string{"*"}, Operations: []string{tokens.OperationRelay}}
@@ -157,7 +168,8 @@ func TestAnthropicLimitHeaders(t *testing.T) {
 	g.limits.grant = limits.Grant{Requests: limits.Window{Limit: 60, Reset: day.Sub(day)}}
 	rec := g.do(t, request("POST", "/v1/messages", `{}`, "anthropic-version", "2023-06-01"))
 	header := rec.Header()
-	if rec.Code != 429 || header.Get("Anthropic-Ratelimit-Requests-Limit") != "60" || header.Get("Anthropic-Ratelimit-Requests-Remaining") != "0" ||
+	if rec.Code != 429 || header.Get("Anthropic-Ratelimit-Requests-Limit") != "60" ||
+		header.Get("Anthropic-Ratelimit-Requests-Remaining") != "0" ||
 		!strings.HasSuffix(header.Get("Anthropic-Ratelimit-Requests-Reset"), "Z") || header.Get("Anthropic-Ratelimit-Tokens-Limit") != "" ||
 		header.Get("X-Ratelimit-Limit-Requests") != "" || header.Get("Retry-After") == "" ||
 		!strings.Contains(rec.Body.String(), `"type":"rate_limit_error"`) {

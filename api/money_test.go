@@ -187,7 +187,8 @@ func TestBudgetUsedUp(t *testing.T) {
 	g := newGateway(t, nil, priced(t, 1))
 	g.limits.grant = limits.Grant{Spent: true, RetryAfter: time.Minute}
 	rec := g.do(t, request("POST", "/v1/chat/completions", smallChat))
-	if code, _ := fault(t, rec); rec.Code != 429 || code != "insufficient_quota" || rec.Header().Get("X-Should-Retry") != "false" || rec.Header().Get("Retry-After") != "60" {
+	if code, _ := fault(t, rec); rec.Code != 429 || code != "insufficient_quota" || rec.Header().Get("X-Should-Retry") != "false" ||
+		rec.Header().Get("Retry-After") != "60" {
 		t.Errorf("got %d %v %s", rec.Code, rec.Header(), rec.Body)
 	}
 	if len(g.ledger.entries) != 0 {
@@ -209,11 +210,17 @@ func TestCost(t *testing.T) {
 		cost              int64
 		failed, estimated bool
 	}{
-		"a document":               {plain, `{"choices":[],` + usage + `}`, false, 11, 7, 100 + 11 + 14, false, false},
-		"a stream":                 {stream, event + "data: {\"choices\":[]," + usage + "}\n\ndata: [DONE]\n\n", false, 11, 7, 125, false, false},
-		"a document without usage": {plain, `{"choices":"` + strings.Repeat("x", 400) + `"}`, false, int64(len(streamWithUsage) / 4), 103, int64(100 + len(streamWithUsage)/4 + 206), false, true},
-		"a stream that breaks":     {stream, event, true, int64(len(streamWithUsage) / 4), int64(length / 100), int64(100 + len(streamWithUsage)/4 + 2*(length/100)), true, true},
-		"one that breaks at once":  {stream, "data: {", true, 0, 0, 0, true, false},
+		"a document": {plain, `{"choices":[],` + usage + `}`, false, 11, 7, 100 + 11 + 14, false, false},
+		"a stream":   {stream, event + "data: {\"choices\":[]," + usage + "}\n\ndata: [DONE]\n\n", false, 11, 7, 125, false, false},
+		"a document without usage": {
+			plain, `{"choices":"` + strings.Repeat("x", 400) + `"}`, false, int64(len(streamWithUsage) / 4), 103,
+			int64(100 + len(streamWithUsage)/4 + 206), false, true,
+		},
+		"a stream that breaks": {
+			stream, event, true, int64(len(streamWithUsage) / 4), int64(length / 100),
+			int64(100 + len(streamWithUsage)/4 + 2*(length/100)), true, true,
+		},
+		"one that breaks at once": {stream, "data: {", true, 0, 0, 0, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -235,7 +242,8 @@ func TestCost(t *testing.T) {
 				t.Errorf("got  %+v\nwant %+v", g.ledger.entries, want)
 			}
 			log := g.log.String()
-			if got := strings.Contains(log, `"estimated":true`); got != tc.estimated || !strings.Contains(log, fmt.Sprintf(`"cost":"%s"`, pricing.Money(tc.cost))) {
+			if got := strings.Contains(log, `"estimated":true`); got != tc.estimated ||
+				!strings.Contains(log, fmt.Sprintf(`"cost":"%s"`, pricing.Money(tc.cost))) {
 				t.Errorf("log %s", log)
 			}
 		})
@@ -327,7 +335,8 @@ func TestClientLeavesBehindTheLastEvent(t *testing.T) {
 	}
 	leave()
 	testwait.Eventually(t, "the log tells", patience, func() bool { return strings.Contains(g.log.String(), `"msg":"request"`) })
-	if log := g.log.String(); len(g.ledger.entries) != 1 || g.ledger.entries[0].Failed || g.ledger.entries[0].OutputTokens != 7 || !strings.Contains(log, `"status":200`) {
+	if log := g.log.String(); len(g.ledger.entries) != 1 || g.ledger.entries[0].Failed || g.ledger.entries[0].OutputTokens != 7 ||
+		!strings.Contains(log, `"status":200`) {
 		t.Errorf("ledger %+v, log %s", g.ledger.entries, log)
 	}
 }

@@ -48,7 +48,10 @@ func counted(t *testing.T, g *gateway, input, cached, output int64) {
 		}
 		got = g.ledger.entries[len(g.ledger.entries)-1]
 		got.Images, got.Audio = 0, 0 // relay's tests check them
-		return got == ledger.Entry{Token: "good", Model: got.Model, Channel: "main", Requests: 1, InputTokens: input, CachedTokens: cached, OutputTokens: output}
+		return got == ledger.Entry{
+			Token: "good", Model: got.Model, Channel: "main", Requests: 1, InputTokens: input, CachedTokens: cached,
+			OutputTokens: output,
+		}
 	}) {
 		return
 	}
@@ -90,7 +93,8 @@ func TestSDKResponses(t *testing.T) {
 	}
 	counted(t, g, 5, 2, 7)
 
-	compacted, err := client.Responses.Compact(t.Context(), responses.ResponseCompactParams{Model: "fast", Input: responses.ResponseCompactParamsInputUnion{OfString: openai.String("hi")}})
+	compacted, err := client.Responses.Compact(t.Context(),
+		responses.ResponseCompactParams{Model: "fast", Input: responses.ResponseCompactParamsInputUnion{OfString: openai.String("hi")}})
 	if err != nil || compacted.ID != "resp_2" || len(compacted.Output) != 1 {
 		t.Errorf("got %+v, %v", compacted, err)
 	}
@@ -103,7 +107,8 @@ func TestSDKResponseStreamError(t *testing.T) {
 	t.Parallel()
 	g, _ := newOpenAI(t, nil)
 	client := sdk(t, g)
-	stream := client.Responses.NewStreaming(t.Context(), responses.ResponseNewParams{Model: "m", Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("break off")}})
+	stream := client.Responses.NewStreaming(t.Context(),
+		responses.ResponseNewParams{Model: "m", Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("break off")}})
 	n := 0
 	for stream.Next() {
 		n++
@@ -118,7 +123,8 @@ func TestSDKResponseStreamError(t *testing.T) {
 		Error               struct{ Code, Type string }
 	}
 	decode(t, failed.Event.Data, &event)
-	if failed.Event.Type != "error" || event.Type != "error" || event.Code != "upstream_error" || event.Message == "" || event.Number != 3 || event.Error.Type != "server_error" {
+	if failed.Event.Type != "error" || event.Type != "error" || event.Code != "upstream_error" || event.Message == "" || event.Number != 3 ||
+		event.Error.Type != "server_error" {
 		t.Errorf("got event %s %s", failed.Event.Type, failed.Event.Data)
 	}
 	_ = stream.Close()
@@ -129,9 +135,13 @@ func TestSDKEmbeddings(t *testing.T) {
 	g, up := newOpenAI(t, nil)
 	client := sdk(t, g)
 	for _, input := range []openai.EmbeddingNewParamsInputUnion{
-		{OfString: openai.String("hi")}, {OfArrayOfStrings: []string{"a", "b"}}, {OfArrayOfTokens: []int64{1, 2}}, {OfArrayOfTokenArrays: [][]int64{{1}, {2}}},
+		{OfString: openai.String("hi")},
+		{OfArrayOfStrings: []string{"a", "b"}},
+		{OfArrayOfTokens: []int64{1, 2}},
+		{OfArrayOfTokenArrays: [][]int64{{1}, {2}}},
 	} {
-		answer, err := client.Embeddings.New(t.Context(), openai.EmbeddingNewParams{Model: "fast", Input: input, EncodingFormat: "float", Dimensions: openai.Int(2)})
+		answer, err := client.Embeddings.New(t.Context(),
+			openai.EmbeddingNewParams{Model: "fast", Input: input, EncodingFormat: "float", Dimensions: openai.Int(2)})
 		if err != nil || len(answer.Data) != 1 || answer.Data[0].Embedding[1] != -1 {
 			t.Errorf("got %+v, %v", answer, err)
 		}
@@ -152,7 +162,10 @@ func TestSDKCompletions(t *testing.T) {
 	t.Parallel()
 	g, up := newOpenAI(t, nil)
 	client := sdk(t, g)
-	ask := openai.CompletionNewParams{Model: "fast", Prompt: openai.CompletionNewParamsPromptUnion{OfString: openai.String("hi")}, Echo: openai.Bool(true)}
+	ask := openai.CompletionNewParams{
+		Model: "fast", Prompt: openai.CompletionNewParamsPromptUnion{OfString: openai.String("hi")},
+		Echo: openai.Bool(true),
+	}
 	answer, err := client.Completions.New(t.Context(), ask)
 	if err != nil || answer.Choices[0].Text != "hello" || answer.Usage.TotalTokens != 12 {
 		t.Errorf("got %+v, %v", answer, err)
@@ -244,7 +257,8 @@ func TestSDKAudio(t *testing.T) {
 	counted(t, g, 5, 0, 7)
 
 	var srt *http.Response
-	_, err = client.Audio.Transcriptions.New(t.Context(), openai.AudioTranscriptionNewParams{File: file("x"), Model: "m", ResponseFormat: "srt"}, option.WithResponseBodyInto(&srt))
+	_, err = client.Audio.Transcriptions.New(t.Context(),
+		openai.AudioTranscriptionNewParams{File: file("x"), Model: "m", ResponseFormat: "srt"}, option.WithResponseBodyInto(&srt))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,19 +307,24 @@ func TestSDKImages(t *testing.T) {
 	}
 	wasSent(t, up, "/images/generations", `"model":"up/fast:1"`, `"prompt":"a cat"`)
 	counted(t, g, 5, 0, 7)
-	if events := drain(t, client.Images.GenerateStreaming(t.Context(), openai.ImageGenerateParams{Model: "m", Prompt: "a cat"})); len(events) != 1 || events[0].B64JSON != "aGk=" {
+	if events := drain(t, client.Images.GenerateStreaming(t.Context(),
+		openai.ImageGenerateParams{Model: "m", Prompt: "a cat"})); len(events) != 1 || events[0].B64JSON != "aGk=" {
 		t.Errorf("got %+v", events)
 	}
 
 	edit := openai.ImageEditParams{
 		Model: "fast", Prompt: "more cat",
-		Image: openai.ImageEditParamsImageUnion{OfFileArray: []io.Reader{openai.File(strings.NewReader(png), "å.png", "image/png"), openai.File(strings.NewReader("2"), "b.png", "image/png")}},
+		Image: openai.ImageEditParamsImageUnion{OfFileArray: []io.Reader{
+			openai.File(strings.NewReader(png), "å.png", "image/png"),
+			openai.File(strings.NewReader("2"), "b.png", "image/png"),
+		}},
 	}
 	if images, err = client.Images.Edit(t.Context(), edit); err != nil || images.Data[0].B64JSON != "aGk=" {
 		t.Errorf("got %+v, %v", images, err)
 	}
 	parts, contents := sentForm(t, up, "/images/edits")
-	if got := strings.Join(parts, "\n"); !strings.Contains(got, "image[]=å.png;image/png\nimage[]=b.png;image/png") || !strings.Contains(got, "model=up/fast:1") || contents["image[]"] != png+"2" {
+	if got := strings.Join(parts, "\n"); !strings.Contains(got, "image[]=å.png;image/png\nimage[]=b.png;image/png") ||
+		!strings.Contains(got, "model=up/fast:1") || contents["image[]"] != png+"2" {
 		t.Errorf("upstream got %s", got)
 	}
 	if events := drain(t, client.Images.EditStreaming(t.Context(), edit)); len(events) != 1 {
@@ -368,7 +387,8 @@ func TestSDKErrorClasses(t *testing.T) {
 	} {
 		g, _ := newOpenAI(t, nil) // the channel cools down after a failure
 		client := sdk(t, g, option.WithAPIKey(test.key), option.WithMaxRetries(0))
-		_, chatErr := client.Responses.New(t.Context(), responses.ResponseNewParams{Model: "m", Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(test.input)}})
+		_, chatErr := client.Responses.New(t.Context(),
+			responses.ResponseNewParams{Model: "m", Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(test.input)}})
 		var failed *openai.Error
 		if !errors.As(chatErr, &failed) || failed.StatusCode != test.status || failed.Code != test.code {
 			t.Errorf("%s: got %v, want %d %s", test.input, chatErr, test.status, test.code)

@@ -27,11 +27,15 @@ func TestVideoList(t *testing.T) {
 	}
 	body := strings.NewReplacer("first_id", "FirstID", "last_id", "LastID", "has_more", "HasMore").Replace(rec.Body.String())
 	decode(t, []byte(body), &list)
-	if rec.Code != 200 || list.Object != "list" || len(list.Data) != 2 || list.FirstID != "video_1" || list.LastID != "video_2" || !list.HasMore ||
+	if rec.Code != 200 || list.Object != "list" || len(list.Data) != 2 || list.FirstID != "video_1" || list.LastID != "video_2" ||
+		!list.HasMore ||
 		len(list.Data[0]) != 13 || list.Data[0]["progress"] != float64(10) {
 		t.Errorf("got %d %s", rec.Code, rec.Body)
 	}
-	want := []tasks.ListQuery{{TokenID: "good", Limit: 20, Kind: "video"}, {TokenID: "good", After: "video_0", Limit: 2, Ascending: true, Kind: "video"}}
+	want := []tasks.ListQuery{
+		{TokenID: "good", Limit: 20, Kind: "video"},
+		{TokenID: "good", After: "video_0", Limit: 2, Ascending: true, Kind: "video"},
+	}
 	if !reflect.DeepEqual(g.tasks.queries, want) {
 		t.Errorf("got %+v, want %+v", g.tasks.queries, want)
 	}
@@ -41,7 +45,8 @@ func TestVideoListFaults(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
 	for query, param := range map[string]string{
-		"limit=0": "limit", "limit=101": "limit", "limit=x": "limit", "limit=-1": "limit", "limit=1.5": "limit", "order=up": "order", "order=DESC": "order",
+		"limit=0": "limit", "limit=101": "limit", "limit=x": "limit", "limit=-1": "limit", "limit=1.5": "limit", "order=up": "order",
+		"order=DESC": "order",
 	} {
 		rec := g.do(t, request("GET", "/v1/videos?"+query, ""))
 		if code, got := fault(t, rec); rec.Code != 400 || code != "invalid_request" || got != param {
@@ -64,7 +69,8 @@ func TestVideoDelete(t *testing.T) {
 		g := newGateway(t, nil, nil)
 		finished(g)
 		rec := g.do(t, request("DELETE", path, ""))
-		if got, want := strings.TrimSpace(rec.Body.String()), `{"id":"video_1","object":"video.deleted","deleted":true}`; rec.Code != 200 || got != want {
+		if got, want := strings.TrimSpace(rec.Body.String()), `{"id":"video_1","object":"video.deleted","deleted":true}`; rec.Code != 200 ||
+			got != want {
 			t.Errorf("%s: got %d %s, want %s", path, rec.Code, got, want)
 		}
 		for _, route := range [][2]string{

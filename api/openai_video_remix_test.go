@@ -19,14 +19,16 @@ func remixable(g *gateway) {
 	g.tasks.put(tasks.Task{
 		ID: "video_0", Token: "good", State: workflows.Completed, Progress: 100, CreatedAt: day, Seconds: "8", Width: 720, Height: 1280,
 		Request: providers.VideoRequest{
-			Model: "sora-2", Prompt: "a cat", Size: "720x1280", Metadata: json.RawMessage(`{"a":1}`), User: "u", WebhookURL: "https://example.com/old",
+			Model: "sora-2", Prompt: "a cat", Size: "720x1280", Metadata: json.RawMessage(`{"a":1}`), User: "u",
+			WebhookURL: "https://example.com/old",
 		},
 	})
 }
 
 func TestVideoRemix(t *testing.T) {
 	t.Parallel()
-	contentType, multi := form(t, part{"prompt", "", "", "a dog"}, part{"style", "", "", "x"}, part{"webhook_url", "", "", "https://example.com/h"})
+	contentType, multi := form(t, part{"prompt", "", "", "a dog"}, part{"style", "", "", "x"},
+		part{"webhook_url", "", "", "https://example.com/h"})
 	for name, req := range map[string]*http.Request{
 		"JSON": request("POST", remixPath, `{"prompt":"a dog","style":"x","webhook_url":"https://example.com/h"}`),
 		"form": request("POST", remixPath, multi, "Content-Type", contentType),

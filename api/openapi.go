@@ -78,8 +78,10 @@ func declareBackground(doc *huma.OpenAPI) {
 // backgroundPaths returns the ends of the paths of the operations that may run in the background.
 func backgroundPaths() []string {
 	return []string{
-		"/completions", "/responses", "/responses/compact", "/messages", ":generateContent", ":streamGenerateContent", "/embeddings", ":embedContent",
-		":batchEmbedContents", "/images/generations", "/images/edits", "/audio/transcriptions", "/audio/translations", "/audio/speech", "/moderations", "/rerank",
+		"/completions", "/responses", "/responses/compact", "/messages", ":generateContent", ":streamGenerateContent", "/embeddings",
+		":embedContent",
+		":batchEmbedContents", "/images/generations", "/images/edits", "/audio/transcriptions", "/audio/translations", "/audio/speech",
+		"/moderations", "/rerank",
 	}
 }
 

@@ -56,7 +56,8 @@ func TestFaultsDeclared(t *testing.T) {
 		switch {
 		case strings.HasPrefix(path, "/v1/messages"):
 			return "AnthropicError"
-		case strings.HasPrefix(path, "/v1beta/"), strings.Contains(path, "{model}:"), strings.HasPrefix(path, "/v1/interactions"), strings.HasPrefix(path, "/v1/files/"):
+		case strings.HasPrefix(path, "/v1beta/"), strings.Contains(path, "{model}:"), strings.HasPrefix(path, "/v1/interactions"),
+			strings.HasPrefix(path, "/v1/files/"):
 			return "GeminiError"
 		case strings.HasPrefix(path, "/vendorC"):
 			return "VendorCError"

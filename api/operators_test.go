@@ -20,7 +20,10 @@ import (
 func TestOperatorsChange(t *testing.T) {
 	t.Parallel()
 	one := func(key string) []admin.OperatorKey {
-		return []admin.OperatorKey{{Name: "anna", Role: edge.RoleOperator, Key: "annas-key-of-the-tests"}, {Name: "admin", Role: edge.RoleOperator, Key: providers.Secret(key)}}
+		return []admin.OperatorKey{
+			{Name: "anna", Role: edge.RoleOperator, Key: "annas-key-of-the-tests"},
+			{Name: "admin", Role: edge.RoleOperator, Key: providers.Secret(key)},
+		}
 	}
 	operators := admin.NewOperators(one(adminKey))
 	server, _ := storagetest.Miniredis(t)
@@ -32,7 +35,8 @@ func TestOperatorsChange(t *testing.T) {
 		t.Fatalf("the first key: got %d", got)
 	}
 	was, _ := operators.ByName("admin")
-	if first, again := operators.Load(one("another-admin-key")), operators.Load(one("another-admin-key")); !slices.Equal(first, []string{"admin"}) || len(again) > 0 {
+	if first, again := operators.Load(one("another-admin-key")),
+		operators.Load(one("another-admin-key")); !slices.Equal(first, []string{"admin"}) || len(again) > 0 {
 		t.Errorf("changed %v, then %v", first, again)
 	}
 	now, ok := operators.ByName("admin")
@@ -62,7 +66,8 @@ func TestViewersReadNoReceiver(t *testing.T) {
 	}
 	for _, path := range []string{"/admin/tokens/hooked", "/admin/tokens", "/admin/audit"} {
 		rec := o.do(t, request("GET", path, "", "Authorization", "Bearer "+viewerKey))
-		if body := rec.Body.String(); rec.Code != 200 || strings.Contains(body, "canary") || strings.Contains(body, "pass@") || !strings.Contains(body, "https://h.test:8443") {
+		if body := rec.Body.String(); rec.Code != 200 || strings.Contains(body, "canary") || strings.Contains(body, "pass@") ||
+			!strings.Contains(body, "https://h.test:8443") {
 			t.Errorf("%s: got %d %s", path, rec.Code, body)
 		}
 	}

@@ -62,7 +62,8 @@ func TestOwnUsageIsRead(t *testing.T) {
 	for query, days := range map[string]int{"": 30, "?from=2026-05-01&to=2026-05-01": 1, "?from=2026-05-01&to=2026-05-10T12:00:00Z": 10} {
 		synctest.Test(t, func(t *testing.T) { // no reads come back meanwhile
 			e := newLogsEnv(t)
-			token, key, err := e.store.Create(t.Context(), tokens.Token{Name: "third", Group: "default", Limits: tokens.Limits{ReadsPerMinute: 20 * days}})
+			token, key, err := e.store.Create(t.Context(),
+				tokens.Token{Name: "third", Group: "default", Limits: tokens.Limits{ReadsPerMinute: 20 * days}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +84,8 @@ func TestReadsOwedAreNotForgotten(t *testing.T) {
 	const perMinute = 60
 	synctest.Test(t, func(t *testing.T) {
 		e := newLogsEnv(t)
-		token, key, err := e.store.Create(t.Context(), tokens.Token{Name: "third", Group: "default", Limits: tokens.Limits{ReadsPerMinute: perMinute}})
+		token, key, err := e.store.Create(t.Context(),
+			tokens.Token{Name: "third", Group: "default", Limits: tokens.Limits{ReadsPerMinute: perMinute}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +120,8 @@ func TestDownloadsHaveALimit(t *testing.T) {
 		o.Archive = pulled{}
 	})
 	done := running(100)
-	done.State, done.ExpiresAt, done.Outputs = workflows.Completed, time.Now().Add(time.Hour), []activities.Output{{Object: "a", Size: 1 << 20}}
+	done.State, done.ExpiresAt, done.Outputs = workflows.Completed, time.Now().Add(time.Hour),
+		[]activities.Output{{Object: "a", Size: 1 << 20}}
 	g.tasks.put(done)
 	const path = "/v1/videos/video_1/content"
 	synctest.Test(t, func(t *testing.T) {
@@ -131,7 +134,8 @@ func TestDownloadsHaveALimit(t *testing.T) {
 		}
 		synctest.Wait()
 		rec := g.do(t, request("GET", path, ""))
-		if code, _ := fault(t, rec); rec.Code != http.StatusTooManyRequests || code != "rate_limit_exceeded" || rec.Header().Get("Retry-After") != strconv.Itoa(5) {
+		if code, _ := fault(t, rec); rec.Code != http.StatusTooManyRequests || code != "rate_limit_exceeded" ||
+			rec.Header().Get("Retry-After") != strconv.Itoa(5) {
 			t.Errorf("beside %d: %d %s", most, rec.Code, rec.Body)
 		}
 		if rec := g.do(t, request("HEAD", path, "")); rec.Code != http.StatusOK {

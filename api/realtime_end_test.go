@@ -101,7 +101,10 @@ func TestRealtimeCloseOfTheClient(t *testing.T) {
 		close func(*websocket.Conn)
 		want  closeFrame
 	}{
-		{"normal", func(c *websocket.Conn) { _ = c.Close(websocket.StatusNormalClosure, "bye") }, closeFrame{websocket.StatusNormalClosure, "bye"}},
+		{
+			"normal", func(c *websocket.Conn) { _ = c.Close(websocket.StatusNormalClosure, "bye") },
+			closeFrame{websocket.StatusNormalClosure, "bye"},
+		},
 		{"private", func(c *websocket.Conn) { _ = c.Close(4999, "") }, closeFrame{4999, ""}},
 		{"no code", func(c *websocket.Conn) { _ = c.Close(websocket.StatusNoStatusRcvd, "") }, closeFrame{websocket.StatusNoStatusRcvd, ""}},
 		{"gone", func(c *websocket.Conn) { _ = c.CloseNow() }, closeFrame{websocket.StatusGoingAway, "the client has left"}},
@@ -399,13 +402,14 @@ func (d *dialog) quiet(t *testing.T) {
 func TestRealtimeStalledPeer(t *testing.T) {
 	t.Parallel()
 	ends := make(chan closeFrame, 1)
-	d := newDialog(t, dialogOptions{relay: relay.Options{SocketStall: 200 * time.Millisecond}}, func(ctx context.Context, conn *websocket.Conn) {
-		go func() {
-			for conn.Write(ctx, websocket.MessageBinary, make([]byte, 1<<20)) == nil {
-			}
-		}()
-		listen(ends)(ctx, conn)
-	})
+	d := newDialog(t, dialogOptions{relay: relay.Options{SocketStall: 200 * time.Millisecond}},
+		func(ctx context.Context, conn *websocket.Conn) {
+			go func() {
+				for conn.Write(ctx, websocket.MessageBinary, make([]byte, 1<<20)) == nil {
+				}
+			}()
+			listen(ends)(ctx, conn)
+		})
 	d.raw(t)
 	d.wantEnd(t, ends, closeFrame{websocket.StatusGoingAway, "the client has left"})
 }
@@ -505,7 +509,8 @@ func leaked(t *testing.T) int {
 	n := 0
 	for stack := range strings.SplitSeq(all.String(), "\n\n") {
 		if strings.Contains(stack, `"leaks":"realtime"`) &&
-			(strings.Contains(stack, "coder/websocket") || strings.Contains(stack, "modelrelay/providers") || strings.Contains(stack, "modelrelay/api.")) {
+			(strings.Contains(stack, "coder/websocket") || strings.Contains(stack, "modelrelay/providers") ||
+				strings.Contains(stack, "modelrelay/api.")) {
 			n++
 		}
 	}

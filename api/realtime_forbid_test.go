@@ -57,7 +57,8 @@ func TestRealtimeForbids(t *testing.T) {
 				EventID              *string `json:"event_id"`
 			}
 		}
-		if err := json.Unmarshal(answer, &event); err != nil || event.Type != "error" || event.EventID == "" || event.Error.Type != "invalid_request_error" || event.Error.Param != want {
+		if err := json.Unmarshal(answer, &event); err != nil || event.Type != "error" || event.EventID == "" ||
+			event.Error.Type != "invalid_request_error" || event.Error.Param != want {
 			t.Errorf("%.100s: got %.300s, want the parameter %q", message, answer, want)
 		}
 		if named := event.Error.EventID != nil; named != (want != "") || named && *event.Error.EventID != "event_1" {
@@ -73,7 +74,8 @@ func TestRealtimeForbids(t *testing.T) {
 	}
 	mustEcho(t, conn, websocket.MessageBinary, make([]byte, upstream.MaxChecked))
 	// Some vendors take events in binary messages too.
-	if got := mustAsk(t, conn, websocket.MessageBinary, `{"type":"session.update","session":{"tools":[{"type":"mcp"}]}}`); !strings.Contains(got, "session.tools[0]") {
+	if got := mustAsk(t, conn, websocket.MessageBinary,
+		`{"type":"session.update","session":{"tools":[{"type":"mcp"}]}}`); !strings.Contains(got, "session.tools[0]") {
 		t.Errorf("an event in a binary message: got %.300s", got)
 	}
 	strict.Store(false)
@@ -88,11 +90,15 @@ func TestRealtimeForbidsFromNowOn(t *testing.T) {
 		before, after []string
 		ends          bool
 	}{
-		"the first word":   {nil, []string{providers.ForbidHostedTools}, true},
-		"a further word":   {[]string{providers.ForbidServiceTier}, []string{providers.ForbidServiceTier, providers.ForbidHostedTools}, true},
-		"another word":     {[]string{providers.ForbidServiceTier}, []string{providers.ForbidHostedTools}, true},
-		"in another order": {[]string{providers.ForbidServiceTier, providers.ForbidBackground}, []string{providers.ForbidBackground, providers.ForbidServiceTier}, false},
-		"fewer words":      {[]string{providers.ForbidServiceTier, providers.ForbidBackground}, []string{providers.ForbidBackground}, false},
+		"the first word": {nil, []string{providers.ForbidHostedTools}, true},
+		"a further word": {[]string{providers.ForbidServiceTier}, []string{providers.ForbidServiceTier, providers.ForbidHostedTools}, true},
+		"another word":   {[]string{providers.ForbidServiceTier}, []string{providers.ForbidHostedTools}, true},
+		"in another order": {
+			[]string{providers.ForbidServiceTier, providers.ForbidBackground},
+			[]string{providers.ForbidBackground, providers.ForbidServiceTier},
+			false,
+		},
+		"fewer words": {[]string{providers.ForbidServiceTier, providers.ForbidBackground}, []string{providers.ForbidBackground}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -114,7 +120,8 @@ func TestRealtimeForbidsFromNowOn(t *testing.T) {
 					return
 				}
 				_, _, err := conn.Read(within(t))
-				if closed := (websocket.CloseError{}); !errors.As(err, &closed) || closed.Code != websocket.StatusGoingAway || !strings.Contains(closed.Reason, "may ask for less") {
+				if closed := (websocket.CloseError{}); !errors.As(err, &closed) || closed.Code != websocket.StatusGoingAway ||
+					!strings.Contains(closed.Reason, "may ask for less") {
 					t.Errorf("it ended with %v, want 1001 and the reason", err)
 				}
 				next := d.dial(t)
@@ -150,7 +157,8 @@ func TestRealtimeHoldsWithinItsShare(t *testing.T) {
 	}}, echo)
 	conn := d.dial(t)
 	for range 3 { // the memory of each message is released
-		if got := mustAsk(t, conn, websocket.MessageText, `{"audio":"`+strings.Repeat("A", 200<<10)+`"}`); !strings.Contains(got, `"error"`) || !strings.Contains(got, "under way together") {
+		if got := mustAsk(t, conn, websocket.MessageText, `{"audio":"`+strings.Repeat("A", 200<<10)+`"}`); !strings.Contains(got, `"error"`) ||
+			!strings.Contains(got, "under way together") {
 			t.Errorf("without room: got %.300s", got)
 		}
 		mustEcho(t, conn, websocket.MessageText, []byte(`{"audio":"`+strings.Repeat("A", 100<<10)+`"}`))
@@ -192,7 +200,8 @@ func TestRealtimeRefusalWithinAMessage(t *testing.T) {
 			}
 		}()
 		synctest.Wait() // the first part of the message has come
-		if err := conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"response.create","response":{"prompt":{"id":"pmpt_1"}}}`)); err != nil {
+		if err := conn.Write(t.Context(), websocket.MessageText,
+			[]byte(`{"type":"response.create","response":{"prompt":{"id":"pmpt_1"}}}`)); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait() // the refusal waits, and so does the message

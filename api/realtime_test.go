@@ -161,7 +161,8 @@ func (d *dialog) try(t *testing.T, url string, headers ...string) (*websocket.Co
 		protocols = strings.Split(offered, ", ")
 	}
 	header.Del("Sec-Websocket-Protocol")
-	conn, resp, err := websocket.Dial(within(t), url, &websocket.DialOptions{HTTPClient: d.client, HTTPHeader: header, Subprotocols: protocols})
+	conn, resp, err := websocket.Dial(within(t), url,
+		&websocket.DialOptions{HTTPClient: d.client, HTTPHeader: header, Subprotocols: protocols})
 	if resp == nil {
 		t.Fatalf("no answer: %v", err)
 	}
@@ -253,14 +254,23 @@ func TestRealtimeHandshake(t *testing.T) {
 		protocol    string
 		beta        string
 	}{
-		{name: "bearer", query: "?model=fast", wantQuery: "model=gpt-realtime-mini", headers: []string{"OpenAI-Beta", "realtime=v1", "OpenAI-Organization", "org", "Cookie", "a=b"}, beta: "realtime=v1"},
-		{name: "query", query: "?model=a%2Fb&key=" + goodKey + "&x=y&intent=transcription", headers: []string{"Authorization", ""}, wantQuery: "intent=transcription&model=a%2Fb&x=y"},
+		{
+			name: "bearer", query: "?model=fast", wantQuery: "model=gpt-realtime-mini",
+			headers: []string{"OpenAI-Beta", "realtime=v1", "OpenAI-Organization", "org", "Cookie", "a=b"}, beta: "realtime=v1",
+		},
+		{
+			name: "query", query: "?model=a%2Fb&key=" + goodKey + "&x=y&intent=transcription", headers: []string{"Authorization", ""},
+			wantQuery: "intent=transcription&model=a%2Fb&x=y",
+		},
 		{name: "x-api-key", query: "?model=a/b", headers: []string{"Authorization", "", "X-Api-Key", goodKey}, wantQuery: "model=a%2Fb"},
 		{name: "transcription without a model", query: "?intent=transcription&api_token=" + goodKey, wantQuery: "intent=transcription"},
 		{name: "default model", query: "", wantQuery: "model=gpt-realtime-mini"},
 		{
 			name: "browser", query: "?model=a/b", wantQuery: "model=a%2Fb", protocol: "realtime", beta: "realtime=v1",
-			headers: []string{"Authorization", "", "Origin", "https://elsewhere.example", "Sec-Websocket-Protocol", "realtime, openai-insecure-api-key." + goodKey + ", openai-beta.realtime-v1"},
+			headers: []string{
+				"Authorization", "", "Origin", "https://elsewhere.example", "Sec-Websocket-Protocol",
+				"realtime, openai-insecure-api-key." + goodKey + ", openai-beta.realtime-v1",
+			},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -297,7 +307,10 @@ func TestRealtimeHandshake(t *testing.T) {
 				t.Errorf("the client's key went upstream:\n%s", &seen)
 			}
 			for name := range asked.Header {
-				if !slices.Contains([]string{"Authorization", "Openai-Beta", "User-Agent", "Connection", "Upgrade", "Sec-Websocket-Key", "Sec-Websocket-Version"}, name) {
+				if !slices.Contains([]string{
+					"Authorization", "Openai-Beta", "User-Agent", "Connection", "Upgrade", "Sec-Websocket-Key",
+					"Sec-Websocket-Version",
+				}, name) {
 					t.Errorf("header %s went upstream", name)
 				}
 			}
@@ -337,9 +350,15 @@ func TestRealtimeRefusesBeforeTheUpgrade(t *testing.T) {
 		{name: "broken", upstream: refuse(500, `oops`), status: 502, code: "upstream_error"},
 		{name: "no websocket there", upstream: refuse(200, `{}`), status: 502, code: "upstream_error"},
 		{name: "no token", headers: []string{"Authorization", ""}, status: 401, code: "invalid_api_key"},
-		{name: "wrong token as subprotocol", headers: []string{"Authorization", "", "Sec-Websocket-Protocol", "realtime, openai-insecure-api-key.sk-wrong"}, status: 401, code: "invalid_api_key"},
+		{name: "wrong token as subprotocol", headers: []string{
+			"Authorization", "", "Sec-Websocket-Protocol",
+			"realtime, openai-insecure-api-key.sk-wrong",
+		}, status: 401, code: "invalid_api_key"},
 		{name: "unknown model", query: "?model=other", status: 404, code: "model_not_found"},
-		{name: "model the token may not see", headers: []string{"Authorization", "Bearer sk-few"}, query: "?model=x", status: 404, code: "model_not_found"},
+		{
+			name: "model the token may not see", headers: []string{"Authorization", "Bearer sk-few"}, query: "?model=x", status: 404,
+			code: "model_not_found",
+		},
 		{name: "no model", query: "?", status: 400, code: "invalid_request"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -360,7 +379,8 @@ func TestRealtimeRefusesBeforeTheUpgrade(t *testing.T) {
 			var body openAIError
 			decode(t, answer.body, &body)
 			if answer.status != tc.status || body.Error.Code != tc.code || answer.header.Get("Retry-After") != tc.after {
-				t.Errorf("got %d %s after %q, want %d %s after %q", answer.status, answer.body, answer.header.Get("Retry-After"), tc.status, tc.code, tc.after)
+				t.Errorf("got %d %s after %q, want %d %s after %q", answer.status, answer.body, answer.header.Get("Retry-After"), tc.status, tc.code,
+					tc.after)
 			}
 			if bytes.Contains(answer.body, []byte("up-key")) {
 				t.Errorf("the upstream's words on our key reached the client: %s", answer.body)
@@ -395,7 +415,10 @@ func TestRealtimeFallsOver(t *testing.T) {
 func TestRealtimeTakesWebSocketsOnly(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
-	good := []string{"Connection", "keep-alive, Upgrade", "Upgrade", "websocket", "Sec-Websocket-Version", "13", "Sec-Websocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="}
+	good := []string{
+		"Connection", "keep-alive, Upgrade", "Upgrade", "websocket", "Sec-Websocket-Version", "13", "Sec-Websocket-Key",
+		"AAAAAAAAAAAAAAAAAAAAAA==",
+	}
 	for _, tc := range []struct {
 		name    string
 		headers []string
@@ -451,7 +474,8 @@ func TestRealtimeUsage(t *testing.T) {
 	if sum.InputTokens != 22 || sum.CachedTokens != 5 || sum.OutputTokens != 11 {
 		t.Errorf("got %+v, want 22 input, 5 of them cached, and 11 output tokens", sum)
 	}
-	testwait.Eventually(t, "the line of the access log", patience, func() bool { return strings.Contains(d.log.String(), `"msg":"request"`) }) // it follows the ledger
+	// it follows the ledger
+	testwait.Eventually(t, "the line of the access log", patience, func() bool { return strings.Contains(d.log.String(), `"msg":"request"`) })
 	if log := d.log.String(); !strings.Contains(log, `"status":101`) || !strings.Contains(log, `"input_tokens":22`) {
 		t.Errorf("the access log does not say what happened:\n%s", log)
 	}

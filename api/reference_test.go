@@ -24,7 +24,10 @@ func references(document *huma.OpenAPI) []reference {
 	var found []reference
 	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {
 		item := document.Paths[path]
-		for method, operation := range map[string]*huma.Operation{"GET": item.Get, "POST": item.Post, "PATCH": item.Patch, "DELETE": item.Delete} {
+		for method, operation := range map[string]*huma.Operation{
+			"GET": item.Get, "POST": item.Post, "PATCH": item.Patch,
+			"DELETE": item.Delete,
+		} {
 			if operation != nil {
 				found = append(found, reference{method + " " + path, operation})
 			}

@@ -27,7 +27,10 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 		{"too large", chat, strings.Repeat(" ", 1<<20+1), "", "The request body is too large: it may have 1 MiB."},
 		{"no operation", "/chat/completions", "{}", "", "There is nothing at this path. /docs lists the paths that there are."},
 		{"no token", tokens, "", "", "The request body is empty: a JSON object is wanted."},
-		{"more than an integer holds", tokens, `{"name":"a","requests_per_minute":1e30}`, "requests_per_minute", `Invalid value for "requests_per_minute": out of range.`},
+		{
+			"more than an integer holds", tokens, `{"name":"a","requests_per_minute":1e30}`, "requests_per_minute",
+			`Invalid value for "requests_per_minute": out of range.`,
+		},
 	} {
 		ask := g.do
 		req := request("POST", test.path, test.body)

@@ -104,7 +104,8 @@ func TestTwoLengths(t *testing.T) {
 	smuggled := "GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + goodKey + "\r\n\r\n"
 	chunked := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(smallChat), smallChat)
 	for name, head := range map[string]string{
-		"length and encoding": fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\nContent-Length: %d\r\nTransfer-Encoding: chunked\r\n", len(chunked)+len(smuggled)),
+		"length and encoding": fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\nContent-Length: %d\r\nTransfer-Encoding: chunked\r\n",
+			len(chunked)+len(smuggled)),
 		"encoding and length": "POST /v1/chat/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n",
 		"no such path":        "POST /nope HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n",
 	} {

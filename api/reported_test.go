@@ -32,14 +32,22 @@ func TestServeCallReported(t *testing.T) {
 	delta := `data: {"choices":[{"delta":{"content":"Hi, \"error\": no"}}]}` + "\n\n"
 	for name, test := range map[string]struct{ path, kind, answer, code, message string }{
 		"a chat's stream ends with an error": {
-			"chat/completions", stream, delta + `data: {"error":{"type":"server_error","code":"overloaded","message":"Later."}}` + "\n\n", "overloaded", "Later.",
+			"chat/completions", stream, delta + `data: {"error":{"type":"server_error","code":"overloaded","message":"Later."}}` + "\n\n",
+			"overloaded", "Later.",
 		},
-		"a chat's stream":    {"chat/completions", stream, delta + `data: {"choices":[{"delta":{},"finish_reason":"stop"}],"error":null}` + "\n\ndata: [DONE]\n\n", "", ""},
-		"a chat's document":  {"chat/completions", "application/json", `{"choices":[{"message":{"content":"{\"status\":\"failed\"}"}}]}`, "", ""},
-		"a response failed":  {"responses", "application/json", `{"object":"response","status":"failed","error":{"code":"server_error","message":"No."},"output":[]}`, "server_error", "No."},
+		"a chat's stream": {
+			"chat/completions", stream,
+			delta + `data: {"choices":[{"delta":{},"finish_reason":"stop"}],"error":null}` + "\n\ndata: [DONE]\n\n", "", "",
+		},
+		"a chat's document": {"chat/completions", "application/json", `{"choices":[{"message":{"content":"{\"status\":\"failed\"}"}}]}`, "", ""},
+		"a response failed": {
+			"responses", "application/json",
+			`{"object":"response","status":"failed","error":{"code":"server_error","message":"No."},"output":[]}`, "server_error", "No.",
+		},
 		"a response":         {"responses", "application/json", `{"object":"response","status":"completed","error":null,"output":[]}`, "", ""},
 		"a stream's failure": {"responses", stream, `data: {"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"Slow."}}}` + "\n\n", "rate_limit_exceeded", "Slow."},
-		"a stream's error":   {"responses", stream, `data: {"type":"response.in_progress","response":{"status":"in_progress","error":null}}` + "\n\n" + `data: {"type":"error","code":"server_error","message":"No.","param":null}` + "\n\n", "server_error", "No."},
+		"a stream's error": {"responses", stream, `data: {"type":"response.in_progress","response":{"status":"in_progress","error":null}}` +
+			"\n\n" + `data: {"type":"error","code":"server_error","message":"No.","param":null}` + "\n\n", "server_error", "No."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +61,8 @@ func TestServeCallReported(t *testing.T) {
 			r.Header = http.Header{"Content-Type": {"application/json"}}
 			rec := httptest.NewRecorder()
 			g.ServeCall(rec, r, run)
-			if got := run.Failure; rec.Code != http.StatusOK || (got == nil) != (test.code == "") || got != nil && (got.Code != test.code || got.Message != test.message) {
+			if got := run.Failure; rec.Code != http.StatusOK || (got == nil) != (test.code == "") || got != nil &&
+				(got.Code != test.code || got.Message != test.message) {
 				t.Errorf("got %d %s with %+v, %v", rec.Code, rec.Body, got, run.Fault)
 			}
 		})
@@ -70,7 +79,8 @@ func TestServeCallDeadline(t *testing.T) {
 		<-r.Context().Done()
 	})
 	run := &activities.CallRun{TaskID: callID, Token: "good", Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
-	r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(`{"model":"gpt-4o","messages":[{"role":"user","content":"a question of some length"}]}`))
+	r := httptest.NewRequest("POST", "/v1/chat/completions",
+		strings.NewReader(`{"model":"gpt-4o","messages":[{"role":"user","content":"a question of some length"}]}`))
 	r.Header = http.Header{"Content-Type": {"application/json"}}
 	g.ServeCall(httptest.NewRecorder(), r.WithContext(ctx), run)
 	if run.Cost == 0 || run.Usage.Output == 0 {
@@ -105,14 +115,16 @@ func TestAsyncTokensPerMinute(t *testing.T) {
 		g.tokens[goodKey] = &tokens.Token{ID: "one", Name: "one", Group: "default", Limits: tokens.Limits{TokensPerMinute: 1000, Concurrency: 1}}
 	}, func() {}, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"Hi"}}],"usage":{"prompt_tokens":500,"completion_tokens":600}}`) // the gateway reads it
+		// the gateway reads it
+		_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"Hi"}}],"usage":{"prompt_tokens":500,"completion_tokens":600}}`)
 	})
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
 	waits, leave := context.WithCancel(t.Context())
 	defer leave()
 	waiting.Go(func() { g.do(t, async("Prefer", "wait=60").WithContext(waits)) }) //nolint:contextcheck // the request has it
-	testwait.Eventually(t, "a create while another client waits for its call", patience, func() bool { return g.do(t, async()).Code == http.StatusAccepted })
+	testwait.Eventually(t, "a create while another client waits for its call", patience,
+		func() bool { return g.do(t, async()).Code == http.StatusAccepted })
 	run := &activities.CallRun{TaskID: callID, Token: "one", Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
 	r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(chatBody)).WithContext(t.Context())
 	r.Header = http.Header{"Content-Type": {"application/json"}}

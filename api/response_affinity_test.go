@@ -83,7 +83,10 @@ func TestMadeForAnotherToken(t *testing.T) {
 		{"/v1/messages", `"max_tokens":1,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"file","file\u005fid":"annas"}}]}]`, 404},
 		{"/v1/messages", `"max_tokens":1,"messages":[{"role":"user","content":[{"type":"container_upload","file_id":"mine"}]}]`, 200},
 		{"/v1/messages", `"max_tokens":1,"messages":[{"role":"user","content":[{"type":"text","text":"annas"}]}]`, 200},
-		{"/v1/messages/count_tokens", `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"file","file_id":"annas"}}]}]`, 404},
+		{
+			"/v1/messages/count_tokens", `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"file","file_id":"annas"}}]}]`,
+			404,
+		},
 	} {
 		g := newGateway(t, nil, func(_ *gateway, o *api.Options) {
 			o.Router, o.Relay = router, relay.New(router, catalog, &relay.Options{Origins: owners{}})

@@ -111,7 +111,8 @@ func TestSDKErrors(t *testing.T) {
 		}
 		return failed
 	}
-	if got := ask(option.WithAPIKey("sk-wrong")); got == nil || got.StatusCode != 401 || got.Code != "invalid_api_key" || got.Type != "authentication_error" {
+	if got := ask(option.WithAPIKey("sk-wrong")); got == nil || got.StatusCode != 401 || got.Code != "invalid_api_key" ||
+		got.Type != "authentication_error" {
 		t.Errorf("wrong key: got %+v", got)
 	}
 	if got := ask(option.WithAPIKey("sk-few")); got == nil || got.StatusCode != 404 || got.Code != "model_not_found" || got.Param != "model" {
@@ -150,7 +151,8 @@ func TestSDKVideos(t *testing.T) {
 		Model: "sora-2", Prompt: "a cat", Seconds: "8", Size: "1280x720",
 		InputReference: openai.VideoNewParamsInputReferenceUnion{OfFile: openai.File(strings.NewReader(png), "cät.png", "image/png")},
 	})
-	if err != nil || video.ID != "video_1" || video.Status != "queued" || video.Seconds != "8" || video.Size != "1280x720" || video.Prompt != "a cat" {
+	if err != nil || video.ID != "video_1" || video.Status != "queued" || video.Seconds != "8" || video.Size != "1280x720" ||
+		video.Prompt != "a cat" {
 		t.Fatalf("got %+v, %v", video, err)
 	}
 	request := g.tasks.creates[0].Request
@@ -171,7 +173,8 @@ func TestSDKVideos(t *testing.T) {
 		t.Errorf("got %+v, %v", video, err)
 	}
 	var missing *openai.Error
-	if _, err := client.Videos.Get(t.Context(), "video_0"); !errors.As(err, &missing) || missing.StatusCode != 404 || missing.Code != "not_found" {
+	if _, err := client.Videos.Get(t.Context(), "video_0"); !errors.As(err, &missing) || missing.StatusCode != 404 ||
+		missing.Code != "not_found" {
 		t.Errorf("unknown task: got %v", err)
 	}
 	early, err := client.Videos.DownloadContent(t.Context(), "video_1", openai.VideoDownloadContentParams{})

@@ -87,7 +87,8 @@ type Operator struct {
 	Admin      admin.Options
 	AdminApart bool
 	// Console, where it is set, makes the pages of a browser at "/" and below /console. It is given the whole API as it
-	// serves requests of this process's own (edge.WithInternalCaller), and what a token reads of its own. ConsoleApart: they are at ConsoleHandler alone.
+	// serves requests of this process's own (edge.WithInternalCaller), and what a token reads of its own. ConsoleApart: they are at
+	// ConsoleHandler alone.
 	Console      func(console.Backend) http.Handler
 	ConsoleApart bool
 	// Codec, where its Decode is set, decrypts Temporal's payloads for operators at /codec/decode, which is with the operator's
@@ -181,7 +182,10 @@ func New(o Options) *Server {
 			}
 		},
 	})
-	c := calls.New(e, calls.Options{Background: background, Relay: o.Relay, Router: o.Router, Limits: o.Limits, Ledger: o.Ledger, Prices: o.Prices, Forbids: o.Forbids, Priced: o.Priced})
+	c := calls.New(e, calls.Options{
+		Background: background, Relay: o.Relay, Router: o.Router, Limits: o.Limits, Ledger: o.Ledger,
+		Prices: o.Prices, Forbids: o.Forbids, Priced: o.Priced,
+	})
 	s := &Server{
 		edge: e, calls: c, tasks: background, tokenByID: o.TokenByID, saveResponse: o.SaveResponse, proxies: o.Proxies,
 		videos: videos.New(e, videos.Options{
@@ -208,7 +212,8 @@ func New(o Options) *Server {
 	s.videos.Add(group(openAI), group(vendorC))
 	background.Add(group(openAI))
 	own := account.New(account.Options{
-		Limits: o.Limits, Money: o.Admin.Service.Money, Usage: o.Admin.Service.UsageOf, Logs: o.Admin.Service.Logs, Tasks: o.Tasks, Models: s.calls.Models,
+		Limits: o.Limits, Money: o.Admin.Service.Money, Usage: o.Admin.Service.UsageOf, Logs: o.Admin.Service.Logs, Tasks: o.Tasks,
+		Models: s.calls.Models,
 	})
 	account.Add(group(openAI), own)
 	o.Admin.Content = func(x *edge.Request, r *http.Request, task workflowtasks.Task) error {
@@ -271,12 +276,15 @@ func (s *Server) ServeCall(w http.ResponseWriter, r *http.Request, run *activiti
 	}
 }
 
-// readCall reads the body of a background call, and makes the request one with the body that send returns; false if it cannot be read now. The
-// edge counts it until that body is read, which is counted then.
+// readCall reads the body of a background call, and makes the request one with the body that send returns; false if it cannot be read now.
+// The edge counts it until that body is read, which is counted then.
 func readCall(e *edge.Edge, r *http.Request, run *activities.CallRun, send func([]byte) []byte) (request []byte, ok bool) {
 	release, err := e.HoldBackground(run.Token, max(0, r.ContentLength))
 	if err != nil {
-		run.Fault = &providers.Fault{Kind: providers.Overloaded, Message: "The worker has no room for the call.", Accepted: providers.NotAccepted, Err: err}
+		run.Fault = &providers.Fault{
+			Kind: providers.Overloaded, Message: "The worker has no room for the call.", Accepted: providers.NotAccepted,
+			Err: err,
+		}
 		return nil, false
 	}
 	var read bytes.Buffer
@@ -285,7 +293,10 @@ func readCall(e *edge.Edge, r *http.Request, run *activities.CallRun, send func(
 	}
 	if _, err := read.ReadFrom(r.Body); err != nil {
 		release()
-		run.Fault = &providers.Fault{Kind: providers.Overloaded, Message: "The call cannot be read from the archive.", Accepted: providers.NotAccepted, Err: err}
+		run.Fault = &providers.Fault{
+			Kind: providers.Overloaded, Message: "The call cannot be read from the archive.",
+			Accepted: providers.NotAccepted, Err: err,
+		}
 		return nil, false
 	}
 	sent := send(read.Bytes())
@@ -345,8 +356,8 @@ func (s *Server) serveReported(w http.ResponseWriter, r *http.Request, run *acti
 	run.Failure = answer.Failure()
 }
 
-// tokenOfCall finds the token of a background call. Tokens stay known after their end, so a token that is unknown was lost with Redis's data:
-// the process that has it in its file writes it again, and the call waits.
+// tokenOfCall finds the token of a background call. Tokens stay known after their end, so a token that is unknown was lost with Redis's
+// data: the process that has it in its file writes it again, and the call waits.
 func (s *Server) tokenOfCall(ctx context.Context, id string) (*tokens.Token, error) {
 	token, err := s.tokenByID(ctx, id)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -426,7 +437,10 @@ func (s *Server) ConsoleHandler() http.Handler { return s.consoleHandler }
 func only(next http.Handler, folders ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.Path
-		known := slices.ContainsFunc(folders, func(folder string) bool { return below(path, folder) || folder == consoleRoot && path == rootPath })
+		known := slices.ContainsFunc(folders, func(folder string) bool {
+			return below(path, folder) || folder == consoleRoot &&
+				path == rootPath
+		})
 		if !known && path != edge.AlivePath && path != edge.ReadyPath {
 			edge.NotFound(w, r)
 			return
@@ -536,7 +550,8 @@ func methodNotAllowed(mux *chi.Mux) http.HandlerFunc {
 		x := edge.At(w)
 		x.FormatBySDK(r)
 		if edge.HeaderLists(r.Header, "Upgrade", "websocket") { // an agent that tries a socket first gives up at once
-			x.FailWith(http.StatusUpgradeRequired, providers.Faultf(providers.MethodNotAllowed, "This path takes no WebSocket, but %s.", strings.Join(allowed, ", ")))
+			x.FailWith(http.StatusUpgradeRequired, providers.Faultf(providers.MethodNotAllowed, "This path takes no WebSocket, but %s.",
+				strings.Join(allowed, ", ")))
 			return
 		}
 		x.Fail(providers.Faultf(providers.MethodNotAllowed, "This path does not take %s.", r.Method))

@@ -116,7 +116,8 @@ func TestSchemeBehindProxies(t *testing.T) {
 				ID: "video_1", Token: "good", State: workflows.Completed, CreatedAt: day, Progress: 100,
 				Ending: tasks.Ending{ExpiresAt: time.Now().Add(time.Hour), Outputs: []activities.Output{{Object: "a"}}},
 			})
-			req := request("POST", resultPath, `{"req_key":"jimeng_t2v","task_id":"video_1","req_json":"{\"return_url\":true}"}`, test.header[0], test.header[1])
+			req := request("POST", resultPath, `{"req_key":"jimeng_t2v","task_id":"video_1","req_json":"{\"return_url\":true}"}`, test.header[0],
+				test.header[1])
 			req.Host, req.RemoteAddr = "videos.example.com", test.peer
 			if test.secured {
 				req.TLS = new(tls.ConnectionState)
@@ -194,7 +195,8 @@ func TestWrongClientKeys(t *testing.T) {
 	if code, _ := fault(t, rec); last != 429 || rec.Code != 429 || code != "rate_limit_exceeded" || rec.Header().Get("Retry-After") == "" {
 		t.Errorf("after 60 guesses: got %d and %d %s, want 429", last, rec.Code, rec.Body)
 	}
-	if rec := from("203.0.113.7", "/v1beta/models", "sk-guess"); rec.Code != 429 || !strings.Contains(rec.Body.String(), "RESOURCE_EXHAUSTED") {
+	if rec := from("203.0.113.7", "/v1beta/models", "sk-guess"); rec.Code != 429 ||
+		!strings.Contains(rec.Body.String(), "RESOURCE_EXHAUSTED") {
 		t.Errorf("in format B: got %d %s", rec.Code, rec.Body)
 	}
 	for name, rec := range map[string]*httptest.ResponseRecorder{
@@ -212,7 +214,8 @@ func TestWrongClientKeys(t *testing.T) {
 	for i := range 60 {
 		from(fmt.Sprintf("2001:db8::%x", i+1), "/v1/videos/x", "sk-guess")
 	}
-	if same, other := from("2001:db8::ffff", "/v1/videos/x", "sk-guess").Code, from("2001:db8:0:1::1", "/v1/videos/x", "sk-guess").Code; same != 429 || other != 401 {
+	if same, other := from("2001:db8::ffff", "/v1/videos/x", "sk-guess").Code,
+		from("2001:db8:0:1::1", "/v1/videos/x", "sk-guess").Code; same != 429 || other != 401 {
 		t.Errorf("the same /64: got %d, want 429; another: got %d, want 401", same, other)
 	}
 	if log := g.log.String(); strings.Contains(log, "sk-guess") || !strings.Contains(log, `"source":"203.0.113.7"`) {

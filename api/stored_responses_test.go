@@ -144,7 +144,8 @@ func TestStoredResponse(t *testing.T) {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprint(model, stream), func(t *testing.T) {
 				object, raw := s.ask(t, fmt.Sprintf(`{"model":%q,"input":"hi","stream":%t}`, model, stream))
-				if !regexp.MustCompile(`^resp_[0-9a-v]{26}$`).MatchString(object.ID) || !object.Store || object.Previous != nil || object.Status != "completed" {
+				if !regexp.MustCompile(`^resp_[0-9a-v]{26}$`).MatchString(object.ID) || !object.Store || object.Previous != nil ||
+					object.Status != "completed" {
 					t.Fatalf("got %s", raw)
 				}
 				if code, got := s.read(t, "GET", object.ID, goodKey); code != http.StatusOK || got != raw {
@@ -160,7 +161,8 @@ func TestStoredResponse(t *testing.T) {
 				if code, got := s.read(t, "POST", object.ID+"/cancel", goodKey); code != http.StatusBadRequest {
 					t.Errorf("cancel: %d %s", code, got)
 				}
-				if code, got := s.read(t, "GET", object.ID+"?stream=true", goodKey); code != http.StatusBadRequest || !strings.Contains(got, `"param":"stream"`) {
+				if code, got := s.read(t, "GET", object.ID+"?stream=true", goodKey); code != http.StatusBadRequest ||
+					!strings.Contains(got, `"param":"stream"`) {
 					t.Errorf("its events: %d %s", code, got)
 				}
 				code, got := s.read(t, "DELETE", object.ID, goodKey)
@@ -212,7 +214,8 @@ func TestNotStored(t *testing.T) {
 	if rec.Code != http.StatusServiceUnavailable || rec.Header().Get("Retry-After") == "" {
 		t.Errorf("without redis: %d %s", rec.Code, rec.Body)
 	}
-	if _, raw := s.ask(t, `{"model":"gpt","input":"hi","previous_response_id":"resp_`+strings.Repeat("0", 48)+`"}`); !strings.Contains(s.sent(), "resp_000") {
+	if _, raw := s.ask(t, `{"model":"gpt","input":"hi","previous_response_id":"resp_`+strings.Repeat("0", 48)+
+		`"}`); !strings.Contains(s.sent(), "resp_000") {
 		t.Errorf("OpenAI's own without redis: %s sent, %s", s.sent(), raw)
 	}
 }
@@ -335,7 +338,8 @@ func TestChainAtOpenAI(t *testing.T) {
 	}
 	s.ask(t, `{"model":"gpt","input":"one"}`) // resp_1 is the good token's
 	for model, want := range map[string]int{"gpt": http.StatusNotFound, "claude": http.StatusBadRequest} {
-		rec := s.do(t, request("POST", "/v1/responses", `{"model":"`+model+`","previous_response_id":"resp_1"}`, "Authorization", "Bearer "+otherKey))
+		rec := s.do(t, request("POST", "/v1/responses", `{"model":"`+model+`","previous_response_id":"resp_1"}`, "Authorization",
+			"Bearer "+otherKey))
 		if _, param := fault(t, rec); rec.Code != want || param != "previous_response_id" {
 			t.Errorf("another token's on %s: %d %s", model, rec.Code, rec.Body)
 		}
@@ -411,11 +415,13 @@ func TestInputItems(t *testing.T) {
 		}
 		return p
 	}
-	if got := list(first.ID, ""); got.Object != "list" || len(got.Data) != 1 || got.HasMore || fmt.Sprint(got.Data[0]["content"]) != "[map[text:one type:input_text]]" {
+	if got := list(first.ID, ""); got.Object != "list" || len(got.Data) != 1 || got.HasMore ||
+		fmt.Sprint(got.Data[0]["content"]) != "[map[text:one type:input_text]]" {
 		t.Errorf("got %+v", got)
 	}
 	all := list(object.ID, "?order=asc")
-	if len(all.Data) != 5 || all.HasMore || all.Data[3]["id"] != "msg_own" || fmt.Sprint(all.Data[3]["content"]) != "[map[annotations:[] text:said type:output_text]]" {
+	if len(all.Data) != 5 || all.HasMore || all.Data[3]["id"] != "msg_own" ||
+		fmt.Sprint(all.Data[3]["content"]) != "[map[annotations:[] text:said type:output_text]]" {
 		t.Fatalf("got %+v", all)
 	}
 	var ids []any
@@ -437,7 +443,10 @@ func TestInputItems(t *testing.T) {
 	if p := list(object.ID, "?order=asc&after="+*all.LastID); len(p.Data) != 0 || p.FirstID != nil || p.LastID != nil || p.Data == nil {
 		t.Errorf("behind the last: %+v", p)
 	}
-	for query, want := range map[string]string{"limit=0": "limit", "limit=101": "limit", "limit=x": "limit", "order=up": "order", "after=msg_x": "after"} {
+	for query, want := range map[string]string{
+		"limit=0": "limit", "limit=101": "limit", "limit=x": "limit", "order=up": "order",
+		"after=msg_x": "after",
+	} {
 		rec := s.do(t, request("GET", "/v1/responses/"+object.ID+"/input_items?"+query, ""))
 		if _, param := fault(t, rec); rec.Code != http.StatusBadRequest || param != want {
 			t.Errorf("%s: %d %s", query, rec.Code, rec.Body)
@@ -493,7 +502,10 @@ type holdingRelay struct {
 
 func (h holdingRelay) Do(context.Context, string, providers.Call) (*relay.Answer, error) {
 	body := io.MultiReader(strings.NewReader("{}"), readerFunc(func([]byte) (int, error) { h.held(); return 0, io.EOF }))
-	return &relay.Answer{Status: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(body), Holds: 10}, nil
+	return &relay.Answer{
+		Status: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(body),
+		Holds: 10,
+	}, nil
 }
 
 type readerFunc func(p []byte) (int, error)
@@ -525,7 +537,8 @@ func TestFollowsBackgroundOfAnother(t *testing.T) {
 	for _, model := range []string{"gpt", "claude"} {
 		id := "resp_" + fmt.Sprintf("%026d", len(model))
 		run := &activities.CallRun{TaskID: id, Token: "good", Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
-		r := httptest.NewRequest("POST", "/v1/responses", strings.NewReader(`{"model":"`+model+`","input":"one","background":true}`)).WithContext(t.Context())
+		r := httptest.NewRequest("POST", "/v1/responses",
+			strings.NewReader(`{"model":"`+model+`","input":"one","background":true}`)).WithContext(t.Context())
 		r.Header = http.Header{"Content-Type": {"application/json"}}
 		g.ServeCall(httptest.NewRecorder(), r, run)
 		before := s.sent()
@@ -547,7 +560,8 @@ func TestFollowsBackgroundOfAnother(t *testing.T) {
 // putResponse adds a completed response in the background that its upstream does not store. items are those from which it continues, "" for
 // none.
 func putResponse(g *gateway, id, request, items, text string) {
-	object := `{"id":"` + id + `","background":true,"status":"completed","output":[{"type":"message","role":"assistant","content":"` + text + `"}]}`
+	object := `{"id":"` + id + `","background":true,"status":"completed","output":[{"type":"message","role":"assistant","content":"` + text +
+		`"}]}`
 	task := endedCall(g, 200, object)
 	task.ID, task.Operation, task.Body = id, "POST /v1/responses", "body of "+id
 	task.Outputs[0].Object = "answer of " + id
@@ -559,8 +573,8 @@ func putResponse(g *gateway, id, request, items, text string) {
 	g.tasks.put(task)
 }
 
-// TestFollowsChain: a call that continues from responses which only their tasks have gets all of their items, though the first is deleted, or
-// is refused if they are not stored.
+// TestFollowsChain: a call that continues from responses which only their tasks have gets all of their items, though the first is deleted,
+// or is refused if they are not stored.
 func TestFollowsChain(t *testing.T) {
 	t.Parallel()
 	s := newStoring(t, nil)
@@ -674,7 +688,8 @@ func TestSavesChain(t *testing.T) {
 				t.Fatalf("stored %d, %v", len(saved), run.Fault)
 			}
 			for _, one := range saved {
-				if !strings.HasPrefix(one, id+` {"type":"message","role":"user","content":"one"},{`) || !strings.HasSuffix(one, `} {"type":"message","role":"user","content":"two"}`) {
+				if !strings.HasPrefix(one, id+` {"type":"message","role":"user","content":"one"},{`) ||
+					!strings.HasSuffix(one, `} {"type":"message","role":"user","content":"two"}`) {
 					t.Errorf("stored %s", one)
 				}
 			}
@@ -682,8 +697,8 @@ func TestSavesChain(t *testing.T) {
 	}
 }
 
-// TestFollowsBackground: a call that continues from a response in the background has the upstream's id at the channel and key that made it, and
-// the stored items on any other model. Its answer names the client's id.
+// TestFollowsBackground: a call that continues from a response in the background has the upstream's id at the channel and key that made it,
+// and the stored items on any other model. Its answer names the client's id.
 func TestFollowsBackground(t *testing.T) {
 	t.Parallel()
 	const made = "resp_up00000000000000000000000000000000000000000000"
@@ -703,12 +718,14 @@ func TestFollowsBackground(t *testing.T) {
 			s.archive["body"] = []byte(`{"model":"gpt","input":"one","background":true}`)
 			s.tasks.put(task)
 			if stored {
-				if err := store.Save(t.Context(), "good", id, responses.Response{Object: []byte(object), Input: []byte(`{"type":"message","role":"user","content":"one"}`)}, time.Hour); err != nil {
+				if err := store.Save(t.Context(), "good", id,
+					responses.Response{Object: []byte(object), Input: []byte(`{"type":"message","role":"user","content":"one"}`)}, time.Hour); err != nil {
 					t.Fatal(err)
 				}
 			}
 			s.ask(t, `{"model":"gpt","input":"two","previous_response_id":"`+id+`"}`)
-			if sent := s.sent(); !strings.Contains(sent, `"previous_response_id":"`+made+`"`) || strings.Contains(sent, "Hello") || !strings.Contains(sent, `"input":"two"`) {
+			if sent := s.sent(); !strings.Contains(sent, `"previous_response_id":"`+made+`"`) || strings.Contains(sent, "Hello") ||
+				!strings.Contains(sent, `"input":"two"`) {
 				t.Errorf("sent %s", sent)
 			}
 			s.ask(t, `{"model":"claude","input":"two","previous_response_id":"`+id+`"}`)
@@ -728,10 +745,12 @@ func TestFollowsBackground(t *testing.T) {
 			task.Call.Copy = &activities.CallTicket{ID: made, Channel: "gpt", Key: "gone"}
 			s.tasks.put(task)
 			s.ask(t, `{"model":"gpt","input":"two","previous_response_id":"`+id+`"}`)
-			if sent := s.sent(); strings.Contains(sent, made) || !strings.Contains(sent, "Hello") || !strings.Contains(sent, `"previous_response_id":null`) {
+			if sent := s.sent(); strings.Contains(sent, made) || !strings.Contains(sent, "Hello") ||
+				!strings.Contains(sent, `"previous_response_id":null`) {
 				t.Errorf("without the key that made it: sent %s", sent)
 			}
-			rec := s.do(t, request("POST", "/v1/responses", `{"model":"gpt","input":"two","previous_response_id":"`+id+`"}`, "Authorization", "Bearer "+otherKey))
+			rec := s.do(t, request("POST", "/v1/responses", `{"model":"gpt","input":"two","previous_response_id":"`+id+`"}`, "Authorization",
+				"Bearer "+otherKey))
 			if strings.Contains(s.sent(), "Hello") && strings.Contains(rec.Body.String(), "Hello") {
 				t.Errorf("another token: %d %s", rec.Code, rec.Body)
 			}

@@ -97,12 +97,16 @@ func eventServer(t *testing.T) (*gateway, string) {
 
 func TestEvents(t *testing.T) {
 	t.Parallel()
-	for path, key := range map[string]string{"/v1/videos/video_1/events": "remixed_from_video_id", generations + "/video_1/events": "task_id"} {
+	for path, key := range map[string]string{
+		"/v1/videos/video_1/events":     "remixed_from_video_id",
+		generations + "/video_1/events": "task_id",
+	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			g, url := eventServer(t)
 			resp, events := follow(t.Context(), t, url+path)
-			if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" || resp.Header.Get("Cache-Control") != "private, no-store" {
+			if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" ||
+				resp.Header.Get("Cache-Control") != "private, no-store" {
 				t.Errorf("got %d %v", resp.StatusCode, resp.Header)
 			}
 			want := func(id, status string, progress int) {
@@ -112,7 +116,8 @@ func TestEvents(t *testing.T) {
 				if err := json.Unmarshal([]byte(e.data), &object); err != nil {
 					t.Fatalf("%v in %q", err, e.data)
 				}
-				if _, ok := object[key]; !ok || e.id != id || object["id"] != "video_1" || object["status"] != status || object["progress"] != float64(progress) {
+				if _, ok := object[key]; !ok || e.id != id || object["id"] != "video_1" || object["status"] != status ||
+					object["progress"] != float64(progress) {
 					t.Errorf("got %+v, want %s", e, id)
 				}
 			}

@@ -74,8 +74,8 @@ func limitProbes() map[string]func(t *testing.T, g *gateway, limiter *limits.Lim
 	}
 }
 
-// TestEachLimitOfAToken: each limit is in the document with a description, has a label in the console in every language, and is enforced. The
-// command line has a test of its own: TestLimitFlags.
+// TestEachLimitOfAToken: each limit is in the document with a description, has a label in the console in every language, and is enforced.
+// The command line has a test of its own: TestLimitFlags.
 func TestEachLimitOfAToken(t *testing.T) {
 	t.Parallel()
 	type schema struct {

@@ -54,24 +54,46 @@ func TestRequestsAreSpans(t *testing.T) {
 		status codes.Code
 		want   map[string]string
 	}{
-		"call": {req: request("POST", "/v1/chat/completions", call("fast", "")), span: "POST /v1/chat/completions", spans: 2, want: map[string]string{
-			"http.route": "/v1/chat/completions", "http.request.method": "POST", "http.response.status_code": "200", "gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai",
-			"gen_ai.request.model": "fast", "gen_ai.usage.input_tokens": "5", "gen_ai.usage.output_tokens": "7", "gateway.token": "good", "gateway.channel": "main", "gateway.attempt": "1", "error.type": "",
-		}},
-		"upstream fails": {req: request("POST", "/v1/chat/completions", call("fast", "fail 500")), span: "POST /v1/chat/completions", spans: 2, status: codes.Error, want: map[string]string{
-			"http.response.status_code": "502", "error.type": "upstream", "gen_ai.request.model": "fast",
-		}},
-		"bad request": {req: request("POST", "/v1/chat/completions", `{"model":"fast"}`), span: "POST /v1/chat/completions", spans: 1, want: map[string]string{
-			"http.response.status_code": "400", "error.type": "invalid",
-		}},
-		"unknown model": {req: request("POST", "/v1/moderations", `{"model":"sk-pasted-into-the-wrong-field","input":"x"}`, "Authorization", "Bearer sk-few"), span: "POST /v1/moderations", spans: 1, want: map[string]string{
+		"call": {
+			req: request("POST", "/v1/chat/completions", call("fast", "")), span: "POST /v1/chat/completions", spans: 2,
+			want: map[string]string{
+				"http.route": "/v1/chat/completions", "http.request.method": "POST", "http.response.status_code": "200",
+				"gen_ai.operation.name": "chat",
+				"gen_ai.provider.name":  "openai",
+				"gen_ai.request.model":  "fast", "gen_ai.usage.input_tokens": "5", "gen_ai.usage.output_tokens": "7", "gateway.token": "good",
+				"gateway.channel": "main", "gateway.attempt": "1", "error.type": "",
+			},
+		},
+		"upstream fails": {
+			req: request("POST", "/v1/chat/completions", call("fast", "fail 500")), span: "POST /v1/chat/completions", spans: 2,
+			status: codes.Error, want: map[string]string{
+				"http.response.status_code": "502", "error.type": "upstream", "gen_ai.request.model": "fast",
+			},
+		},
+		"bad request": {
+			req: request("POST", "/v1/chat/completions", `{"model":"fast"}`), span: "POST /v1/chat/completions", spans: 1,
+			want: map[string]string{
+				"http.response.status_code": "400", "error.type": "invalid",
+			},
+		},
+		"unknown model": {req: request("POST", "/v1/moderations", `{"model":"sk-pasted-into-the-wrong-field","input":"x"}`, "Authorization",
+			"Bearer sk-few"), span: "POST /v1/moderations", spans: 1, want: map[string]string{
 			"http.response.status_code": "404", "gen_ai.request.model": "",
 		}},
-		"no key":       {req: request("GET", "/v1/models", "", "Authorization", ""), span: "GET /v1/models", spans: 1, want: map[string]string{"http.response.status_code": "401", "gateway.token": ""}},
-		"no such path": {req: request("GET", "/sk-pasted-into-the-path", ""), span: "GET", spans: 1, want: map[string]string{"http.response.status_code": "404", "http.route": ""}},
-		"odd method":   {req: request("SK-PASTED", "/v1/models", ""), span: "_OTHER", spans: 1, want: map[string]string{"http.request.method": "_OTHER"}},
-		"probe":        {req: request("GET", "/healthz", "")},
-		"unsampled":    {req: request("POST", "/v1/chat/completions", call("fast", ""), "Traceparent", unsampled)},
+		"no key": {
+			req: request("GET", "/v1/models", "", "Authorization", ""), span: "GET /v1/models", spans: 1,
+			want: map[string]string{"http.response.status_code": "401", "gateway.token": ""},
+		},
+		"no such path": {
+			req: request("GET", "/sk-pasted-into-the-path", ""), span: "GET", spans: 1,
+			want: map[string]string{"http.response.status_code": "404", "http.route": ""},
+		},
+		"odd method": {
+			req: request("SK-PASTED", "/v1/models", ""), span: "_OTHER", spans: 1,
+			want: map[string]string{"http.request.method": "_OTHER"},
+		},
+		"probe":     {req: request("GET", "/healthz", "")},
+		"unsampled": {req: request("POST", "/v1/chat/completions", call("fast", ""), "Traceparent", unsampled)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,7 +111,8 @@ func TestRequestsAreSpans(t *testing.T) {
 				return
 			}
 			span := spans[len(spans)-1]
-			if span.Name != tc.span || span.SpanKind != trace.SpanKindServer || span.Parent.IsValid() || span.Status.Code != tc.status || span.Status.Description != "" {
+			if span.Name != tc.span || span.SpanKind != trace.SpanKindServer || span.Parent.IsValid() || span.Status.Code != tc.status ||
+				span.Status.Description != "" {
 				t.Errorf("got %q %v, parent %v, %+v", span.Name, span.SpanKind, span.Parent, span.Status)
 			}
 			got := attributes(span)
@@ -121,7 +144,8 @@ func TestClientsTrace(t *testing.T) {
 	if len(spans) != 2 {
 		t.Fatalf("got %d spans", len(spans))
 	}
-	if span := spans[0]; span.SpanContext.TraceID().String() != givenTrace || span.Parent.SpanID().String() != "b7ad6b7169203331" || !span.Parent.IsRemote() {
+	if span := spans[0]; span.SpanContext.TraceID().String() != givenTrace || span.Parent.SpanID().String() != "b7ad6b7169203331" ||
+		!span.Parent.IsRemote() {
 		t.Errorf("got %v of %v", span.SpanContext, span.Parent)
 	}
 	if spans[1].Parent.IsValid() || spans[1].SpanContext.TraceID().String() == givenTrace {

@@ -30,24 +30,34 @@ const (
 		`"usage":{"prompt_tokens":11,"completion_tokens":7,"total_tokens":18,"prompt_tokens_details":{"cached_tokens":5}}}`
 	chatHelloEvents = `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"up","choices":[{"index":0,"delta":{"role":"assistant","content":"Hel"},"finish_reason":null}]}` + "\n\n" +
 		`data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"up","choices":[{"index":0,"delta":{"content":"lo"},"finish_reason":null}]}` + "\n\n" +
-		`data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"up","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n" +
+		`data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"up","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` +
+		"\n\n" +
 		`data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"up","choices":[],"usage":{"prompt_tokens":11,"completion_tokens":7,"total_tokens":18,"prompt_tokens_details":{"cached_tokens":5}}}` + "\n\n" +
 		"data: [DONE]\n\n"
 	responseHello = `{"id":"resp_1","object":"response","created_at":1,"model":"up","status":"completed","previous_response_id":null,"output":[{"type":"message","id":"msg_1","role":"assistant","status":"completed",` +
 		`"content":[{"type":"output_text","text":"Hello","annotations":[]}]}],"usage":{"input_tokens":11,"input_tokens_details":{"cached_tokens":5},"output_tokens":7,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":18}}`
-	responseHelloEvents = `event: response.created` + "\n" + `data: {"type":"response.created","sequence_number":0,"response":{"id":"resp_1","object":"response","status":"in_progress","output":[]}}` + "\n\n" +
-		`event: response.output_item.added` + "\n" + `data: {"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"type":"message","id":"msg_1","role":"assistant","status":"in_progress","content":[]}}` + "\n\n" +
-		`event: response.output_text.delta` + "\n" + `data: {"type":"response.output_text.delta","sequence_number":2,"output_index":0,"item_id":"msg_1","content_index":0,"delta":"Hel"}` + "\n\n" +
-		`event: response.output_text.delta` + "\n" + `data: {"type":"response.output_text.delta","sequence_number":3,"output_index":0,"item_id":"msg_1","content_index":0,"delta":"lo"}` + "\n\n" +
+	responseHelloEvents = `event: response.created` + "\n" +
+		`data: {"type":"response.created","sequence_number":0,"response":{"id":"resp_1","object":"response","status":"in_progress","output":[]}}` + "\n\n" +
+		`event: response.output_item.added` + "\n" +
+		`data: {"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"type":"message","id":"msg_1","role":"assistant","status":"in_progress","content":[]}}` + "\n\n" +
+		`event: response.output_text.delta` + "\n" +
+		`data: {"type":"response.output_text.delta","sequence_number":2,"output_index":0,"item_id":"msg_1","content_index":0,"delta":"Hel"}` +
+		"\n\n" +
+		`event: response.output_text.delta` + "\n" +
+		`data: {"type":"response.output_text.delta","sequence_number":3,"output_index":0,"item_id":"msg_1","content_index":0,"delta":"lo"}` +
+		"\n\n" +
 		`event: response.completed` + "\n" + `data: {"type":"response.completed","sequence_number":4,"response":` + responseHello + "}\n\n"
 	messageHello = `{"id":"msg_1","type":"message","role":"assistant","model":"up","content":[{"type":"text","text":"Hello"}],` +
 		`"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":6,"cache_read_input_tokens":5,"output_tokens":7}}`
-	messageHelloEvents = "event: message_start\ndata: " + `{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"up",` +
-		`"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":6,"cache_read_input_tokens":5,"output_tokens":1}}}` + "\n\n" +
+	messageHelloEvents = "event: message_start\ndata: " +
+		`{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"up",` +
+		`"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":6,"cache_read_input_tokens":5,"output_tokens":1}}}` +
+		"\n\n" +
 		"event: content_block_start\ndata: " + `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}` + "\n\n" +
 		"event: ping\ndata: {\"type\": \"ping\"}\n\n" +
 		"event: content_block_delta\ndata: " + `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hel"}}` + "\n\n" +
-		"event: content_block_delta\ndata: " + `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"lo"}}` + "\n\n" + anthropicEnd
+		"event: content_block_delta\ndata: " + `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"lo"}}` + "\n\n" +
+		anthropicEnd
 	geminiHello = `{"candidates":[{"content":{"parts":[{"text":"Hello"}],"role":"model"},"finishReason":"STOP","index":0}],` +
 		`"usageMetadata":{"promptTokenCount":11,"cachedContentTokenCount":5,"candidatesTokenCount":7,"totalTokenCount":18},"modelVersion":"up"}`
 	geminiHelloEvents = `data: {"candidates":[{"content":{"parts":[{"text":"Hel"}],"role":"model"}}],"usageMetadata":{"promptTokenCount":11,"cachedContentTokenCount":5,"candidatesTokenCount":1}}` + "\r\n\r\n" +
@@ -69,11 +79,13 @@ func says(w http.ResponseWriter, r *http.Request) {
 	verb := r.URL.Path[strings.LastIndexAny(r.URL.Path, ":/")+1:]
 	whole, pieces := map[string]string{
 		"completions": chatHello, "responses": responseHello, "messages": messageHello, "generateContent": geminiHello,
-		"count_tokens": `{"input_tokens":42}`, "countTokens": `{"totalTokens":42}`, "input_tokens": `{"object":"response.input_tokens","input_tokens":42}`,
+		"count_tokens": `{"input_tokens":42}`, "countTokens": `{"totalTokens":42}`,
+		"input_tokens": `{"object":"response.input_tokens","input_tokens":42}`,
 		"embeddings":   `{"object":"list","model":"up","data":[{"object":"embedding","index":0,"embedding":[0.6,0.8]}],"usage":{"prompt_tokens":3,"total_tokens":3}}`,
 		"embedContent": `{"embedding":{"values":[0.6,0.8]},"usageMetadata":{"promptTokenCount":3}}`,
 	}[verb], map[string]string{
-		"completions": chatHelloEvents, "responses": responseHelloEvents, "messages": messageHelloEvents, "streamGenerateContent": geminiHelloEvents,
+		"completions": chatHelloEvents, "responses": responseHelloEvents, "messages": messageHelloEvents,
+		"streamGenerateContent": geminiHelloEvents,
 	}[verb]
 	body := make([]byte, r.ContentLength)
 	_, _ = r.Body.Read(body)
@@ -95,7 +107,8 @@ func foreignGateway(t *testing.T, channel providers.Channel, handler http.Handle
 	vendors := vendors.New(client)
 	channel.Name, channel.BaseURL, channel.Keys = "main", server.URL, []providers.Secret{channelKey}
 	channel.Models, channel.Groups = map[string]string{"m": "up"}, []string{"default"}
-	routes := router.New(vendors, []providers.Channel{channel}, &router.Options{Reaches: translate.Reaches, Aliases: map[string]string{"asked": "m"}})
+	routes := router.New(vendors, []providers.Channel{channel},
+		&router.Options{Reaches: translate.Reaches, Aliases: map[string]string{"asked": "m"}})
 	return newGateway(t, nil, func(_ *gateway, o *api.Options) {
 		o.Relay, o.Router = relay.New(routes, vendors, &relay.Options{MaxAttempts: 1}), routes
 	})
@@ -265,11 +278,14 @@ func TestSDKsCountAndEmbed(t *testing.T) {
 		channel providers.Channel
 		want    int64 // 0: an estimate
 	}{
-		"messages":  {foreign()["messages"], 42},
-		"gemini":    {foreign()["gemini"], 42},
-		"responses": {providers.Channel{Vendor: "openai", Dialect: providers.DialectResponses, ModelFacts: providers.ModelFacts{Traits: reasons}}, 42},
-		"both":      {providers.Channel{Vendor: "openai", ModelFacts: providers.ModelFacts{Traits: reasons}}, 42},
-		"chat":      {foreign()["chat"], 0},
+		"messages": {foreign()["messages"], 42},
+		"gemini":   {foreign()["gemini"], 42},
+		"responses": {
+			providers.Channel{Vendor: "openai", Dialect: providers.DialectResponses, ModelFacts: providers.ModelFacts{Traits: reasons}},
+			42,
+		},
+		"both": {providers.Channel{Vendor: "openai", ModelFacts: providers.ModelFacts{Traits: reasons}}, 42},
+		"chat": {foreign()["chat"], 0},
 	} {
 		g := foreignGateway(t, tc.channel, says)
 		if target != "messages" {
@@ -295,15 +311,19 @@ func TestSDKsCountAndEmbed(t *testing.T) {
 		}
 		g.ledger.mu.Unlock()
 	}
-	rec := foreignGateway(t, foreign()["chat"], says).do(t, request("POST", "/v1/messages/count_tokens", `{"model":"m","messages":[{"role":"user","content":"x"}]}`, "anthropic-version", "2023-06-01"))
+	rec := foreignGateway(t, foreign()["chat"], says).do(t,
+		request("POST", "/v1/messages/count_tokens", `{"model":"m","messages":[{"role":"user","content":"x"}]}`, "anthropic-version",
+			"2023-06-01"))
 	if rec.Code != 200 || rec.Header().Get("X-Relay-Changed") != "input_tokens" || rec.Header().Get("X-Relay-Translated") != "openai.chat" {
 		t.Errorf("got %d %v %s", rec.Code, rec.Header(), rec.Body)
 	}
 
 	g := foreignGateway(t, foreign()["gemini"], says)
 	client := sdk(t, g)
-	vectors, err := client.Embeddings.New(t.Context(), openai.EmbeddingNewParams{Model: "asked", Input: openai.EmbeddingNewParamsInputUnion{OfString: openai.String("text")}})
-	if err != nil || len(vectors.Data) != 1 || len(vectors.Data[0].Embedding) != 2 || vectors.Model != "asked" || vectors.Usage.PromptTokens != 3 {
+	vectors, err := client.Embeddings.New(t.Context(),
+		openai.EmbeddingNewParams{Model: "asked", Input: openai.EmbeddingNewParamsInputUnion{OfString: openai.String("text")}})
+	if err != nil || len(vectors.Data) != 1 || len(vectors.Data[0].Embedding) != 2 || vectors.Model != "asked" ||
+		vectors.Usage.PromptTokens != 3 {
 		t.Errorf("got %+v, %v", vectors, err)
 	}
 	counted(t, g, 3, 0, 0)
@@ -360,19 +380,26 @@ func TestSDKsReadForeignRefusals(t *testing.T) {
 // TestForeignStreamsBreakOff: a stream that breaks off ends in an error of the client's own format, and costs what came.
 func TestForeignStreamsBreakOff(t *testing.T) {
 	t.Parallel()
-	streams := map[string]string{"chat": chatHelloEvents, "responses": responseHelloEvents, "messages": messageHelloEvents, "gemini": geminiHelloEvents}
+	streams := map[string]string{
+		"chat": chatHelloEvents, "responses": responseHelloEvents, "messages": messageHelloEvents,
+		"gemini": geminiHelloEvents,
+	}
 	ends := map[string]string{
 		"/v1/chat/completions": `data: {"error":{"message":"`, "/v1/responses": "event: response.failed\n",
 		"/v1/messages": "event: error\ndata: ", "/v1beta/models/m:streamGenerateContent?alt=sse": `data: {"error":{"code":502,`,
 		"/v1beta/models/m:streamGenerateContent": `{"error":{"code":502,`,
 	}
 	bodies := map[string]string{
-		"/v1/chat/completions": `{"model":"m","stream":true,"messages":[{"role":"user","content":"x"}]}`, "/v1/responses": `{"model":"m","stream":true,"input":"x"}`,
-		"/v1/messages": `{"model":"m","max_tokens":5,"stream":true,"messages":[{"role":"user","content":"x"}]}`,
+		"/v1/chat/completions": `{"model":"m","stream":true,"messages":[{"role":"user","content":"x"}]}`,
+		"/v1/responses":        `{"model":"m","stream":true,"input":"x"}`,
+		"/v1/messages":         `{"model":"m","max_tokens":5,"stream":true,"messages":[{"role":"user","content":"x"}]}`,
 	}
 	for path, end := range ends {
 		for target, stream := range streams {
-			if strings.Contains(path, map[string]string{"chat": "/chat/", "responses": "/responses", "messages": "/messages", "gemini": "v1beta"}[target]) {
+			if strings.Contains(path, map[string]string{
+				"chat": "/chat/", "responses": "/responses", "messages": "/messages",
+				"gemini": "v1beta",
+			}[target]) {
 				continue
 			}
 			t.Run(path+" on "+target, func(t *testing.T) {
@@ -388,7 +415,8 @@ func TestForeignStreamsBreakOff(t *testing.T) {
 				if body == "" {
 					body = geminiBody
 				}
-				rec := g.do(t, request("POST", path, body, "anthropic-version", map[bool]string{true: "2023-06-01"}[strings.Contains(path, "messages")]))
+				rec := g.do(t, request("POST", path, body, "anthropic-version",
+					map[bool]string{true: "2023-06-01"}[strings.Contains(path, "messages")]))
 				got := rec.Body.String()
 				if rec.Code != 200 || !strings.Contains(got, "Hel") || !strings.Contains(got, end) || strings.Contains(got, "[DONE]") {
 					t.Errorf("got %d %s, want an end in %s", rec.Code, got, end)
@@ -398,7 +426,8 @@ func TestForeignStreamsBreakOff(t *testing.T) {
 				}
 				g.ledger.mu.Lock()
 				defer g.ledger.mu.Unlock()
-				if len(g.ledger.entries) != 1 || !g.ledger.entries[0].Failed || g.ledger.entries[0].InputTokens == 0 || g.ledger.entries[0].OutputTokens == 0 {
+				if len(g.ledger.entries) != 1 || !g.ledger.entries[0].Failed || g.ledger.entries[0].InputTokens == 0 ||
+					g.ledger.entries[0].OutputTokens == 0 {
 					t.Errorf("got ledger %+v, want one call that failed and costs what came", g.ledger.entries)
 				}
 			})
@@ -436,7 +465,8 @@ func TestTranslatedArrayError(t *testing.T) {
 			t.Errorf("%s: got %d, %v: %s", name, rec.Code, err, rec.Body)
 			continue
 		}
-		if n := len(elements); n < 2 || elements[n-1].Error.Code != 502 || elements[n-1].Error.Status != "INTERNAL" || len(elements[0].Candidates) != 1 {
+		if n := len(elements); n < 2 || elements[n-1].Error.Code != 502 || elements[n-1].Error.Status != "INTERNAL" ||
+			len(elements[0].Candidates) != 1 {
 			t.Errorf("%s: got %s, want the text and the error behind it", name, rec.Body)
 		}
 	}

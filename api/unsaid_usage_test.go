@@ -71,7 +71,10 @@ func TestUnsaidUsage(t *testing.T) {
 		},
 		"speech by tokens": {
 			"/v1/audio/speech", kindJSON, speech, "audio/mpeg", "sound", false,
-			ledger.Entry{InputTokens: int64(len(speech) / 4), OutputTokens: int64(len(speech) * 20 / 15), Cost: int64(100 + len(speech)/4 + 2*(len(speech)*20/15))},
+			ledger.Entry{
+				InputTokens: int64(len(speech) / 4), OutputTokens: int64(len(speech) * 20 / 15),
+				Cost: int64(100 + len(speech)/4 + 2*(len(speech)*20/15)),
+			},
 		},
 		"transcription by seconds": {
 			"/v1/audio/transcriptions", form, text, "text/plain", "What was heard.\n", true,
@@ -151,7 +154,8 @@ func TestStreamLeftEarly(t *testing.T) {
 			t.Cleanup(server.Close)
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
-			req := request("POST", server.URL+"/v1/chat/completions", `{"model":"gpt-4o","stream":true,"stream_options":{"include_usage":true},"messages":[]}`).WithContext(ctx)
+			req := request("POST", server.URL+"/v1/chat/completions",
+				`{"model":"gpt-4o","stream":true,"stream_options":{"include_usage":true},"messages":[]}`).WithContext(ctx)
 			req.RequestURI = ""
 			resp, err := server.Client().Do(req)
 			if err != nil {
@@ -166,7 +170,8 @@ func TestStreamLeftEarly(t *testing.T) {
 			leave()
 			_ = resp.Body.Close()
 			testwait.Eventually(t, "the call is over", patience, func() bool { return strings.Contains(g.log.String(), `"msg":"request"`) })
-			if got := g.ledger.entries; len(got) != 1 || got[0].InputTokens != 9 || got[0].OutputTokens < int64(tc.output) || got[0].OutputTokens > int64(tc.output)+3 {
+			if got := g.ledger.entries; len(got) != 1 || got[0].InputTokens != 9 || got[0].OutputTokens < int64(tc.output) ||
+				got[0].OutputTokens > int64(tc.output)+3 {
 				t.Errorf("got %+v, want %d tokens of output", got, tc.output)
 			}
 		})

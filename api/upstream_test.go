@@ -75,8 +75,10 @@ func (u *fakeOpenAI) took() received {
 // ServeHTTP implements http.Handler.
 func (u *fakeOpenAI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
-	if err != nil || r.ContentLength != int64(len(body)) || r.Header.Get("Authorization") != "Bearer "+upstreamKey || r.Method != http.MethodPost {
-		u.tb.Errorf("upstream got %s %s, %d of %d bytes, %v, authorization %q", r.Method, r.URL, len(body), r.ContentLength, err, r.Header.Get("Authorization"))
+	if err != nil || r.ContentLength != int64(len(body)) || r.Header.Get("Authorization") != "Bearer "+upstreamKey ||
+		r.Method != http.MethodPost {
+		u.tb.Errorf("upstream got %s %s, %d of %d bytes, %v, authorization %q", r.Method, r.URL, len(body), r.ContentLength, err,
+			r.Header.Get("Authorization"))
 	}
 	for name, values := range r.Header {
 		switch name {
@@ -165,7 +167,8 @@ func answerOf(path, encoding string) (contentType, body string) {
 		if encoding == "base64" {
 			vector = `"AAAAPwAAgL8="`
 		}
-		body = `{"object":"list","model":"m","data":[{"object":"embedding","index":0,"embedding":` + vector + `}],"usage":{"prompt_tokens":5,"total_tokens":5}}`
+		body = `{"object":"list","model":"m","data":[{"object":"embedding","index":0,"embedding":` + vector +
+			`}],"usage":{"prompt_tokens":5,"total_tokens":5}}`
 	case "/completions":
 		body = `{"id":"cmpl","object":"text_completion","created":1,"model":"m","choices":[{"index":0,"text":"hello","finish_reason":"stop","logprobs":null}],` +
 			`"usage":{"prompt_tokens":5,"completion_tokens":7,"total_tokens":12}}`
@@ -192,23 +195,29 @@ func streamOf(path string) string {
 		return chunk + chunk + usageChunk + done
 	case "/completions":
 		return `data: {"id":"cmpl","object":"text_completion","created":1,"model":"m","choices":[{"index":0,"text":"hel","finish_reason":null}]}` + "\n\n" +
-			`data: {"id":"cmpl","object":"text_completion","created":1,"model":"m","choices":[{"index":0,"text":"lo","finish_reason":"stop"}]}` + "\n\n" +
+			`data: {"id":"cmpl","object":"text_completion","created":1,"model":"m","choices":[{"index":0,"text":"lo","finish_reason":"stop"}]}` +
+			"\n\n" +
 			`data: {"id":"cmpl","object":"text_completion","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":5,"completion_tokens":7,"total_tokens":12}}` + "\n\n" + done
 	case "/responses":
 		return "event: response.created\ndata: " + `{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","object":"response","status":"in_progress","usage":null}}` + "\n\n" +
 			": a heartbeat\n\n" +
-			"event: response.output_text.delta\ndata: " + `{"type":"response.output_text.delta","sequence_number":1,"item_id":"msg_1","output_index":0,"content_index":0,"delta":"hello"}` + "\n\n" +
+			"event: response.output_text.delta\ndata: " +
+			`{"type":"response.output_text.delta","sequence_number":1,"item_id":"msg_1","output_index":0,"content_index":0,"delta":"hello"}` +
+			"\n\n" +
 			"event: response.completed\ndata: " + `{"type":"response.completed","sequence_number":2,"response":` + response + "}\n\n"
 	case "/audio/transcriptions":
 		return `data: {"type":"transcript.text.delta","delta":"hello"}` + "\n\n" +
-			`data: {"type":"transcript.text.done","text":"hello","usage":{"type":"tokens","input_tokens":5,"output_tokens":7,"total_tokens":12}}` + "\n\n"
+			`data: {"type":"transcript.text.done","text":"hello","usage":{"type":"tokens","input_tokens":5,"output_tokens":7,"total_tokens":12}}` +
+			"\n\n"
 	case "/audio/speech":
 		return `data: {"type":"speech.audio.delta","audio":"aGk="}` + "\n\n" +
 			`data: {"type":"speech.audio.done","usage":{"input_tokens":5,"output_tokens":7,"total_tokens":12}}` + "\n\n"
 	case "/images/generations":
-		return "event: image_generation.completed\ndata: " + `{"type":"image_generation.completed","b64_json":"aGk=","usage":{"input_tokens":5,"output_tokens":7,"total_tokens":12}}` + "\n\n"
+		return "event: image_generation.completed\ndata: " +
+			`{"type":"image_generation.completed","b64_json":"aGk=","usage":{"input_tokens":5,"output_tokens":7,"total_tokens":12}}` + "\n\n"
 	case "/images/edits":
-		return "event: image_edit.completed\ndata: " + `{"type":"image_edit.completed","b64_json":"aGk=","usage":{"input_tokens":5,"output_tokens":7,"total_tokens":12}}` + "\n\n"
+		return "event: image_edit.completed\ndata: " +
+			`{"type":"image_edit.completed","b64_json":"aGk=","usage":{"input_tokens":5,"output_tokens":7,"total_tokens":12}}` + "\n\n"
 	default:
 		return ""
 	}

@@ -42,7 +42,8 @@ func vendorCOK(t *testing.T, rec *httptest.ResponseRecorder) map[string]any {
 	var answer vendorCAnswer
 	decode(t, rec.Body.Bytes(), &answer)
 	elapsed, err := time.ParseDuration(answer.TimeElapsed)
-	if rec.Code != 200 || answer.Code != 10000 || answer.Message != "Success" || answer.Status != 10000 || answer.Data == nil || len(keys) != 6 ||
+	if rec.Code != 200 || answer.Code != 10000 || answer.Message != "Success" || answer.Status != 10000 || answer.Data == nil ||
+		len(keys) != 6 ||
 		answer.RequestID != rec.Header().Get("X-Request-Id") || err != nil || elapsed <= 0 {
 		t.Fatalf("got %d %s", rec.Code, rec.Body)
 	}
@@ -82,7 +83,8 @@ func TestVendorCSubmit(t *testing.T) {
 		{"a model", `{"req_key":"jimeng_t2v","model":"sora-2","prompt":"p"}`, providers.VideoRequest{Model: "sora-2", Prompt: "p"}},
 		{"the default model", `{"prompt":"p","req_key":null}`, providers.VideoRequest{Model: "sora-2", Prompt: "p"}},
 		{
-			"images", `{"req_key":"jimeng_t2v","binary_data_base64":["` + bare + `", "data:image/jpeg;base64,` + bare + `"],"image_urls":["http://example.com/a"]}`,
+			"images", `{"req_key":"jimeng_t2v","binary_data_base64":["` + bare + `", "data:image/jpeg;base64,` + bare +
+				`"],"image_urls":["http://example.com/a"]}`,
 			providers.VideoRequest{Model: "jimeng_t2v", Inputs: []providers.Media{upload, upload, {URL: "http://example.com/a"}}},
 		},
 		{"no images", `{"req_key":"jimeng_t2v","binary_data_base64":[],"image_urls":[]}`, providers.VideoRequest{Model: "jimeng_t2v"}},
@@ -161,8 +163,12 @@ func TestVendorCFaults(t *testing.T) {
 		{"an image is a number", submitPath, `{"req_key":"jimeng_t2v","binary_data_base64":[1]}`, 400, 50200, "'binary_data_base64[0]'"},
 		{"no image", submitPath, image("aGVsbG8="), 400, 50200, "'binary_data_base64[1]'"},
 		{"an empty image", submitPath, image(""), 400, 50200, "'binary_data_base64[1]'"},
-		{"bytes in place of a URL", submitPath, `{"req_key":"jimeng_t2v","image_urls":["` + base64.StdEncoding.EncodeToString([]byte(png)) + `"]}`, 400, 50200, "'image_urls[0]'"},
-		{"too many", submitPath, `{"req_key":"jimeng_t2v","image_urls":["http://a/b"` + strings.Repeat(`,"http://a/b"`, 64) + `]}`, 400, 50200, "'image_urls[64]'"},
+		{"bytes in place of a URL", submitPath, `{"req_key":"jimeng_t2v","image_urls":["` + base64.StdEncoding.EncodeToString([]byte(png)) +
+			`"]}`, 400, 50200, "'image_urls[0]'"},
+		{
+			"too many", submitPath, `{"req_key":"jimeng_t2v","image_urls":["http://a/b"` + strings.Repeat(`,"http://a/b"`, 64) + `]}`, 400, 50200,
+			"'image_urls[64]'",
+		},
 		{"an unknown model", submitPath, `{"req_key":"none","prompt":"p"}`, 404, 50404, "none"},
 		{"a result of nothing", resultPath, `{"req_key":"jimeng_t2v"}`, 400, 50200, "'task_id'"},
 		{"a result of a number", resultPath, `{"task_id":7}`, 400, 50200, "'task_id'"},
@@ -225,7 +231,8 @@ func TestVendorCResult(t *testing.T) {
 			task.State, task.Progress = workflows.InProgress, 40
 		},
 		`{"status":"done","video_url":"https://videos.example.com/v1/videos/video_1/content","image_urls":[],"binary_data_base64":[],"resp_data":"","progress":100}`: func(task *tasks.Task) {
-			task.State, task.Progress, task.ExpiresAt, task.Outputs = workflows.Completed, 100, later, []activities.Output{{Object: "a"}, {Object: "b"}}
+			task.State, task.Progress, task.ExpiresAt, task.Outputs = workflows.Completed, 100, later,
+				[]activities.Output{{Object: "a"}, {Object: "b"}}
 		},
 		`{"status":"expired","video_url":"","image_urls":[],"binary_data_base64":[],"resp_data":"","progress":100}`: func(task *tasks.Task) {
 			task.State, task.Progress, task.ExpiresAt, task.Outputs = workflows.Completed, 100, day, []activities.Output{{Object: "a"}}
@@ -235,7 +242,8 @@ func TestVendorCResult(t *testing.T) {
 		task := tasks.Task{ID: "video_1", Token: "good", State: workflows.Queued, CreatedAt: day}
 		change(&task)
 		g.tasks.put(task)
-		req := request("POST", resultPath, `{"req_key":"jimeng_t2v","task_id":"video_1","req_json":"{\"return_url\":true}"}`, "X-Forwarded-Proto", "https")
+		req := request("POST", resultPath, `{"req_key":"jimeng_t2v","task_id":"video_1","req_json":"{\"return_url\":true}"}`, "X-Forwarded-Proto",
+			"https")
 		req.Host = "videos.example.com"
 		rec := g.do(t, req)
 		vendorCOK(t, rec)
@@ -272,7 +280,8 @@ func TestVendorCFailure(t *testing.T) {
 		ID: "video_1", Token: "good", State: workflows.Failed, CreatedAt: day,
 		Ending: tasks.Ending{Failure: &providers.VideoFailure{Code: providers.FailedContent, Message: "50412: Text Risk Not Pass"}},
 	})
-	if code, message := vendorCFault(t, g.do(t, request("POST", resultPath, `{"task_id":"video_1"}`))); code != 50412 || message != "50412: Text Risk Not Pass" {
+	if code, message := vendorCFault(t, g.do(t, request("POST", resultPath, `{"task_id":"video_1"}`))); code != 50412 ||
+		message != "50412: Text Risk Not Pass" {
 		t.Errorf("a failure there: got %d %q", code, message)
 	}
 }

@@ -35,18 +35,30 @@ type videoLimits struct {
 
 func vendorLimits() []videoLimits {
 	return []videoLimits{
-		{vendor: "ark", model: "doubao-seedance-2-0-260128", good: "5", seconds: "99", size: "100x100", ratio: "5:4", references: 31, apart: true},
+		{
+			vendor: "ark", model: "doubao-seedance-2-0-260128", good: "5", seconds: "99", size: "100x100", ratio: "5:4", references: 31,
+			apart: true,
+		},
 		{vendor: "fal", model: "fal-ai/veo3.1", good: "8", seconds: "5", size: "640x480", ratio: "1:1", references: 1},
-		{vendor: "fal", model: "fal-ai/kling-video/v3/pro/image-to-video", good: "5", seconds: "2", size: "1280x720", ratio: "16:9", references: 1, framed: true},
+		{
+			vendor: "fal", model: "fal-ai/kling-video/v3/pro/image-to-video", good: "5", seconds: "2", size: "1280x720", ratio: "16:9",
+			references: 1, framed: true,
+		},
 		{vendor: "hailuo", model: "MiniMax-H3", good: "5", seconds: "3", size: "640x480", ratio: "5:4", references: 10, apart: true},
 		{vendor: "hailuo", model: "MiniMax-Hailuo-02", good: "6", seconds: "5", size: "640x480", ratio: "16:9", references: 1},
 		{vendor: "kling", model: "kling-3.0", good: "5", seconds: "2", size: "640x480", ratio: "5:4", references: 1},
 		{vendor: "luma", model: "ray-3.2", good: "5", seconds: "7", size: "100x100", ratio: "5:4", references: 1, ends: true},
-		{vendor: "omni", model: "gemini-omni-1.2-flash", good: "5", seconds: "2", size: "100x100", ratio: "1:1", references: 11, apart: true, bytes: true},
+		{
+			vendor: "omni", model: "gemini-omni-1.2-flash", good: "5", seconds: "2", size: "100x100", ratio: "1:1", references: 11, apart: true,
+			bytes: true,
+		},
 		{vendor: "pixverse", model: "v6", good: "5", seconds: "16", size: "640x480", ratio: "5:4", references: 8, apart: true},
 		{vendor: "replicate", model: "google/veo-3.1", good: "8", seconds: "5", size: "640x480", ratio: "1:1", references: 4, apart: true},
 		{vendor: "runway", model: "gen4.5", good: "5", seconds: "11", size: "640x480", ratio: "2:3", references: 1},
-		{vendor: "veo", model: "veo-3.1-generate-001", good: "8", seconds: "5", size: "640x480", ratio: "1:1", references: 4, apart: true, bytes: true},
+		{
+			vendor: "veo", model: "veo-3.1-generate-001", good: "8", seconds: "5", size: "640x480", ratio: "1:1", references: 4, apart: true,
+			bytes: true,
+		},
 		{vendor: "vidu", model: "viduq3-turbo", good: "5", seconds: "17", size: "640x480", ratio: "5:4", references: 8},
 		{vendor: "wan", model: "wan3.0-video", good: "5", seconds: "31", size: "100x100", ratio: "5:4", references: 11, apart: true},
 		{vendor: "xai", model: "grok-imagine-video", good: "6", seconds: "16", size: "100x100", ratio: "5:4", references: 8, apart: true},
@@ -82,7 +94,8 @@ func shownFormats() map[string]func(model string, a asked) (path, body string) {
 	return map[string]func(string, asked) (string, string){
 		"sora": func(model string, a asked) (string, string) {
 			return "/v1/videos", write(map[string]any{
-				"model": model, "prompt": a.prompt, "seconds": a.seconds, "size": a.size, "aspect_ratio": a.ratio, "resolution": a.resolution, "image": a.first,
+				"model": model, "prompt": a.prompt, "seconds": a.seconds, "size": a.size, "aspect_ratio": a.ratio, "resolution": a.resolution,
+				"image":      a.first,
 				"last_image": a.last, "reference_images": list(a.references),
 			})
 		},
@@ -230,7 +243,8 @@ func newVideoGateway(t *testing.T, vendors providers.Catalog, vendor, model stri
 	t.Helper()
 	return newGateway(t, nil, func(_ *gateway, o *api.Options) {
 		o.Router = router.New(vendors, []providers.Channel{{
-			Name: "main", Vendor: vendor, BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"k"}, Models: map[string]string{model: ""}, Groups: []string{"default"},
+			Name: "main", Vendor: vendor, BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"k"}, Models: map[string]string{model: ""},
+			Groups: []string{"default"},
 		}}, nil)
 	})
 }
@@ -255,10 +269,18 @@ func TestVideoBadTogether(t *testing.T) {
 		{"pixverse", "v5.6", "a length", asked{seconds: "10", resolution: "1080p"}, asked{seconds: "10", resolution: "720p"}},
 		{"pixverse", "v6", "a ratio", asked{ratio: "16:9", first: image}, asked{ratio: "16:9"}},
 		{"runway", "gen4.5", "a size", asked{size: "1104x832"}, asked{size: "1104x832", first: image}},
-		{"veo", "veo-3.1-generate-001", "a length", asked{seconds: "4", references: []string{picture}}, asked{seconds: "8", references: []string{picture}}},
+		{
+			"veo", "veo-3.1-generate-001", "a length",
+			asked{seconds: "4", references: []string{picture}},
+			asked{seconds: "8", references: []string{picture}},
+		},
 		{"veo", "veo-3.1-generate-preview", "a length", asked{seconds: "4", resolution: "1080p"}, asked{seconds: "8", resolution: "1080p"}},
 		{"vidu", "viduq3-turbo", "a ratio", asked{ratio: "16:9", first: image}, asked{ratio: "16:9"}},
-		{"wan", "wan2.7-r2v", "a ratio", asked{ratio: "16:9", first: image, references: []string{image}}, asked{ratio: "16:9", references: []string{image}}},
+		{
+			"wan", "wan2.7-r2v", "a ratio",
+			asked{ratio: "16:9", first: image, references: []string{image}},
+			asked{ratio: "16:9", references: []string{image}},
+		},
 		{"xai", "grok-imagine-video", "a length", asked{seconds: "15", references: []string{image}}, asked{seconds: "15"}},
 		{"zhipu", "viduq1-start-end", "a last frame without a first", asked{first: image}, asked{first: image, last: image}},
 	} {

@@ -29,18 +29,27 @@ func TestFieldsOfAnotherVideoFormat(t *testing.T) {
 		{generations, `"frames":99`, providers.VideoRequest{Seconds: "4.0833"}},
 		{generations, `"seconds":null,"frames":null`, providers.VideoRequest{}},
 		{generations, `"metadata":{"seconds":10}`, providers.VideoRequest{Seconds: "10", Metadata: json.RawMessage(`{"seconds":10}`)}},
-		{generations, `"metadata":{"frames":"241","a":[1]},"duration":10`, providers.VideoRequest{Seconds: "10", Metadata: json.RawMessage(`{"frames":"241","a":[1]}`)}},
+		{
+			generations, `"metadata":{"frames":"241","a":[1]},"duration":10`,
+			providers.VideoRequest{Seconds: "10", Metadata: json.RawMessage(`{"frames":"241","a":[1]}`)},
+		},
 		{generations, `"metadata":{"n":2}`, providers.VideoRequest{N: 2, Metadata: json.RawMessage(`{"n":2}`)}},
 		{generations, `"metadata":{"model":"sora-2"}`, providers.VideoRequest{Metadata: json.RawMessage(`{"model":"sora-2"}`)}},
 		{generations, `"size":"1280x720"`, providers.VideoRequest{Size: "1280x720", Width: 1280, Height: 720}},
 		{generations, `"size":"wide"`, providers.VideoRequest{Size: "wide"}},
-		{generations, `"input_reference":{"image_url":"https://example.com/a"}`, providers.VideoRequest{Inputs: []providers.Media{{URL: "https://example.com/a"}}}},
+		{
+			generations, `"input_reference":{"image_url":"https://example.com/a"}`,
+			providers.VideoRequest{Inputs: []providers.Media{{URL: "https://example.com/a"}}},
+		},
 		{"/v1/videos", `"duration":10`, providers.VideoRequest{Seconds: "10"}},
 		{"/v1/videos", `"n":3,"width":640,"height":"480","fps":30,"seed":7,"user":"u","response_format":"url"`, providers.VideoRequest{
 			N: 3, Width: 640, Height: 480, FPS: 30, Seed: &seed, User: "u", ResponseFormat: "url",
 		}},
 		{"/v1/videos", `"image":"` + bare + `"`, providers.VideoRequest{Inputs: []providers.Media{upload}}},
-		{"/v1/videos", `"image_urls":["https://example.com/a"],"binary_data_base64":["` + bare + `"]`, providers.VideoRequest{Inputs: []providers.Media{upload, {URL: "https://example.com/a"}}}},
+		{
+			"/v1/videos", `"image_urls":["https://example.com/a"],"binary_data_base64":["` + bare + `"]`,
+			providers.VideoRequest{Inputs: []providers.Media{upload, {URL: "https://example.com/a"}}},
+		},
 		{"/v1/videos", `"req_key":"sora-2"`, providers.VideoRequest{}},
 		{submitPath, `"duration":10`, providers.VideoRequest{Seconds: "10"}},
 		{submitPath, `"seconds":"10","frames":241`, providers.VideoRequest{Seconds: "10"}},
@@ -55,9 +64,12 @@ func TestFieldsOfAnotherVideoFormat(t *testing.T) {
 				{Role: providers.Reference, URL: "https://h/d"},
 			},
 		}},
-		{"/v1/videos", `"input_reference":["https://h/a",{"image_url":"https://h/b"}],"input_reference_role":["first_frame","last_frame"]`, providers.VideoRequest{
-			Inputs: []providers.Media{{URL: "https://h/a"}, {Role: providers.LastFrame, URL: "https://h/b"}},
-		}},
+		{
+			"/v1/videos", `"input_reference":["https://h/a",{"image_url":"https://h/b"}],"input_reference_role":["first_frame","last_frame"]`,
+			providers.VideoRequest{
+				Inputs: []providers.Media{{URL: "https://h/a"}, {Role: providers.LastFrame, URL: "https://h/b"}},
+			},
+		},
 		{generations, `"image":"` + base64.StdEncoding.EncodeToString([]byte("GIF89a0000000")) + `"`, providers.VideoRequest{
 			Inputs: []providers.Media{{ContentType: "image/gif", Size: 13, Data: []byte("GIF89a0000000")}},
 		}},
@@ -75,13 +87,15 @@ func TestFieldsOfAnotherVideoFormat(t *testing.T) {
 	}
 	// A form says it in texts.
 	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.DefaultVideoModel = "sora-2" })
-	contentType, body := form(t, part{"prompt", "", "", "p"}, part{"frames", "", "", "241"}, part{"metadata[duration]", "", "", "10"}, part{"style", "", "", "x"})
+	contentType, body := form(t, part{"prompt", "", "", "p"}, part{"frames", "", "", "241"}, part{"metadata[duration]", "", "", "10"},
+		part{"style", "", "", "x"})
 	got := created(t, g, request("POST", "/v1/videos", body, "Content-Type", contentType)).Request
 	if got.Seconds != "10" || string(got.Extra) != `{"style":"x"}` {
 		t.Errorf("got %+v", got)
 	}
 	g = newGateway(t, nil, func(_ *gateway, o *api.Options) { o.DefaultVideoModel = "sora-2" })
-	contentType, body = form(t, part{"prompt", "", "", "p"}, part{"last_image", "z.png", "image/png", png}, part{"reference_images[]", "", "", "https://h/c"},
+	contentType, body = form(t, part{"prompt", "", "", "p"}, part{"last_image", "z.png", "image/png", png},
+		part{"reference_images[]", "", "", "https://h/c"},
 		part{"input_reference[]", "a.png", "image/png", png}, part{"input_reference[]", "b.png", "image/png", png},
 		part{"input_reference_role[]", "", "", "reference"}, part{"input_reference_role[]", "", "", "first_frame"},
 		part{"resolution", "", "", "1080p"}, part{"generate_audio", "", "", "true"}, part{"size", "", "", "1280x720"})
@@ -90,7 +104,8 @@ func TestFieldsOfAnotherVideoFormat(t *testing.T) {
 	for _, input := range got.Inputs {
 		roles = append(roles, string(input.Role)+" "+input.Name+input.URL)
 	}
-	if want := []string{"reference a.png", " b.png", "last_frame z.png", "reference https://h/c"}; !slices.Equal(roles, want) || got.Resolution != "1080p" || got.GenerateAudio == nil || !*got.GenerateAudio {
+	if want := []string{"reference a.png", " b.png", "last_frame z.png", "reference https://h/c"}; !slices.Equal(roles, want) ||
+		got.Resolution != "1080p" || got.GenerateAudio == nil || !*got.GenerateAudio {
 		t.Errorf("got inputs %q of %+v", roles, got)
 	}
 }
@@ -184,12 +199,15 @@ func TestVideosThatNoModelMakes(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, func(g *gateway, o *api.Options) {
 		first := providers.FirstFrame
-		vendor := providers.Vendor{Name: "openai", Video: struct{ providers.VideoAdapter }{}, VideoModels: func(string) (providers.VideoModel, bool) {
-			return providers.VideoModel{
-				Seconds: []string{"5", "10"}, AspectRatios: []string{"16:9"}, Resolutions: []string{"720p"}, FPS: 24,
-				Inputs: []providers.VideoInput{{Role: providers.FirstFrame}, {Role: providers.LastFrame, With: &first}},
-			}, true
-		}}
+		vendor := providers.Vendor{
+			Name: "openai", Video: struct{ providers.VideoAdapter }{},
+			VideoModels: func(string) (providers.VideoModel, bool) {
+				return providers.VideoModel{
+					Seconds: []string{"5", "10"}, AspectRatios: []string{"16:9"}, Resolutions: []string{"720p"}, FPS: 24,
+					Inputs: []providers.VideoInput{{Role: providers.FirstFrame}, {Role: providers.LastFrame, With: &first}},
+				}, true
+			},
+		}
 		o.Router = router.New(providers.Catalog{"openai": vendor}, []providers.Channel{{
 			Name: "main", Vendor: "openai", Keys: []providers.Secret{"k"}, Models: map[string]string{"sora-2": ""}, Groups: []string{"default"},
 		}}, nil)
@@ -199,14 +217,23 @@ func TestVideosThatNoModelMakes(t *testing.T) {
 		{"/v1/videos", `"seconds":"9"`, "seconds", "Invalid request: 'seconds' is not possible with this model, which takes 5, 10. The nearest is 10."},
 		{"/v1/videos", `"size":"720x1280"`, "size", "Invalid request: 'size' is not possible with this model, which makes 16:9 in 720p."},
 		{generations, `"width":640,"height":480`, "width", "Invalid request: 'width' is not possible with this model, which makes 16:9 in 720p."},
-		{generations, `"aspect_ratio":"1:1"`, "aspect_ratio", "Invalid request: 'aspect_ratio' is not possible with this model, which takes 16:9."},
+		{
+			generations, `"aspect_ratio":"1:1"`, "aspect_ratio",
+			"Invalid request: 'aspect_ratio' is not possible with this model, which takes 16:9.",
+		},
 		{generations, `"last_image":"https://h/b"`, "last_image", "Invalid request: this model takes 'last_image' only together with 'image'."},
-		{"/v1/videos", `"input_reference":["https://h/b","https://h/c"]`, "input_reference", "Invalid request: 'input_reference' holds more than this model takes, which is 1."},
+		{
+			"/v1/videos", `"input_reference":["https://h/b","https://h/c"]`, "input_reference",
+			"Invalid request: 'input_reference' holds more than this model takes, which is 1.",
+		},
 		{generations, `"reference_images":["https://h/b"]`, "reference_images", "Invalid request: this model does not take 'reference_images'."},
 		{generations, `"negative_prompt":"x"`, "negative_prompt", "Invalid request: this model does not take 'negative_prompt'."},
 		{generations, `"fps":30`, "fps", "Invalid request: 'fps' is not possible with this model, which takes 24."},
 		{generations, `"generate_audio":true`, "generate_audio", "Invalid request: this model makes no sound."},
-		{generations, `"image":"` + base64.StdEncoding.EncodeToString([]byte("GIF89a0000000")) + `"`, "image", "Invalid request: 'image' is of a kind that this model does not take: it takes image/png, image/jpeg, image/webp."},
+		{
+			generations, `"image":"` + base64.StdEncoding.EncodeToString([]byte("GIF89a0000000")) + `"`, "image",
+			"Invalid request: 'image' is of a kind that this model does not take: it takes image/png, image/jpeg, image/webp.",
+		},
 		{generations, `"n":2`, "n", "Invalid request: 'n' is 1 at most with this model."},
 	} {
 		rec := g.do(t, request("POST", tc.path, `{"model":"sora-2","prompt":"p",`+tc.members+`}`))
@@ -225,7 +252,10 @@ func TestVideosThatNoModelMakes(t *testing.T) {
 	if len(g.tasks.creates) != 0 {
 		t.Errorf("tasks were made: %+v", g.tasks.creates)
 	}
-	for _, members := range []string{`"duration":5,"width":1280,"height":720,"fps":24`, `"duration":10,"aspect_ratio":"16:9","resolution":"720p","generate_audio":false`} {
+	for _, members := range []string{
+		`"duration":5,"width":1280,"height":720,"fps":24`,
+		`"duration":10,"aspect_ratio":"16:9","resolution":"720p","generate_audio":false`,
+	} {
 		if rec := g.do(t, request("POST", generations, `{"model":"sora-2","prompt":"p",`+members+`}`)); rec.Code != 200 {
 			t.Errorf("%s: got %d %s", members, rec.Code, rec.Body)
 		}

@@ -26,15 +26,19 @@ const sourceID = "video_0123456789abcdefghijklmnop"
 func newCutter(t *testing.T) *gateway {
 	t.Helper()
 	g := newGateway(t, nil, func(_ *gateway, o *api.Options) {
-		vendor := providers.Vendor{Name: "openai", Video: struct{ providers.VideoAdapter }{}, VideoModels: func(model string) (providers.VideoModel, bool) {
-			table := providers.VideoModel{Seconds: []string{"4"}, Sizes: []string{"1280x720"}}
-			if model == "cut" {
-				table.Inputs = []providers.VideoInput{{Role: providers.SourceVideo, MaxBytes: 1000}, {Role: providers.ExtendVideo}}
-			}
-			return table, true
-		}}
+		vendor := providers.Vendor{
+			Name: "openai", Video: struct{ providers.VideoAdapter }{},
+			VideoModels: func(model string) (providers.VideoModel, bool) {
+				table := providers.VideoModel{Seconds: []string{"4"}, Sizes: []string{"1280x720"}}
+				if model == "cut" {
+					table.Inputs = []providers.VideoInput{{Role: providers.SourceVideo, MaxBytes: 1000}, {Role: providers.ExtendVideo}}
+				}
+				return table, true
+			},
+		}
 		o.Router = router.New(providers.Catalog{"openai": vendor}, []providers.Channel{{
-			Name: "main", Vendor: "openai", Keys: []providers.Secret{"k"}, Models: map[string]string{"sora-2": "", "cut": ""}, Groups: []string{"default"},
+			Name: "main", Vendor: "openai", Keys: []providers.Secret{"k"}, Models: map[string]string{"sora-2": "", "cut": ""},
+			Groups: []string{"default"},
 		}}, nil)
 		o.DefaultVideoModel = "cut"
 	})
@@ -66,7 +70,10 @@ func TestVideoSources(t *testing.T) {
 		name, path, kind, body string
 		want                   providers.VideoRequest
 	}{
-		{"id", "edits", "", `{"prompt":"p","video":{"id":"` + sourceID + `"}}`, providers.VideoRequest{Model: "cut", Inputs: []providers.Media{own(providers.SourceVideo, sourceID)}}},
+		{
+			"id", "edits", "", `{"prompt":"p","video":{"id":"` + sourceID + `"}}`,
+			providers.VideoRequest{Model: "cut", Inputs: []providers.Media{own(providers.SourceVideo, sourceID)}},
+		},
 		{"id as a text", "extensions", "", `{"prompt":"p","video":"` + sourceID + `","seconds":4}`, providers.VideoRequest{
 			Model: "cut", Seconds: "4", Inputs: []providers.Media{own(providers.ExtendVideo, sourceID)},
 		}},
@@ -77,8 +84,14 @@ func TestVideoSources(t *testing.T) {
 			Model: "cut", Inputs: []providers.Media{{Role: providers.ExtendVideo, URL: "https://h/a.mp4"}},
 		}},
 		{"file", "edits", fileType, file, providers.VideoRequest{Model: "cut", Inputs: []providers.Media{upload("a.mp4")}}},
-		{"id in a form", "extensions", idType, id, providers.VideoRequest{Model: "cut", Seconds: "4", Inputs: []providers.Media{own(providers.ExtendVideo, sourceID)}}},
-		{"id with a dot", "edits", dotType, dot, providers.VideoRequest{Model: "cut", Inputs: []providers.Media{own(providers.SourceVideo, sourceID)}, Extra: []byte(`{"style":"x"}`)}},
+		{"id in a form", "extensions", idType, id, providers.VideoRequest{
+			Model: "cut", Seconds: "4",
+			Inputs: []providers.Media{own(providers.ExtendVideo, sourceID)},
+		}},
+		{"id with a dot", "edits", dotType, dot, providers.VideoRequest{
+			Model:  "cut",
+			Inputs: []providers.Media{own(providers.SourceVideo, sourceID)}, Extra: []byte(`{"style":"x"}`),
+		}},
 		{"only a remix", "edits", "", `{"prompt":"p","video":{"id":"video_sora"}}`, providers.VideoRequest{
 			Model: "sora-2", RemixOf: "video_sora", Seconds: "8", Width: 1280, Height: 720,
 		}},
@@ -164,14 +177,17 @@ func TestVideoSourcesSDK(t *testing.T) {
 		t.Errorf("extension: %+v, %v", video, err)
 	}
 	for i, want := range []providers.Media{
-		{Role: providers.SourceVideo}, {Role: providers.SourceVideo, Object: "tasks/" + sourceID + "/0"}, {Role: providers.ExtendVideo, Object: "tasks/" + sourceID + "/0"},
+		{Role: providers.SourceVideo},
+		{Role: providers.SourceVideo, Object: "tasks/" + sourceID + "/0"},
+		{Role: providers.ExtendVideo, Object: "tasks/" + sourceID + "/0"},
 	} {
 		if got := g.tasks.creates[i].Request.Inputs; len(got) != 1 || got[0].Role != want.Role || got[0].Object != want.Object {
 			t.Errorf("create %d: got %+v, want %+v", i, got, want)
 		}
 	}
 	var refused *openai.Error
-	if _, err := client.Videos.NewCharacter(t.Context(), openai.VideoNewCharacterParams{Name: "n", Video: bytes.NewReader([]byte(mp4))}); !errors.As(err, &refused) || refused.StatusCode != 400 {
+	if _, err := client.Videos.NewCharacter(t.Context(),
+		openai.VideoNewCharacterParams{Name: "n", Video: bytes.NewReader([]byte(mp4))}); !errors.As(err, &refused) || refused.StatusCode != 400 {
 		t.Errorf("new character: %v", err)
 	}
 	if _, err := client.Videos.GetCharacter(t.Context(), "content"); !errors.As(err, &refused) || refused.StatusCode != 400 {
@@ -255,10 +271,14 @@ func TestVideoSourceRemixRepeated(t *testing.T) {
 // TestPublicURL: the addresses in answers begin with the configured one, whatever host the client asked.
 func TestPublicURL(t *testing.T) {
 	t.Parallel()
-	for public, want := range map[string]string{"": "http://example.com/v1beta/files/", "https://ai.example.org/gate": "https://ai.example.org/gate/v1beta/files/"} {
+	for public, want := range map[string]string{
+		"":                            "http://example.com/v1beta/files/",
+		"https://ai.example.org/gate": "https://ai.example.org/gate/v1beta/files/",
+	} {
 		g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.PublicURL = public })
 		g.tasks.put(tasks.Task{
-			ID: sourceID, Token: "good", State: workflows.Completed, Request: providers.VideoRequest{Model: "sora-2"}, Ending: tasks.Ending{Outputs: []activities.Output{{Object: "o"}}},
+			ID: sourceID, Token: "good", State: workflows.Completed, Request: providers.VideoRequest{Model: "sora-2"},
+			Ending: tasks.Ending{Outputs: []activities.Output{{Object: "o"}}},
 		})
 		rec := g.do(t, request("GET", "/v1beta/models/sora-2/operations/"+sourceID, ""))
 		if !strings.Contains(rec.Body.String(), `"uri":"`+want) {

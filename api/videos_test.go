@@ -35,8 +35,9 @@ func created(t *testing.T, g *gateway, req *http.Request) tasks.Create {
 func TestNoAddressesOfClients(t *testing.T) {
 	t.Parallel()
 	for body, param := range map[string]string{
-		`"metadata":{"parameters":{"storageUri":"gs://b/c"}}`: "storageUri", `"callback_url":"https://a/b"`: "callback_url", `"metadata":{"webhook_config":{"uris":["https://a"]}}`: "webhook_config",
-		`"metadata":{"pubsubTopic":"t"}`: "pubsubTopic", `"parameters":{"storage_uri":"gs://b"}`: "storage_uri",
+		`"metadata":{"parameters":{"storageUri":"gs://b/c"}}`: "storageUri", `"callback_url":"https://a/b"`: "callback_url",
+		`"metadata":{"webhook_config":{"uris":["https://a"]}}`: "webhook_config",
+		`"metadata":{"pubsubTopic":"t"}`:                       "pubsubTopic", `"parameters":{"storage_uri":"gs://b"}`: "storage_uri",
 	} {
 		g := newGateway(t, nil, nil)
 		rec := g.do(t, request("POST", "/v1/video/generations", `{"model":"sora-2","prompt":"p",`+body+`}`))
@@ -45,7 +46,8 @@ func TestNoAddressesOfClients(t *testing.T) {
 		}
 	}
 	g := newGateway(t, nil, nil)
-	created(t, g, request("POST", "/v1/video/generations", `{"model":"sora-2","prompt":"p","metadata":{"callback_url":null,"note":"a webhook"}}`))
+	created(t, g, request("POST", "/v1/video/generations",
+		`{"model":"sora-2","prompt":"p","metadata":{"callback_url":null,"note":"a webhook"}}`))
 }
 
 func TestVideoObject(t *testing.T) {
@@ -141,9 +143,18 @@ func TestVideoCreateFromJSON(t *testing.T) {
 				N: 1, Metadata: json.RawMessage(`{"a": 1}`), Extra: json.RawMessage(`{"style":"x","deep":{"b":[1.0]}}`),
 			},
 		},
-		{"seconds with an exponent", `{"model":"sora-2","prompt":"p","seconds":1e1}`, providers.VideoRequest{Model: "sora-2", Prompt: "p", Seconds: "10"}},
-		{"seconds as a number", `{"model":"sora-2","prompt":"p","seconds":8.5}`, providers.VideoRequest{Model: "sora-2", Prompt: "p", Seconds: "8.5"}},
-		{"any word for the size", `{"model":"sora-2","prompt":"p","size":"wide"}`, providers.VideoRequest{Model: "sora-2", Prompt: "p", Size: "wide"}},
+		{
+			"seconds with an exponent", `{"model":"sora-2","prompt":"p","seconds":1e1}`,
+			providers.VideoRequest{Model: "sora-2", Prompt: "p", Seconds: "10"},
+		},
+		{
+			"seconds as a number", `{"model":"sora-2","prompt":"p","seconds":8.5}`,
+			providers.VideoRequest{Model: "sora-2", Prompt: "p", Seconds: "8.5"},
+		},
+		{
+			"any word for the size", `{"model":"sora-2","prompt":"p","size":"wide"}`,
+			providers.VideoRequest{Model: "sora-2", Prompt: "p", Size: "wide"},
+		},
 		{
 			"nulls", `{"model":"sora-2","prompt":"p","seconds":null,"size":null,"input_reference":null,"metadata":null}`,
 			providers.VideoRequest{Model: "sora-2", Prompt: "p"},
@@ -157,7 +168,10 @@ func TestVideoCreateFromJSON(t *testing.T) {
 			"bare url", `{"model":"sora-2","input_reference":"https://example.com/a.png"}`,
 			providers.VideoRequest{Model: "sora-2", Inputs: []providers.Media{{URL: "https://example.com/a.png"}}},
 		},
-		{"data url", `{"model":"sora-2","input_reference":{"image_url":"` + dataURL + `"}}`, providers.VideoRequest{Model: "sora-2", Inputs: upload}},
+		{
+			"data url", `{"model":"sora-2","input_reference":{"image_url":"` + dataURL + `"}}`,
+			providers.VideoRequest{Model: "sora-2", Inputs: upload},
+		},
 		{
 			"data url without padding", `{"model":"sora-2","input_reference":"` + strings.TrimRight(dataURL, "=") + `"}`,
 			providers.VideoRequest{Model: "sora-2", Inputs: upload},
@@ -324,9 +338,13 @@ func TestVideoCreateFaults(t *testing.T) {
 			"a model the token may not see", request("POST", "/v1/videos", `{"model":"sora-2","prompt":"p"}`, "Authorization", "Bearer sk-few"),
 			404, "model_not_found", "model",
 		},
-		{"a long prompt", request("POST", "/v1/videos", `{"model":"sora-2","prompt":"`+strings.Repeat("p", 128<<10+1)+`"}`), 400, "invalid_request", "prompt"},
 		{
-			"long metadata", request("POST", "/v1/video/generations", `{"model":"sora-2","prompt":"p","metadata":{"a":"`+strings.Repeat("p", 128<<10)+`"}}`),
+			"a long prompt", request("POST", "/v1/videos", `{"model":"sora-2","prompt":"`+strings.Repeat("p", 128<<10+1)+`"}`), 400,
+			"invalid_request", "prompt",
+		},
+		{
+			"long metadata", request("POST", "/v1/video/generations",
+				`{"model":"sora-2","prompt":"p","metadata":{"a":"`+strings.Repeat("p", 128<<10)+`"}}`),
 			400, "invalid_request", "metadata",
 		},
 		{"an empty key", empty, 400, "invalid_request", "Idempotency-Key"},
@@ -437,7 +455,8 @@ func TestCancel(t *testing.T) {
 	g := newGateway(t, nil, nil)
 	g.tasks.put(tasks.Task{ID: "video_1", Token: "good", State: workflows.InProgress, CreatedAt: day})
 	rec := g.do(t, request("POST", "/v1/videos/video_1/cancel", ""))
-	if rec.Code != 200 || !strings.Contains(rec.Body.String(), `"status":"failed"`) || !strings.Contains(rec.Body.String(), `"code":"cancelled"`) {
+	if rec.Code != 200 || !strings.Contains(rec.Body.String(), `"status":"failed"`) ||
+		!strings.Contains(rec.Body.String(), `"code":"cancelled"`) {
 		t.Errorf("got %d %s", rec.Code, rec.Body)
 	}
 	again := g.do(t, request("POST", "/v1/videos/video_1/cancel", ""))
@@ -447,7 +466,8 @@ func TestCancel(t *testing.T) {
 }
 
 func FuzzVideoForm(f *testing.F) {
-	contentType, body := form(f, part{"model", "", "", "sora-2"}, part{"prompt", "", "", "p"}, part{"input_reference", "a.png", "image/png", png},
+	contentType, body := form(f, part{"model", "", "", "sora-2"}, part{"prompt", "", "", "p"},
+		part{"input_reference", "a.png", "image/png", png},
 		part{"metadata[k]", "", "", "v"}, part{"x[]", "", "", "1"})
 	f.Add(contentType, []byte(body))
 	f.Add("multipart/form-data; boundary=x", []byte("--x\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\np\r\n--x--"))

@@ -1,5 +1,6 @@
 // Command dev is the launcher of the development stack: it compiles the command stack, shows the progress, and becomes that
-// command. All arguments are the stack's, except newvendor, which the launcher does itself. It imports little, so that `go run` starts it in seconds.
+// command. All arguments are the stack's, except newvendor, which the launcher does itself. It imports little, so that `go run` starts it
+// in seconds.
 package main
 
 import (

@@ -59,7 +59,8 @@ func moduleFiles(t *testing.T) []string {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && path != ".." && (entry.Name() == "node_modules" || entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), ".")):
+		case entry.IsDir() && path != ".." && (entry.Name() == "node_modules" || entry.Name() == "testdata" ||
+			strings.HasPrefix(entry.Name(), ".")):
 			return fs.SkipDir
 		case entry.Name() == "go.mod":
 			files = append(files, path)

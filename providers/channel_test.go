@@ -30,7 +30,8 @@ func TestSecretHides(t *testing.T) {
 	if target.Key.Reveal() != text {
 		t.Errorf("got %q revealed", target.Key.Reveal())
 	}
-	if print := target.Key.Fingerprint(); len(print) != 12 || strings.Contains(text, print) || print == providers.Secret("other").Fingerprint() {
+	if print := target.Key.Fingerprint(); len(print) != 12 || strings.Contains(text, print) ||
+		print == providers.Secret("other").Fingerprint() {
 		t.Errorf("got fingerprint %q", print)
 	}
 	if key, ok := channel.KeyByFingerprint(target.Key.Fingerprint()); !ok || key != text {

@@ -27,7 +27,10 @@ func FuzzPayload(f *testing.F) {
 			return // the order of two insertions at one place is not defined
 		}
 		original := bytes.Clone(body)
-		call := providers.Call{Model: model, Content: providers.Content{Body: body, ModelAt: second, Edits: []providers.Edit{{At: first, Text: text}}}}
+		call := providers.Call{Model: model, Content: providers.Content{
+			Body: body, ModelAt: second,
+			Edits: []providers.Edit{{At: first, Text: text}},
+		}}
 		payload := call.Payload(upstream)
 
 		name := body[second.From:second.To]

@@ -63,7 +63,7 @@ type Sight struct {
 type Ticketing struct {
 	// At is the channel and key that run the call already, so it is not sent; zero: none does.
 	At KeyRef
-	// Follow returns the whole answer as the vendor makes it: of the create that it answered, or of the call at At if created is nil. It closes
-	// the body of created. An answer may end with ctx.
+	// Follow returns the whole answer as the vendor makes it: of the create that it answered, or of the call at At if created is nil. It
+	// closes the body of created. An answer may end with ctx.
 	Follow func(ctx context.Context, to Target, by Ticketer, created *http.Response) (*http.Response, error)
 }

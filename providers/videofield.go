@@ -52,7 +52,8 @@ func VideoFieldNames() []string { return slices.Sorted(maps.Keys(videoFieldForms
 // roleFields are the fields of inputs by name.
 func roleFields() map[string]InputRole {
 	return map[string]InputRole{
-		"image": FirstFrame, "last_image": LastFrame, "reference_images": Reference, "video": SourceVideo, "extend": ExtendVideo, "audio": SourceAudio,
+		"image": FirstFrame, "last_image": LastFrame, "reference_images": Reference, "video": SourceVideo, "extend": ExtendVideo,
+		"audio": SourceAudio,
 	}
 }
 

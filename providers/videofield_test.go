@@ -22,7 +22,11 @@ func TestFieldsOpen(t *testing.T) {
 	}.Open(known)
 	want := providers.VideoModel{
 		Seconds: []string{"5"}, Sizes: providers.AnyWord(), Resolutions: providers.AnyWord(), Seed: true, FPS: providers.AnyFPS,
-		Inputs: []providers.VideoInput{{Role: providers.FirstFrame, Needed: true}, {Role: providers.Reference, Max: 9}, {Role: providers.ExtendVideo}},
+		Inputs: []providers.VideoInput{
+			{Role: providers.FirstFrame, Needed: true},
+			{Role: providers.Reference, Max: 9},
+			{Role: providers.ExtendVideo},
+		},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -30,7 +34,10 @@ func TestFieldsOpen(t *testing.T) {
 	if len(known.Inputs) != 2 || known.Inputs[1].Role != providers.SourceAudio {
 		t.Errorf("the vendor's own table has changed: %+v", known.Inputs)
 	}
-	if one := (providers.VideoFields{"reference_images": {Name: "subject", As: providers.AsOne}}).Open(providers.VideoModel{}); len(one.Inputs) != 1 || one.Inputs[0].Max != 1 {
+	if one := (providers.VideoFields{"reference_images": {
+		Name: "subject",
+		As:   providers.AsOne,
+	}}).Open(providers.VideoModel{}); len(one.Inputs) != 1 || one.Inputs[0].Max != 1 {
 		t.Errorf("one reference: got %+v", one.Inputs)
 	}
 }

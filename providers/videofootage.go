@@ -72,7 +72,8 @@ func (p VideoPaths) Footage(req VideoRequest) Footage {
 		return Footage{}
 	}
 	f := Footage{
-		Seconds: firstOf(fields, p.Seconds, secondsText), Resolution: firstOf(fields, p.Resolutions, p.resolution), Audio: firstOf(fields, p.Audio, switchText),
+		Seconds: firstOf(fields, p.Seconds, secondsText), Resolution: firstOf(fields, p.Resolutions, p.resolution),
+		Audio: firstOf(fields, p.Audio, switchText),
 	}
 	if frames, err := strconv.ParseFloat(firstOf(fields, p.Frames, secondsText), 64); f.Seconds == "" && err == nil && p.FPS > 0 {
 		f.Seconds = strconv.FormatFloat(math.Round(frames/p.FPS), 'f', -1, 64)
@@ -148,7 +149,8 @@ func (m VideoModel) usual(vendor Footage, shape VideoShape) Footage {
 		return Footage{}
 	}
 	return Footage{
-		Seconds: oneOf(m.Seconds, cmp.Or(m.UsualSeconds, vendor.Seconds)), Resolution: oneOf(m.Resolutions, cmp.Or(m.UsualResolution, vendor.Resolution)),
+		Seconds:    oneOf(m.Seconds, cmp.Or(m.UsualSeconds, vendor.Seconds)),
+		Resolution: oneOf(m.Resolutions, cmp.Or(m.UsualResolution, vendor.Resolution)),
 	}
 }
 
@@ -192,7 +194,10 @@ func (v Vendor) paths(c Channel, model string) VideoPaths {
 		return paths
 	}
 	fields := c.FieldsOf(model)
-	for name, list := range map[string]*[]string{"seconds": &paths.Seconds, "resolution": &paths.Resolutions, "size": &paths.Resolutions, "generate_audio": &paths.Audio} {
+	for name, list := range map[string]*[]string{
+		"seconds": &paths.Seconds, "resolution": &paths.Resolutions, "size": &paths.Resolutions,
+		"generate_audio": &paths.Audio,
+	} {
 		if own := fields[name].Name; own != "" {
 			*list = append([]string{own}, *list...)
 		}

@@ -45,7 +45,8 @@ func (m VideoModel) Frame(s VideoShape) (Frame, *Fault) {
 		}
 	case pixels && (m.AspectRatios != nil || m.Resolutions != nil):
 		ratio, resolution := wordsOf(m.AspectRatios, s.Width, s.Height), resolutionOf(s.Width, s.Height)
-		if m.AspectRatios != nil && ratio == "" || m.Resolutions != nil && !takesAny(m.Resolutions) && !slices.Contains(m.Resolutions, resolution) {
+		if m.AspectRatios != nil && ratio == "" || m.Resolutions != nil && !takesAny(m.Resolutions) &&
+			!slices.Contains(m.Resolutions, resolution) {
 			return frame, InvalidField(field, "Invalid request: '%s' is not possible with this model, which makes %s.", field, m.frames())
 		}
 		frame.Size = ""
@@ -64,7 +65,8 @@ func (m VideoModel) Frame(s VideoShape) (Frame, *Fault) {
 		return frame, noField(field)
 	case s.Size != "" && !takesAny(m.Sizes) && !slices.Contains(m.Sizes, s.Size):
 		return frame, notTaken(field, m.Sizes, "")
-	case m.Sizes != nil && !takesAny(m.Sizes) && s.Size == "" && (s.AspectRatio != "" && m.AspectRatios == nil || s.Resolution != "" && m.Resolutions == nil):
+	case m.Sizes != nil && !takesAny(m.Sizes) && s.Size == "" &&
+		(s.AspectRatio != "" && m.AspectRatios == nil || s.Resolution != "" && m.Resolutions == nil):
 		size, fault := m.sizeOf(s)
 		if fault != nil {
 			return frame, fault
@@ -110,7 +112,8 @@ func (m VideoModel) frames() string {
 func (m VideoModel) sizeOf(s VideoShape) (string, *Fault) {
 	for _, size := range m.Sizes {
 		width, height := pixelsOf(size)
-		if width == 0 || s.AspectRatio != "" && wordsOf([]string{s.AspectRatio}, width, height) == "" || s.Resolution != "" && resolutionOf(width, height) != s.Resolution {
+		if width == 0 || s.AspectRatio != "" && wordsOf([]string{s.AspectRatio}, width, height) == "" || s.Resolution != "" &&
+			resolutionOf(width, height) != s.Resolution {
 			continue
 		}
 		return size, nil

@@ -129,7 +129,8 @@ type InputShape struct {
 func (r VideoRequest) Shape() VideoShape {
 	shape := VideoShape{
 		Seconds: r.Seconds, Size: r.Size, Width: r.Width, Height: r.Height, AspectRatio: r.AspectRatio, Resolution: r.Resolution,
-		FPS: r.FPS, N: r.N, GenerateAudio: r.GenerateAudio, Negative: r.NegativePrompt != "", Seed: r.Seed != nil, Prompt: utf8.RuneCountInString(r.Prompt),
+		FPS: r.FPS, N: r.N, GenerateAudio: r.GenerateAudio, Negative: r.NegativePrompt != "", Seed: r.Seed != nil,
+		Prompt: utf8.RuneCountInString(r.Prompt),
 	}
 	for _, c := range r.Prompt {
 		shape.PromptUTF16 += utf16.RuneLen(c) - 1
@@ -301,7 +302,8 @@ func (v VideoInput) check(field string, input InputShape) *Fault {
 	case v.MaxBytes > 0 && input.Bytes > v.MaxBytes:
 		return InvalidField(field, "Invalid request: '%s' has %d bytes, and this model takes %d.", field, input.Bytes, v.MaxBytes)
 	case types != nil && !slices.Contains(types, input.Type):
-		return InvalidField(field, "Invalid request: '%s' is of a kind that this model does not take: it takes %s.", field, strings.Join(types, ", "))
+		return InvalidField(field, "Invalid request: '%s' is of a kind that this model does not take: it takes %s.", field,
+			strings.Join(types, ", "))
 	}
 	return nil
 }

@@ -21,10 +21,20 @@ func TestVideoFrame(t *testing.T) {
 	}{
 		{"nothing", words, VideoShape{}, Frame{}, ""},
 		{"words", words, VideoShape{AspectRatio: "16:9", Resolution: "720p"}, Frame{AspectRatio: "16:9", Resolution: "720p"}, ""},
-		{"pixels as words", words, VideoShape{Size: "720x1280", Width: 720, Height: 1280}, Frame{AspectRatio: "9:16", Resolution: "720p", Width: 720, Height: 1280}, ""},
+		{
+			"pixels as words", words,
+			VideoShape{Size: "720x1280", Width: 720, Height: 1280},
+			Frame{AspectRatio: "9:16", Resolution: "720p", Width: 720, Height: 1280},
+			"",
+		},
 		{"4k", words, VideoShape{Width: 3840, Height: 2160}, Frame{AspectRatio: "16:9", Resolution: "4k", Width: 3840, Height: 2160}, ""},
 		{"nearly 16:9", words, VideoShape{Width: 854, Height: 480}, Frame{AspectRatio: "16:9", Resolution: "480p", Width: 854, Height: 480}, ""},
-		{"pixels beside the words that they mean", words, VideoShape{Width: 1280, Height: 720, Resolution: "720p"}, Frame{AspectRatio: "16:9", Resolution: "720p", Width: 1280, Height: 720}, ""},
+		{
+			"pixels beside the words that they mean", words,
+			VideoShape{Width: 1280, Height: 720, Resolution: "720p"},
+			Frame{AspectRatio: "16:9", Resolution: "720p", Width: 1280, Height: 720},
+			"",
+		},
 		{"pixels beside other words", words, VideoShape{Width: 1280, Height: 720, Resolution: "480p"}, Frame{}, "width"},
 		{"pixels in no words", words, VideoShape{Width: 1366, Height: 768}, Frame{}, "width"},
 		{"one side", words, VideoShape{Width: 1280}, Frame{}, "width"},
@@ -74,7 +84,10 @@ func TestVideoModelCheck(t *testing.T) {
 		param string
 	}{
 		{"a prompt", VideoShape{Prompt: 3}, ""},
-		{"everything", VideoShape{Prompt: 3, Seconds: "5.0", N: 4, GenerateAudio: &on, Inputs: []InputShape{png(FirstFrame), png(LastFrame), {Role: SourceVideo, Link: true}, {Role: SourceAudio, Type: "audio/mpeg"}}}, ""},
+		{"everything", VideoShape{
+			Prompt: 3, Seconds: "5.0", N: 4, GenerateAudio: &on,
+			Inputs: []InputShape{png(FirstFrame), png(LastFrame), {Role: SourceVideo, Link: true}, {Role: SourceAudio, Type: "audio/mpeg"}},
+		}, ""},
 		{"no prompt", VideoShape{}, "prompt"},
 		{"a long prompt", VideoShape{Prompt: 11}, "prompt"},
 		{"seconds", VideoShape{Prompt: 3, Seconds: "6"}, "seconds"},
@@ -99,7 +112,8 @@ func TestVideoModelCheck(t *testing.T) {
 			t.Errorf("%s: got %v, want a fault of %q", tc.name, fault, tc.param)
 		}
 	}
-	if fault := (VideoModel{NeedsInput: true, Inputs: []VideoInput{{Role: FirstFrame}}}).Check(VideoShape{Prompt: 1}); fault == nil || fault.Param != "image" {
+	if fault := (VideoModel{NeedsInput: true, Inputs: []VideoInput{{Role: FirstFrame}}}).Check(VideoShape{Prompt: 1}); fault == nil ||
+		fault.Param != "image" {
 		t.Errorf("an image is needed: got %v", fault)
 	}
 }
@@ -113,7 +127,10 @@ func TestVideoTable(t *testing.T) {
 		want  string
 	}{
 		{"nothing but a prompt", VideoModel{}, `{"seconds":[],"sizes":[],"aspect_ratios":[],"resolutions":[],"inputs":[],"audio":"never","n":1}`},
-		{"all that comes", AnyVideoModel(VideoInput{}), `{"inputs":[{"name":"image","max":1,"types":["image/png","image/jpeg","image/webp"]}],"audio":"optional","n":1}`},
+		{
+			"all that comes", AnyVideoModel(VideoInput{}),
+			`{"inputs":[{"name":"image","max":1,"types":["image/png","image/jpeg","image/webp"]}],"audio":"optional","n":1}`,
+		},
 		{"some", VideoModel{
 			Seconds: []string{"5", "10"}, Sizes: AnyWord(), AspectRatios: []string{"16:9"}, Audio: AudioAlways, N: AnyNumber,
 			Inputs: []VideoInput{

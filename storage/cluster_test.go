@@ -132,7 +132,8 @@ func TestNoCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	if err := storage.PingRedis(t.Context(), client); !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), "redis.cluster is true") {
+	if err := storage.PingRedis(t.Context(), client); !errors.Is(err, storage.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "redis.cluster is true") {
 		t.Errorf("got %v", err)
 	}
 }

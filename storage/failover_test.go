@@ -27,7 +27,10 @@ func openFailover(t *testing.T, of *storagetest.Failover, change func(*storage.R
 	t.Helper()
 	opts := &storage.RedisOptions{
 		Username: storagetest.FailoverUser, Password: storagetest.FailoverPassword,
-		Sentinel: storage.RedisSentinel{Master: storagetest.FailoverMaster, Addresses: of.Addresses(), Password: storagetest.FailoverSentinelPassword},
+		Sentinel: storage.RedisSentinel{
+			Master: storagetest.FailoverMaster, Addresses: of.Addresses(),
+			Password: storagetest.FailoverSentinelPassword,
+		},
 	}
 	if change != nil {
 		change(opts)
@@ -113,15 +116,22 @@ func TestSentinelRefuses(t *testing.T) {
 		change func(*storage.RedisOptions)
 		want   string
 	}{
-		"no such primary":          {func(o *storage.RedisOptions) { o.Sentinel.Master = "other" }, "redis.sentinel.master"},
-		"wrong sentinel password":  {func(o *storage.RedisOptions) { o.Sentinel.Password = "wrong-secret" }, "redis.sentinel.username and redis.sentinel.password"},
-		"no sentinel password":     {func(o *storage.RedisOptions) { o.Sentinel.Password = "" }, "redis.sentinel.username and redis.sentinel.password"},
+		"no such primary": {func(o *storage.RedisOptions) { o.Sentinel.Master = "other" }, "redis.sentinel.master"},
+		"wrong sentinel password": {
+			func(o *storage.RedisOptions) { o.Sentinel.Password = "wrong-secret" },
+			"redis.sentinel.username and redis.sentinel.password",
+		},
+		"no sentinel password": {
+			func(o *storage.RedisOptions) { o.Sentinel.Password = "" },
+			"redis.sentinel.username and redis.sentinel.password",
+		},
 		"wrong password of Redis":  {func(o *storage.RedisOptions) { o.Password = "wrong-secret" }, "redis.username, redis.password"},
 		"nobody is at the address": {func(o *storage.RedisOptions) { o.Sentinel.Addresses = []string{"127.0.0.1:1"} }, "connection refused"},
 	} {
 		client := openFailover(t, group, test.change)
 		err := storage.RedisError("get", client.Get(t.Context(), "a").Err())
-		if !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrNotFound) || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "secret") {
+		if !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrNotFound) || !strings.Contains(err.Error(), test.want) ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: got %v, want ErrUnavailable that names %s", name, err, test.want)
 		}
 	}

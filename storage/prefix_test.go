@@ -11,9 +11,11 @@ import (
 // TestPrefixWithCredentials: a user of the access list with rights to the keys of a prefix only, in a numbered database.
 func TestPrefixWithCredentials(t *testing.T) {
 	t.Parallel()
-	server := storagetest.StartProcess(t, "user gateway on >right-password ~shop:* &shop:* +@all -@admin -@dangerous", "user default off", `save ""`)
+	server := storagetest.StartProcess(t, "user gateway on >right-password ~shop:* &shop:* +@all -@admin -@dangerous", "user default off",
+		`save ""`)
 	open := func(prefix string) error {
-		client, err := storage.OpenRedis("redis://"+server.Address+"/3", &storage.RedisOptions{Username: "gateway", Password: "right-password", Prefix: prefix})
+		client, err := storage.OpenRedis("redis://"+server.Address+"/3",
+			&storage.RedisOptions{Username: "gateway", Password: "right-password", Prefix: prefix})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,8 +31,10 @@ func TestOpenRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = slow.Close() })
-	if patient := slow.(*redis.Client).Options(); patient.ReadTimeout != 7*time.Second || patient.WriteTimeout != time.Second || patient.DialTimeout != time.Second {
-		t.Errorf("read in %v, write in %v, dial in %v; want 7s of the URL and a second of all others", patient.ReadTimeout, patient.WriteTimeout, patient.DialTimeout)
+	if patient := slow.(*redis.Client).Options(); patient.ReadTimeout != 7*time.Second || patient.WriteTimeout != time.Second ||
+		patient.DialTimeout != time.Second {
+		t.Errorf("read in %v, write in %v, dial in %v; want 7s of the URL and a second of all others", patient.ReadTimeout, patient.WriteTimeout,
+			patient.DialTimeout)
 	}
 	if err := storage.PingRedis(t.Context(), storagetest.Redis(t)); err != nil {
 		t.Error(err)
@@ -42,7 +44,8 @@ func TestOpenRedis(t *testing.T) {
 	}
 	server, _ := storagetest.Miniredis(t)
 	server.RequireAuth("other")
-	if err := storage.PingRedis(t.Context(), storagetest.Client(t, "redis://:secret@"+server.Addr())); !errors.Is(err, storage.ErrUnavailable) || strings.Contains(err.Error(), "secret") {
+	if err := storage.PingRedis(t.Context(), storagetest.Client(t, "redis://:secret@"+server.Addr())); !errors.Is(err,
+		storage.ErrUnavailable) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("wrong password: got %v, want ErrUnavailable", err)
 	}
 }
@@ -64,7 +67,8 @@ func TestHangingRedisHoldsNobodyLong(t *testing.T) {
 		}
 		client := redis.NewClient(&opts)
 		t.Cleanup(func() { _ = client.Close() })
-		limiter, store, usage := limits.New(client, nil), tokens.New(client, nil), ledger.NewUsage(client, &ledger.UsageOptions{FlushEvery: 20 * time.Millisecond})
+		limiter, store, usage := limits.New(client, nil), tokens.New(client, nil),
+			ledger.NewUsage(client, &ledger.UsageOptions{FlushEvery: 20 * time.Millisecond})
 		ctx := context.WithoutCancel(t.Context())
 		t.Cleanup(func() {
 			store.Close()

@@ -85,8 +85,9 @@ func clusterOptions(ro *redis.Options) *redis.ClusterOptions {
 		Addrs: []string{ro.Addr}, Dialer: ro.Dialer, Protocol: ro.Protocol, Username: ro.Username, Password: ro.Password,
 		DialTimeout: ro.DialTimeout, ReadTimeout: ro.ReadTimeout, WriteTimeout: ro.WriteTimeout, PoolTimeout: ro.PoolTimeout,
 		ContextTimeoutEnabled: ro.ContextTimeoutEnabled, DialerRetries: ro.DialerRetries,
-		MaxRedirects: clusterRedirects, ClusterStateReloadInterval: clusterReload, MinRetryBackoff: ro.MinRetryBackoff, MaxRetryBackoff: ro.MaxRetryBackoff,
-		PoolSize: ro.PoolSize, MaxIdleConns: ro.MaxIdleConns, ConnMaxIdleTime: ro.ConnMaxIdleTime,
+		MaxRedirects: clusterRedirects, ClusterStateReloadInterval: clusterReload, MinRetryBackoff: ro.MinRetryBackoff,
+		MaxRetryBackoff: ro.MaxRetryBackoff,
+		PoolSize:        ro.PoolSize, MaxIdleConns: ro.MaxIdleConns, ConnMaxIdleTime: ro.ConnMaxIdleTime,
 		DisableIdentity: ro.DisableIdentity, MaintNotificationsConfig: ro.MaintNotificationsConfig,
 	}
 }

@@ -79,7 +79,8 @@ func remedyOf(err error) string {
 		return "the server refuses our certificate: see redis.tls.cert and redis.tls.key"
 	case errors.Is(err, io.EOF): // Redis closed the connection without an error
 		return "the server closed the connection without a word; one that speaks TLS wants a redis.url that begins with rediss://"
-	case errors.Is(err, context.DeadlineExceeded) && strings.Contains(text, "handshake with"): // a server without TLS waits for the end of a line
+	// a server without TLS waits for the end of a line
+	case errors.Is(err, context.DeadlineExceeded) && strings.Contains(text, "handshake with"):
 		return "the server does not answer a TLS handshake in time; redis.url begins with rediss://"
 	case strings.Contains(text, "does not look like a TLS handshake"):
 		return "the server speaks no TLS: redis.url begins with rediss://"

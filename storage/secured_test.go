@@ -25,12 +25,18 @@ func TestSentinelSecured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authority.Pool(), ServerName: "redis.internal", Certificates: []tls.Certificate{pair}}
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12, RootCAs: authority.Pool(), ServerName: "redis.internal",
+		Certificates: []tls.Certificate{pair},
+	}
 	group := storagetest.StartSecuredFailover(t, files, config)
 	client, err := storage.OpenRedis("rediss://nobody:9/0", &storage.RedisOptions{
 		Username: storagetest.FailoverUser, Password: storagetest.FailoverPassword, Prefix: "shop:",
-		TLS:      func() (*tls.Config, error) { return config, nil },
-		Sentinel: storage.RedisSentinel{Master: storagetest.FailoverMaster, Addresses: group.Addresses(), Password: storagetest.FailoverSentinelPassword},
+		TLS: func() (*tls.Config, error) { return config, nil },
+		Sentinel: storage.RedisSentinel{
+			Master: storagetest.FailoverMaster, Addresses: group.Addresses(),
+			Password: storagetest.FailoverSentinelPassword,
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

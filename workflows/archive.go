@@ -57,7 +57,8 @@ func (v *task) archive(
 // discard removes the outputs of a task that did not complete. The sweep removes what discard cannot.
 func (v *task) discard(free workflow.Context, expires time.Time) {
 	in := activities.DiscardInput{TaskID: v.in.TaskID, Expires: expires}
-	if err := workflow.ExecuteActivity(retried(free, discardLimit, cancelTry, "remove outputs"), v.acts.Copier.Discard, in).Get(free, nil); err != nil {
+	if err := workflow.ExecuteActivity(retried(free, discardLimit, cancelTry, "remove outputs"), v.acts.Copier.Discard, in).Get(free,
+		nil); err != nil {
 		workflow.GetLogger(free).Warn("outputs not removed", "error", err)
 	}
 }

@@ -26,7 +26,8 @@ func (v *task) relay(ctx workflow.Context) Result {
 		Call: *v.in.Call, Deadline: deadline,
 		Reservation: v.in.Reservation, Entry: v.entry(), Expires: deadline.Add(relayMargin + time.Duration(v.in.Limits.Retention)),
 	}
-	err := workflow.ExecuteActivity(withRelay(ctx, deadline.Sub(workflow.Now(ctx)), v.in.Lane, v.in.Call.Operation()), v.acts.Relayer.Relay, in).Get(ctx, &answer)
+	err := workflow.ExecuteActivity(withRelay(ctx, deadline.Sub(workflow.Now(ctx)), v.in.Lane, v.in.Call.Operation()), v.acts.Relayer.Relay,
+		in).Get(ctx, &answer)
 	if err != nil {
 		answer = v.conclude(ctx, in)
 	}
@@ -68,7 +69,10 @@ func (v *task) conclude(ctx workflow.Context, in activities.RelayInput) (answer 
 	}
 	workflow.GetLogger(free).Error("call not concluded", "error", err)
 	return activities.Answered{
-		Unknown: true, Cost: v.in.Call.Amount, Failure: &providers.VideoFailure{Code: CodeDeadlineExceeded, Message: "The call did not end in time."},
+		Unknown: true, Cost: v.in.Call.Amount, Failure: &providers.VideoFailure{
+			Code:    CodeDeadlineExceeded,
+			Message: "The call did not end in time.",
+		},
 	}
 }
 

@@ -19,7 +19,8 @@ const callDeadline = time.Hour
 
 func callInput() workflows.Input {
 	return workflows.Input{
-		Revision: workflows.Revision, TaskID: "call_test", Token: "demo", Group: "default", Format: providers.OpenAI, Model: "gpt-4o", Reservation: "r", Notify: true,
+		Revision: workflows.Revision, TaskID: "call_test", Token: "demo", Group: "default", Format: providers.OpenAI, Model: "gpt-4o",
+		Reservation: "r", Notify: true,
 		Call:   &activities.StagedCall{Method: "POST", Path: "/v1/chat/completions", Amount: 1000},
 		Limits: workflows.Limits{Deadline: activities.Duration(callDeadline), Retention: activities.Duration(retention)},
 	}
@@ -32,7 +33,9 @@ func (s *testEnv) call(t *testing.T) (result workflows.Result, bill activities.B
 		bill = in.Bill
 		return nil
 	}).Once()
-	s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(_ workflow.Context, in workflows.NotifyInput) (activities.Delivery, error) {
+	s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(_ workflow.Context, in workflows.NotifyInput) (activities.Delivery,
+		error,
+	) {
 		events = append(events, in.EventType())
 		return activities.Delivery{Delivered: true}, nil
 	}).Maybe()
@@ -73,13 +76,21 @@ func TestCall(t *testing.T) {
 			answer: activities.Answered{Status: 400, Failure: &providers.VideoFailure{Code: "bad"}}, state: workflows.Failed, code: "bad",
 			ending: activities.EndedFailed, event: "task.failed",
 		},
-		"lost":      {answer: lost, state: workflows.Failed, code: "upstream_unknown", cost: 1000, ending: activities.EndedUnknown, event: "task.failed"},
-		"cancelled": {answer: activities.Answered{Cancelled: true, Cost: 30}, state: workflows.Cancelled, code: "cancelled", cost: 30, ending: activities.EndedFailed, event: "task.cancelled"},
+		"lost": {
+			answer: lost, state: workflows.Failed, code: "upstream_unknown", cost: 1000, ending: activities.EndedUnknown,
+			event: "task.failed",
+		},
+		"cancelled": {
+			answer: activities.Answered{Cancelled: true, Cost: 30}, state: workflows.Cancelled, code: "cancelled", cost: 30,
+			ending: activities.EndedFailed, event: "task.cancelled",
+		},
 		"never sent": {
-			err: faultError(tooLate), concluded: &activities.Answered{}, state: workflows.Failed, code: "queue_timeout", ending: activities.EndedFailed, event: "task.failed",
+			err: faultError(tooLate), concluded: &activities.Answered{}, state: workflows.Failed, code: "queue_timeout",
+			ending: activities.EndedFailed, event: "task.failed",
 		},
 		"no worker for an hour, answer lost": {
-			err: faultError(activities.Record{Kind: providers.Timeout, Deadline: true}), concluded: &lost, state: workflows.Failed, code: "upstream_unknown",
+			err: faultError(activities.Record{Kind: providers.Timeout, Deadline: true}), concluded: &lost, state: workflows.Failed,
+			code: "upstream_unknown",
 			cost: 1000, ending: activities.EndedUnknown, event: "task.failed",
 		},
 		"no worker for an hour, answer stored": {
@@ -87,10 +98,14 @@ func TestCall(t *testing.T) {
 			ending: activities.EndedCompleted, event: "task.completed",
 		},
 		"no worker for an hour, archive away": {
-			err: faultError(activities.Record{Kind: providers.Timeout, Deadline: true}), away: true, state: workflows.Failed, code: "deadline_exceeded",
+			err: faultError(activities.Record{Kind: providers.Timeout, Deadline: true}), away: true, state: workflows.Failed,
+			code: "deadline_exceeded",
 			cost: 1000, ending: activities.EndedUnknown, event: "task.failed",
 		},
-		"a bug": {err: errors.New("a bug"), concluded: &activities.Answered{}, state: workflows.Failed, code: "internal_error", ending: activities.EndedFailed, event: "task.failed"},
+		"a bug": {
+			err: errors.New("a bug"), concluded: &activities.Answered{}, state: workflows.Failed, code: "internal_error",
+			ending: activities.EndedFailed, event: "task.failed",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,7 +153,9 @@ func TestCallLane(t *testing.T) {
 		s := newTestEnv(t)
 		in := callInput()
 		in.Lane, in.Weight = lane, 3
-		s.OnActivity("Relay", mock.Anything, mock.Anything).Return(func(_ context.Context, got activities.RelayInput) (activities.Answered, error) {
+		s.OnActivity("Relay", mock.Anything, mock.Anything).Return(func(_ context.Context, got activities.RelayInput) (activities.Answered,
+			error,
+		) {
 			if got.Lane != lane || got.Weight != 3 {
 				t.Errorf("got lane %q and weight %d", got.Lane, got.Weight)
 			}
@@ -194,7 +211,8 @@ func TestCallFailedByOperator(t *testing.T) {
 	s.OnActivity("Relay", mock.Anything, mock.Anything).Return(activities.Answered{Cancelled: true, Cost: 30}, nil).After(time.Minute).Once()
 	s.RegisterDelayedCallback(func() { s.SignalWorkflow(workflows.SignalFail, "the account is closed") }, time.Second)
 	got, bill, _ := s.call(t)
-	if got.State != workflows.Failed || got.Failure.Code != workflows.CodeFailedByOperator || got.Failure.Message != "the account is closed" || bill.Call == nil {
+	if got.State != workflows.Failed || got.Failure.Code != workflows.CodeFailedByOperator || got.Failure.Message != "the account is closed" ||
+		bill.Call == nil {
 		t.Errorf("got %+v, %+v", got, got.Failure)
 	}
 }

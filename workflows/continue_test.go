@@ -57,7 +57,9 @@ func TestVideoOfAWeek(t *testing.T) {
 	for goesOn := true; goesOn; runs++ {
 		s, steps := newTestEnv(t), 0
 		s.SetStartTime(now)
-		s.OnActivity("Admit", mock.Anything, mock.Anything).Return(func(_ context.Context, ask activities.AdmitInput) (activities.Admission, error) {
+		s.OnActivity("Admit", mock.Anything, mock.Anything).Return(func(_ context.Context, ask activities.AdmitInput) (activities.Admission,
+			error,
+		) {
 			steps++
 			if first := steps == 1; first && in.Before != nil && !slices.Equal(ask.Held, in.Before.Held) {
 				t.Errorf("asks with %v held, the run before had %v", ask.Held, in.Before.Held)
@@ -78,7 +80,10 @@ func TestVideoOfAWeek(t *testing.T) {
 				t.Errorf("attempt %d was made before", in.Attempt)
 			}
 			attempts[in.Attempt] = true
-			return activities.Job{}, faultError(activities.Record{Kind: providers.Upstream, Message: "401", Accepted: providers.NotAccepted, Retryable: true, KeyOnly: true})
+			return activities.Job{}, faultError(activities.Record{
+				Kind: providers.Upstream, Message: "401", Accepted: providers.NotAccepted,
+				Retryable: true, KeyOnly: true,
+			})
 		})
 		s.OnActivity("Settle", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SettleInput) error {
 			settled = in

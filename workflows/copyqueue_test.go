@@ -43,7 +43,9 @@ func TestCopyQueue(t *testing.T) {
 			spy := new(optionSpy)
 			s.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{spy}})
 			var queue string
-			s.OnActivity("Archive", mock.Anything, mock.Anything).Return(func(ctx context.Context, in activities.ArchiveInput) ([]activities.Output, error) {
+			s.OnActivity("Archive", mock.Anything, mock.Anything).Return(func(ctx context.Context, in activities.ArchiveInput) ([]activities.Output,
+				error,
+			) {
 				queue = activity.GetInfo(ctx).TaskQueue
 				if !in.Dies.Equal(status.Dies) {
 					t.Errorf("dies at %v, want %v", in.Dies, status.Dies)
@@ -75,7 +77,9 @@ type optionSpy struct {
 	seen map[string]workflow.ActivityOptions
 }
 
-func (o *optionSpy) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+func (o *optionSpy) InterceptWorkflow(_ workflow.Context,
+	next interceptor.WorkflowInboundInterceptor,
+) interceptor.WorkflowInboundInterceptor {
 	return &spyIn{interceptor.WorkflowInboundInterceptorBase{Next: next}, o}
 }
 

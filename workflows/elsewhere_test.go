@@ -43,9 +43,27 @@ func TestVideoTriesFailedJobsElsewhere(t *testing.T) {
 		submits  int
 		excepts  []string // at the second Admit
 	}{
-		{"another channel", 2, []string{"first", "second"}, []providers.VideoStatus{jobFailed(true), done}, workflows.Completed, 2, []string{"first"}},
-		{"the same channel where there is no other", 2, []string{"first", "", "first"}, []providers.VideoStatus{jobFailed(true), done}, workflows.Completed, 2, []string{"first"}},
-		{"twice at most", 2, []string{"first", "second", "third"}, []providers.VideoStatus{jobFailed(true)}, workflows.Failed, 2, []string{"first"}},
+		{
+			"another channel", 2,
+			[]string{"first", "second"},
+			[]providers.VideoStatus{jobFailed(true), done},
+			workflows.Completed, 2,
+			[]string{"first"},
+		},
+		{
+			"the same channel where there is no other", 2,
+			[]string{"first", "", "first"},
+			[]providers.VideoStatus{jobFailed(true), done},
+			workflows.Completed, 2,
+			[]string{"first"},
+		},
+		{
+			"twice at most", 2,
+			[]string{"first", "second", "third"},
+			[]providers.VideoStatus{jobFailed(true)},
+			workflows.Failed, 2,
+			[]string{"first"},
+		},
 		{"the request's own failure", 2, []string{"first"}, []providers.VideoStatus{jobFailed(false)}, workflows.Failed, 1, nil},
 		{"one job is all it may have", 1, []string{"first"}, []providers.VideoStatus{jobFailed(true)}, workflows.Failed, 1, nil},
 		{"no number of jobs", 0, []string{"first"}, []providers.VideoStatus{jobFailed(true)}, workflows.Failed, 1, nil},
@@ -102,8 +120,14 @@ func TestVideoQueuesAnewAfterAFailedJob(t *testing.T) {
 // other channel has the model.
 func TestVideoTriesModelElsewhere(t *testing.T) {
 	t.Parallel()
-	lacks := &activities.Record{Kind: providers.ModelNotFound, Message: "No such model.", Status: 404, Accepted: providers.NotAccepted, Refusal: activities.Refusal{NoModel: true}}
-	keyLacks := &activities.Record{Kind: providers.NotFound, Message: "No such model.", Accepted: providers.NotAccepted, KeyOnly: true, Refusal: activities.Refusal{NoModel: true}}
+	lacks := &activities.Record{
+		Kind: providers.ModelNotFound, Message: "No such model.", Status: 404, Accepted: providers.NotAccepted,
+		Refusal: activities.Refusal{NoModel: true},
+	}
+	keyLacks := &activities.Record{
+		Kind: providers.NotFound, Message: "No such model.", Accepted: providers.NotAccepted, KeyOnly: true,
+		Refusal: activities.Refusal{NoModel: true},
+	}
 	busy := &activities.Record{Kind: providers.RateLimited, Message: "Slowly.", Accepted: providers.NotAccepted, Retryable: true}
 	for _, tc := range []struct {
 		name     string
@@ -114,9 +138,21 @@ func TestVideoTriesModelElsewhere(t *testing.T) {
 		submits  int
 		excepts  [][]string // at each Admit
 	}{
-		{"another channel has it", []string{"first", "second"}, []*activities.Record{lacks, nil}, false, workflows.Completed, 2, [][]string{nil, {"first"}}},
+		{
+			"another channel has it",
+			[]string{"first", "second"},
+			[]*activities.Record{lacks, nil},
+			false, workflows.Completed, 2,
+			[][]string{nil, {"first"}},
+		},
 		{"no other channel", []string{"first", ""}, []*activities.Record{lacks}, false, workflows.Failed, 1, [][]string{nil, {"first"}}},
-		{"none has it", []string{"first", "second", ""}, []*activities.Record{lacks}, false, workflows.Failed, 2, [][]string{nil, {"first"}, {"first", "second"}}},
+		{
+			"none has it",
+			[]string{"first", "second", ""},
+			[]*activities.Record{lacks},
+			false, workflows.Failed, 2,
+			[][]string{nil, {"first"}, {"first", "second"}},
+		},
 		{
 			"the other is busy",
 			[]string{"first", "second", "", "second"},
@@ -124,7 +160,13 @@ func TestVideoTriesModelElsewhere(t *testing.T) {
 			false, workflows.Completed, 3,
 			[][]string{nil, {"first"}, {"first", "second"}, {"first"}},
 		},
-		{"a key alone lacks it", []string{"first", "", "first"}, []*activities.Record{keyLacks, nil}, false, workflows.Completed, 2, [][]string{nil, nil, nil}},
+		{
+			"a key alone lacks it",
+			[]string{"first", "", "first"},
+			[]*activities.Record{keyLacks, nil},
+			false, workflows.Completed, 2,
+			[][]string{nil, nil, nil},
+		},
 		{"a variation of a video there", []string{"first"}, []*activities.Record{lacks}, true, workflows.Failed, 1, [][]string{nil}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -147,7 +189,8 @@ func TestVideoTriesModelElsewhere(t *testing.T) {
 			if result.State != tc.want || *submits != tc.submits {
 				t.Errorf("got %s after %d submits, want %s after %d: %+v", result.State, *submits, tc.want, tc.submits, result.Failure)
 			}
-			if tc.want == workflows.Failed && (result.Failure == nil || result.Failure.Message != "No such model." || s.Now().Sub(began) > time.Minute) {
+			if tc.want == workflows.Failed && (result.Failure == nil || result.Failure.Message != "No such model." ||
+				s.Now().Sub(began) > time.Minute) {
 				t.Errorf("got failure %+v after %s", result.Failure, s.Now().Sub(began))
 			}
 			var excepts [][]string
@@ -166,7 +209,9 @@ func TestVideoLacksModelInLine(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
 	var excepts [][]string
-	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.AdmitInput) (activities.Admission, error) {
+	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.AdmitInput) (activities.Admission,
+		error,
+	) {
 		excepts = append(excepts, in.Except)
 		if len(excepts) == 2 {
 			return activities.Admission{Full: &activities.Waiting{Position: 1, Channel: "second", Channels: []string{"second"}}}, nil
@@ -176,7 +221,10 @@ func TestVideoLacksModelInLine(t *testing.T) {
 	})
 	awaits := s.awaits(0, "second")
 	s.submits(
-		&activities.Record{Kind: providers.ModelNotFound, Message: "No such model.", Accepted: providers.NotAccepted, Refusal: activities.Refusal{NoModel: true}},
+		&activities.Record{
+			Kind: providers.ModelNotFound, Message: "No such model.", Accepted: providers.NotAccepted,
+			Refusal: activities.Refusal{NoModel: true},
+		},
 		&activities.Record{Kind: providers.Overloaded, Message: "Later.", Accepted: providers.NotAccepted, Retryable: true, KeyOnly: true},
 		nil,
 	)
@@ -186,7 +234,8 @@ func TestVideoLacksModelInLine(t *testing.T) {
 	if got := s.play(t, weighted()); got.State != workflows.Completed {
 		t.Errorf("got %+v", got)
 	}
-	if len(*awaits) != 1 || !slices.Equal((*awaits)[0].Admit.Lacking, []string{"first"}) || !slices.Equal((*awaits)[0].Admit.Except, []string{"first"}) {
+	if len(*awaits) != 1 || !slices.Equal((*awaits)[0].Admit.Lacking, []string{"first"}) ||
+		!slices.Equal((*awaits)[0].Admit.Except, []string{"first"}) {
 		t.Errorf("stood in line with %+v", *awaits)
 	}
 	if len(excepts) != 3 || !slices.Equal(excepts[2], []string{"first"}) {

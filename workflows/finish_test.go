@@ -67,7 +67,9 @@ func TestVideoTellsItsEnd(t *testing.T) {
 	t.Parallel()
 	var notified []workflows.NotifyInput
 	s := newTestEnv(t)
-	s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(_ workflow.Context, in workflows.NotifyInput) (activities.Delivery, error) {
+	s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(_ workflow.Context, in workflows.NotifyInput) (activities.Delivery,
+		error,
+	) {
 		notified = append(notified, in)
 		return activities.Delivery{Delivered: true}, nil
 	})
@@ -79,7 +81,8 @@ func TestVideoTellsItsEnd(t *testing.T) {
 	if got := s.play(t, in); got.State != workflows.Failed || got.Job != nil {
 		t.Errorf("result = %+v", got)
 	}
-	if len(notified) != 1 || notified[0].TaskID != in.TaskID || notified[0].State != workflows.Failed || notified[0].URL != in.Request.WebhookURL || notified[0].CompletedAt.IsZero() || len(notified[0].EventID) != len("evt_")+26 {
+	if len(notified) != 1 || notified[0].TaskID != in.TaskID || notified[0].State != workflows.Failed ||
+		notified[0].URL != in.Request.WebhookURL || notified[0].CompletedAt.IsZero() || len(notified[0].EventID) != len("evt_")+26 {
 		t.Errorf("notified %+v", notified)
 	}
 }
@@ -91,7 +94,9 @@ func TestVideoNamesItsDelivery(t *testing.T) {
 	for _, incarnation := range []string{"one", "two"} {
 		var id string
 		s := newTestEnv(t)
-		s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(ctx workflow.Context, _ workflows.NotifyInput) (activities.Delivery, error) {
+		s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(ctx workflow.Context, _ workflows.NotifyInput) (activities.Delivery,
+			error,
+		) {
 			id = workflow.GetInfo(ctx).WorkflowExecution.ID
 			return activities.Delivery{Delivered: true}, nil
 		})
@@ -120,7 +125,10 @@ func TestVideoSubmitsAgain(t *testing.T) {
 		return s.job(in), nil
 	})
 	s.OnActivity("Reconcile", mock.Anything, mock.Anything).Return(func(context.Context, activities.ReconcileInput) (activities.Job, error) {
-		return activities.Job{}, faultError(activities.Record{Kind: providers.Timeout, Message: "never began", Accepted: providers.NotAccepted, Retryable: true})
+		return activities.Job{}, faultError(activities.Record{
+			Kind: providers.Timeout, Message: "never began", Accepted: providers.NotAccepted,
+			Retryable: true,
+		})
 	})
 	s.polls(done, nil)
 	s.archives()
@@ -146,7 +154,8 @@ func TestNewerRevision(t *testing.T) {
 		s := newTestEnv(t)
 		s.ExecuteWorkflow(start.workflow, start.in)
 		var panicked *temporal.PanicError
-		if err := s.GetWorkflowError(); !errors.As(err, &panicked) || !strings.Contains(err.Error(), "it needs a newer worker") || len(s.states) > 0 {
+		if err := s.GetWorkflowError(); !errors.As(err, &panicked) || !strings.Contains(err.Error(), "it needs a newer worker") ||
+			len(s.states) > 0 {
 			t.Errorf("%s: got %v, states %v, want a failed step", name, err, s.states)
 		}
 	}
@@ -165,7 +174,9 @@ func TestFinish(t *testing.T) {
 		tries    int
 		at       = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	)
-	s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(_ workflow.Context, in workflows.NotifyInput) (activities.Delivery, error) {
+	s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(_ workflow.Context, in workflows.NotifyInput) (activities.Delivery,
+		error,
+	) {
 		notified = append(notified, in)
 		return activities.Delivery{Delivered: true}, nil
 	})
@@ -178,12 +189,16 @@ func TestFinish(t *testing.T) {
 	})
 	s.ExecuteWorkflow(workflows.Finish, workflows.FinishInput{
 		Task: in, Began: at.Add(-time.Hour), Channel: "main",
-		Result: workflows.Result{State: workflows.Failed, CompletedAt: at, Failure: &providers.VideoFailure{Code: workflows.CodeFailedByOperator}},
+		Result: workflows.Result{
+			State: workflows.Failed, CompletedAt: at,
+			Failure: &providers.VideoFailure{Code: workflows.CodeFailedByOperator},
+		},
 	})
 	if err := s.GetWorkflowError(); err != nil {
 		t.Fatal(err)
 	}
-	if len(notified) != 1 || notified[0].State != workflows.Failed || notified[0].URL != in.Request.WebhookURL || !notified[0].CompletedAt.Equal(at) {
+	if len(notified) != 1 || notified[0].State != workflows.Failed || notified[0].URL != in.Request.WebhookURL ||
+		!notified[0].CompletedAt.Equal(at) {
 		t.Errorf("notified %+v", notified)
 	}
 	if len(settled) != 1 {
@@ -209,7 +224,10 @@ func TestVideoIsBilled(t *testing.T) {
 		status providers.VideoStatus
 		want   activities.Bill
 	}{
-		"completed": {nil, done, activities.Bill{Ending: activities.EndedCompleted, Footage: providers.Footage{Seconds: done.Seconds, Videos: 1, Resolution: "720p", Audio: "true"}}},
+		"completed": {nil, done, activities.Bill{
+			Ending:  activities.EndedCompleted,
+			Footage: providers.Footage{Seconds: done.Seconds, Videos: 1, Resolution: "720p", Audio: "true"},
+		}},
 		"counted": {nil, counted, activities.Bill{Ending: activities.EndedCompleted, Footage: providers.Footage{
 			Seconds: asked.Seconds, Videos: 1, Resolution: "480p", Audio: "true", Tokens: counted.Tokens,
 		}}},

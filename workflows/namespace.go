@@ -184,7 +184,8 @@ func (n *Namespace) retention(ctx context.Context, retention time.Duration) (*La
 	if current >= needed {
 		return nil, nil //nolint:nilnil // nothing is missing
 	}
-	lack := Lack{What: fmt.Sprintf("namespace %q keeps closed workflows for %s; video.retention and background.retention need %s", n.name, current, needed), Code: "retention"}
+	lack := Lack{What: fmt.Sprintf("namespace %q keeps closed workflows for %s; video.retention and background.retention need %s", n.name,
+		current, needed), Code: "retention"}
 	lack.Values = map[string]string{"namespace": n.name, "kept": current.String(), "needed": needed.String()}
 	lack.Run = fmt.Sprintf("temporal operator namespace update --namespace %s --retention %dh %s", n.name, unitsFor(needed, time.Hour), n.cli)
 	if n.cloud {

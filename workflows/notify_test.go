@@ -49,7 +49,9 @@ func TestNotifyDelivers(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
 	tries := 0
-	s.OnActivity("Deliver", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.DeliverInput) (activities.Delivery, error) {
+	s.OnActivity("Deliver", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.DeliverInput) (activities.Delivery,
+		error,
+	) {
 		want := activities.Event{ID: "evt_test", Type: "video.completed", TaskID: "video_test", At: notice().CompletedAt}
 		if in.Event != want || in.Token != "demo" || in.URL != notice().URL {
 			t.Errorf("delivers %+v", in)
@@ -94,7 +96,9 @@ func TestNotifyEndsUndelivered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newTestEnv(t)
-			s.OnActivity("Deliver", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.DeliverInput) (activities.Delivery, error) {
+			s.OnActivity("Deliver", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.DeliverInput) (activities.Delivery,
+				error,
+			) {
 				return test.answer(in, s.Now())
 			})
 			d, took := s.notify(t)

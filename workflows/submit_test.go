@@ -17,7 +17,9 @@ import (
 // full scripts Admit for channels that are full at first: it answers so the first times, then with the channel.
 func (s *testEnv) full(times int, channel string) *[]activities.AdmitInput {
 	var seen []activities.AdmitInput
-	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.AdmitInput) (activities.Admission, error) {
+	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.AdmitInput) (activities.Admission,
+		error,
+	) {
 		seen = append(seen, in)
 		if len(seen) > times {
 			to := slot(channel)
@@ -41,7 +43,9 @@ func slot(channel string) activities.Assignment {
 // activity ten tries.
 func (s *testEnv) awaits(times int, channel string) *[]activities.AwaitInput {
 	var seen []activities.AwaitInput
-	s.OnActivity("Await", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.AwaitInput) (activities.Admission, error) {
+	s.OnActivity("Await", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.AwaitInput) (activities.Admission,
+		error,
+	) {
 		seen = append(seen, in)
 		if len(seen) <= times {
 			return activities.Admission{}, temporal.NewApplicationErrorWithOptions("place 3", "Pending", temporal.ApplicationErrorOptions{
@@ -104,7 +108,8 @@ func TestVideoStandsInLineAgain(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
 	seen, awaits, settled := s.full(2, "main"), s.awaits(0, "main"), s.settles()
-	submits := s.submits(&activities.Record{Kind: providers.RateLimited, Message: "busy", Accepted: providers.NotAccepted, Retryable: true}, nil)
+	submits := s.submits(&activities.Record{Kind: providers.RateLimited, Message: "busy", Accepted: providers.NotAccepted, Retryable: true},
+		nil)
 	s.polls(done, nil)
 	s.archives()
 	if got := s.play(t, weighted()); got.State != workflows.Completed || *submits != 2 {
@@ -173,7 +178,9 @@ func TestVideoWaitsForTheArchive(t *testing.T) {
 			s := newTestEnv(t)
 			s.admits("main")
 			s.submits(away)
-			s.OnActivity("AwaitArchive", mock.Anything, mock.Anything).Return(temporal.NewApplicationErrorWithOptions("away", "Fault", temporal.ApplicationErrorOptions{NextRetryDelay: 3 * time.Hour}))
+			s.OnActivity("AwaitArchive", mock.Anything,
+				mock.Anything).Return(temporal.NewApplicationErrorWithOptions("away", "Fault",
+				temporal.ApplicationErrorOptions{NextRetryDelay: 3 * time.Hour}))
 			s.settles()
 			if code == workflows.CodeCancelled {
 				s.RegisterDelayedCallback(s.CancelWorkflow, time.Hour)
@@ -187,7 +194,10 @@ func TestVideoWaitsForTheArchive(t *testing.T) {
 
 func TestVideoLeavesTheLine(t *testing.T) {
 	t.Parallel()
-	for name, code := range map[string]string{"cancelled": workflows.CodeCancelled, "queue limit": workflows.CodeQueueTimeout, "by an operator": workflows.CodeFailedByOperator} {
+	for name, code := range map[string]string{
+		"cancelled": workflows.CodeCancelled, "queue limit": workflows.CodeQueueTimeout,
+		"by an operator": workflows.CodeFailedByOperator,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newTestEnv(t)
@@ -207,7 +217,8 @@ func TestVideoLeavesTheLine(t *testing.T) {
 				t.Fatalf("result = %+v", got)
 			}
 			waited := got.CompletedAt.Sub(start)
-			if code == workflows.CodeQueueTimeout && (waited < queued-3*time.Hour || waited > queued+time.Minute) || code != workflows.CodeQueueTimeout && waited != after {
+			if code == workflows.CodeQueueTimeout && (waited < queued-3*time.Hour || waited > queued+time.Minute) ||
+				code != workflows.CodeQueueTimeout && waited != after {
 				t.Errorf("waited %s", waited)
 			}
 			if len(*settled) != 1 || !slices.Equal((*settled)[0].Channels, []string{"main", "spare"}) {
@@ -243,7 +254,8 @@ func TestVideoAdmitAgain(t *testing.T) {
 	}
 
 	s = newTestEnv(t)
-	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(activities.Admission{}, temporal.NewNonRetryableApplicationError("deadline exceeded", "", nil))
+	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(activities.Admission{},
+		temporal.NewNonRetryableApplicationError("deadline exceeded", "", nil))
 	s.settles()
 	in := input()
 	in.Limits.Queue = activities.Duration(8 * time.Hour) // in one run
@@ -259,10 +271,21 @@ func TestVideoRefusedCreate(t *testing.T) {
 		fault      activities.Record
 		code, says string
 	}{
-		{activities.Record{Kind: providers.Invalid, Code: "1301", Message: "invalid", Refusal: activities.Refusal{Failed: providers.FailedContent}}, providers.FailedContent, "1301: invalid"},
+		{activities.Record{
+			Kind: providers.Invalid, Code: "1301", Message: "invalid",
+			Refusal: activities.Refusal{Failed: providers.FailedContent},
+		}, providers.FailedContent, "1301: invalid"},
 		{activities.Record{Kind: providers.Invalid, Code: "1301", Message: "a risk"}, providers.FailedInput, "1301: a risk"},
-		{activities.Record{Kind: providers.Invalid, Code: "moderation_blocked", Message: "no"}, providers.FailedContent, "moderation_blocked: no"},
-		{activities.Record{Kind: providers.Invalid, Code: workflows.CodeUpstreamUnknown, Message: "no"}, providers.FailedInput, "upstream_unknown: no"},
+		{
+			activities.Record{Kind: providers.Invalid, Code: "moderation_blocked", Message: "no"},
+			providers.FailedContent,
+			"moderation_blocked: no",
+		},
+		{
+			activities.Record{Kind: providers.Invalid, Code: workflows.CodeUpstreamUnknown, Message: "no"},
+			providers.FailedInput,
+			"upstream_unknown: no",
+		},
 		{activities.Record{Kind: providers.Invalid, Message: "no"}, providers.FailedInput, "no"},
 	} {
 		s := newTestEnv(t)

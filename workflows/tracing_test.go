@@ -98,7 +98,8 @@ func TestLooksAreBounded(t *testing.T) {
 	if got := last["RunActivity:Archive"].Status.Code; got != codes.Error {
 		t.Errorf("the failed activity has status %v", got)
 	}
-	if span := last["RunWorkflow:Video"]; attributeOf(span, "gateway.state") != "failed" || span.Parent.SpanID().String() != "00f067aa0ba902b7" {
+	if span := last["RunWorkflow:Video"]; attributeOf(span, "gateway.state") != "failed" ||
+		span.Parent.SpanID().String() != "00f067aa0ba902b7" {
 		t.Errorf("the workflow's span is %+v of %v", span.Attributes, span.Parent)
 	}
 }
@@ -117,7 +118,8 @@ func TestUnreadableTrace(t *testing.T) {
 	t.Parallel()
 	for name, header := range map[string]map[string]string{
 		"empty": {}, "nonsense": {"traceparent": "00-zz"}, "no trace": {"traceparent": "00-00000000000000000000000000000000-00f067aa0ba902b7-01"},
-		"no span": {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-0-01"}, "unsampled": {"traceparent": strings.TrimSuffix(createParent, "1") + "0"},
+		"no span":   {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-0-01"},
+		"unsampled": {"traceparent": strings.TrimSuffix(createParent, "1") + "0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,7 +152,9 @@ func TestStartsAreTraced(t *testing.T) {
 	if within[0].IsValid() {
 		t.Errorf("a start outside of a trace is within %v", within[0])
 	}
-	if spans := kept.GetSpans(); len(spans) != 2 || spans[0].SpanContext.SpanID() != within[1].SpanID() || spans[0].Name != "StartWorkflow:Video" || spans[0].Parent.SpanID() != span.SpanContext().SpanID() || attributeOf(spans[0], "gateway.task") != "video_1" {
+	if spans := kept.GetSpans(); len(spans) != 2 || spans[0].SpanContext.SpanID() != within[1].SpanID() ||
+		spans[0].Name != "StartWorkflow:Video" || spans[0].Parent.SpanID() != span.SpanContext().SpanID() ||
+		attributeOf(spans[0], "gateway.task") != "video_1" {
 		t.Errorf("got %+v", spans)
 	}
 }

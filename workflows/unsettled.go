@@ -37,7 +37,8 @@ func SweepEnded(ctx workflow.Context) (activities.EndedMark, error) {
 	if workflow.HasLastCompletionResult(ctx) && workflow.GetLastCompletionResult(ctx, &mark) != nil {
 		mark = activities.EndedMark{}
 	}
-	if err := workflow.ExecuteActivity(withHeartbeats(ctx, endedLimit, "tasks that closed without settlement"), acts.Sweeper.SweepEnded, mark).Get(ctx, &mark); err != nil {
+	if err := workflow.ExecuteActivity(withHeartbeats(ctx, endedLimit, "tasks that closed without settlement"), acts.Sweeper.SweepEnded,
+		mark).Get(ctx, &mark); err != nil {
 		return mark, fmt.Errorf("sweep closed tasks without settlement: %w", err)
 	}
 	return mark, nil

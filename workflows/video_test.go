@@ -96,7 +96,9 @@ func assignment(channel string) activities.Assignment {
 // admits scripts the answers of Admit; the last repeats. An empty name means that no channel is free.
 func (s *testEnv) admits(channels ...string) *[]activities.AdmitInput {
 	var seen []activities.AdmitInput
-	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.AdmitInput) (activities.Admission, error) {
+	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.AdmitInput) (activities.Admission,
+		error,
+	) {
 		name := channels[min(len(seen), len(channels)-1)]
 		seen = append(seen, in)
 		if name == "" {
@@ -238,10 +240,19 @@ func TestVideoSubmitOnce(t *testing.T) {
 		code      string
 		submits   int
 	}{
-		"refused for good":        {submit: &activities.Record{Kind: providers.Invalid, Message: "bad prompt", Accepted: providers.NotAccepted, Code: "moderation_blocked"}, code: providers.FailedContent, submits: 1},
-		"refused without a code":  {submit: &activities.Record{Kind: providers.Invalid, Message: "bad", Accepted: providers.NotAccepted}, code: providers.FailedInput, submits: 1},
-		"unknown, nobody can say": {submit: unknown, reconcile: &activities.Record{Kind: providers.Upstream, Message: "no look-up"}, code: workflows.CodeUpstreamUnknown, submits: 1},
-		"unknown, ticket found":   {submit: unknown, found: true, submits: 1},
+		"refused for good": {submit: &activities.Record{
+			Kind: providers.Invalid, Message: "bad prompt", Accepted: providers.NotAccepted,
+			Code: "moderation_blocked",
+		}, code: providers.FailedContent, submits: 1},
+		"refused without a code": {
+			submit: &activities.Record{Kind: providers.Invalid, Message: "bad", Accepted: providers.NotAccepted},
+			code:   providers.FailedInput, submits: 1,
+		},
+		"unknown, nobody can say": {
+			submit: unknown, reconcile: &activities.Record{Kind: providers.Upstream, Message: "no look-up"},
+			code: workflows.CodeUpstreamUnknown, submits: 1,
+		},
+		"unknown, ticket found": {submit: unknown, found: true, submits: 1},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -250,7 +261,9 @@ func TestVideoSubmitOnce(t *testing.T) {
 			s.admits("main")
 			submits := s.submits(c.submit)
 			if c.reconcile != nil || c.found {
-				s.OnActivity("Reconcile", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.ReconcileInput) (activities.Job, error) {
+				s.OnActivity("Reconcile", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.ReconcileInput) (activities.Job,
+					error,
+				) {
 					if c.found {
 						return s.job(in.Submit), nil
 					}
@@ -300,7 +313,9 @@ func TestVideoLostWorker(t *testing.T) {
 	s.admits("main")
 	s.OnActivity("Submit", mock.Anything, mock.Anything).Return(activities.Job{}, temporal.NewHeartbeatTimeoutError())
 	var until, asked time.Time
-	s.OnActivity("Reconcile", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.ReconcileInput) (activities.Job, error) {
+	s.OnActivity("Reconcile", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.ReconcileInput) (activities.Job,
+		error,
+	) {
 		until, asked = in.Until, s.Now()
 		return s.job(in.Submit), nil
 	})
@@ -323,11 +338,18 @@ func TestVideoPollEnds(t *testing.T) {
 		cancels bool
 	}{
 		"job failed": {
-			status: providers.VideoStatus{State: providers.JobFailed, Failure: &providers.VideoFailure{Code: "content_policy", Message: "no"}}, code: "content_policy",
+			status: providers.VideoStatus{State: providers.JobFailed, Failure: &providers.VideoFailure{Code: "content_policy", Message: "no"}},
+			code:   "content_policy",
 		},
 		"job failed without a word": {status: providers.VideoStatus{State: providers.JobFailed}, code: workflows.CodeInternal},
-		"deadline":                  {err: faultError(activities.Record{Kind: providers.Timeout, Message: "late", Deadline: true}), code: workflows.CodeDeadlineExceeded, cancels: true},
-		"channel gone":              {err: faultError(activities.Record{Kind: providers.Internal, Message: "gone", Gone: true}), code: workflows.CodeChannelGone},
+		"deadline": {
+			err:  faultError(activities.Record{Kind: providers.Timeout, Message: "late", Deadline: true}),
+			code: workflows.CodeDeadlineExceeded, cancels: true,
+		},
+		"channel gone": {
+			err:  faultError(activities.Record{Kind: providers.Internal, Message: "gone", Gone: true}),
+			code: workflows.CodeChannelGone,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -353,7 +375,8 @@ func TestVideoArchiveFails(t *testing.T) {
 	s.admits("main")
 	s.submits(nil)
 	s.polls(done, nil)
-	s.OnActivity("Archive", mock.Anything, mock.Anything).Return(nil, faultError(activities.Record{Kind: providers.TooLarge, Message: "too large"}))
+	s.OnActivity("Archive", mock.Anything, mock.Anything).Return(nil,
+		faultError(activities.Record{Kind: providers.TooLarge, Message: "too large"}))
 	s.OnActivity("Discard", mock.Anything, mock.Anything).Return(nil).Once()
 	got := s.run(t)
 	if got.State != workflows.Failed || got.Failure.Code != workflows.CodeArchiveFailed || got.Progress == 100 {
@@ -373,7 +396,9 @@ func TestVideoCancelled(t *testing.T) {
 		}, 0},
 		"during the submit": {func(s *testEnv) {
 			s.admits("main")
-			s.OnActivity("Submit", mock.Anything, mock.Anything).After(10 * time.Second).Return(func(_ context.Context, in activities.SubmitInput) (activities.Job, error) {
+			s.OnActivity("Submit", mock.Anything, mock.Anything).After(10 * time.Second).Return(func(_ context.Context,
+				in activities.SubmitInput,
+			) (activities.Job, error) {
 				return s.job(in), nil
 			})
 			s.RegisterDelayedCallback(s.CancelWorkflow, 3*time.Second)

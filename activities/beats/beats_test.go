@@ -28,17 +28,23 @@ func word(p *commonpb.Payloads) string {
 	return string(p.GetPayloads()[0].GetData())
 }
 
-func (e *engine) RecordActivityTaskHeartbeat(_ context.Context, r *workflowservice.RecordActivityTaskHeartbeatRequest) (*workflowservice.RecordActivityTaskHeartbeatResponse, error) {
+func (e *engine) RecordActivityTaskHeartbeat(_ context.Context,
+	r *workflowservice.RecordActivityTaskHeartbeatRequest,
+) (*workflowservice.RecordActivityTaskHeartbeatResponse, error) {
 	e.beats = append(e.beats, word(r.GetDetails()))
 	return &workflowservice.RecordActivityTaskHeartbeatResponse{}, nil
 }
 
-func (e *engine) RespondActivityTaskFailed(_ context.Context, r *workflowservice.RespondActivityTaskFailedRequest) (*workflowservice.RespondActivityTaskFailedResponse, error) {
+func (e *engine) RespondActivityTaskFailed(_ context.Context,
+	r *workflowservice.RespondActivityTaskFailedRequest,
+) (*workflowservice.RespondActivityTaskFailedResponse, error) {
 	e.failed = append(e.failed, word(r.GetLastHeartbeatDetails()))
 	return &workflowservice.RespondActivityTaskFailedResponse{}, nil
 }
 
-func (e *engine) RespondActivityTaskCompleted(context.Context, *workflowservice.RespondActivityTaskCompletedRequest) (*workflowservice.RespondActivityTaskCompletedResponse, error) {
+func (e *engine) RespondActivityTaskCompleted(context.Context,
+	*workflowservice.RespondActivityTaskCompletedRequest,
+) (*workflowservice.RespondActivityTaskCompletedResponse, error) {
 	return &workflowservice.RespondActivityTaskCompletedResponse{}, nil
 }
 
@@ -68,13 +74,15 @@ func TestJoin(t *testing.T) {
 	beat := func(ctx context.Context, token, text string) {
 		t.Helper()
 		details := &commonpb.Payloads{Payloads: []*commonpb.Payload{{Data: []byte(text)}}}
-		if _, err := service.RecordActivityTaskHeartbeat(ctx, &workflowservice.RecordActivityTaskHeartbeatRequest{TaskToken: []byte(token), Details: details}); err != nil {
+		if _, err := service.RecordActivityTaskHeartbeat(ctx,
+			&workflowservice.RecordActivityTaskHeartbeatRequest{TaskToken: []byte(token), Details: details}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	fail := func(token string) {
 		t.Helper()
-		if _, err := service.RespondActivityTaskFailed(t.Context(), &workflowservice.RespondActivityTaskFailedRequest{TaskToken: []byte(token)}); err != nil {
+		if _, err := service.RespondActivityTaskFailed(t.Context(),
+			&workflowservice.RespondActivityTaskFailedRequest{TaskToken: []byte(token)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,7 +93,8 @@ func TestJoin(t *testing.T) {
 	fail("a")
 	fail("a") // a next try says nothing of the one before
 	beat(joined, "c", "of one that succeeds")
-	if _, err := service.RespondActivityTaskCompleted(t.Context(), &workflowservice.RespondActivityTaskCompletedRequest{TaskToken: []byte("c")}); err != nil {
+	if _, err := service.RespondActivityTaskCompleted(t.Context(),
+		&workflowservice.RespondActivityTaskCompletedRequest{TaskToken: []byte("c")}); err != nil {
 		t.Fatal(err)
 	}
 	fail("c")

@@ -129,7 +129,8 @@ func Add(g *edge.Group, s *Service) {
 // Token returns the token as it sees itself: what it may do, and what is left.
 func (s *Service) Token(ctx context.Context, caller *tokens.Token) (Token, error) {
 	shown := Token{
-		Object: "token", ID: caller.ID, Name: caller.Name, Hint: caller.Hint, Group: caller.Group, Models: s.ModelNames(caller), Operations: permitted(caller),
+		Object: "token", ID: caller.ID, Name: caller.Name, Hint: caller.Hint, Group: caller.Group, Models: s.ModelNames(caller),
+		Operations: permitted(caller),
 	}
 	if !caller.Expires.IsZero() {
 		shown.Expires = &caller.Expires
@@ -171,7 +172,10 @@ func (s *Service) Left(ctx context.Context, caller *tokens.Token) (left Left, er
 func (s *Service) budget(ctx context.Context, caller *tokens.Token) (*Budget, error) {
 	found, err := s.Money.Balances(ctx, []string{caller.ID})
 	if errors.Is(err, storage.ErrUnavailable) {
-		return nil, &providers.Fault{Kind: providers.Overloaded, Message: "The budget cannot be read at the moment.", RetryAfter: time.Second, Err: err}
+		return nil, &providers.Fault{
+			Kind: providers.Overloaded, Message: "The budget cannot be read at the moment.", RetryAfter: time.Second,
+			Err: err,
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -24,7 +24,8 @@ func auditRow(e audit.Entry) []string {
 		changes[i] = change.String()
 	}
 	return []string{
-		e.Time.Format(time.RFC3339), string(e.By), e.Who, e.From, e.What, e.Subject, strings.Join(changes, "; "), e.Outcome, e.Reason, e.RequestID,
+		e.Time.Format(time.RFC3339), string(e.By), e.Who, e.From, e.What, e.Subject, strings.Join(changes, "; "), e.Outcome, e.Reason,
+		e.RequestID,
 	}
 }
 
@@ -41,10 +42,16 @@ func (o *auditOperations) add(g *edge.Group) {
 		Description: "The last 10,000 changes and refused changes, made by this interface, the command line and the configuration file. " +
 			"The archive has finished days as audit/<day>.jsonl for audit.retention.",
 		Parameters: []*huma.Param{
-			{Name: "by", In: "query", Description: "Those of one kind", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"operator", "token", "cli", "file", "nobody"}}},
+			{
+				Name: "by", In: "query", Description: "Those of one kind",
+				Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"operator", "token", "cli", "file", "nobody"}},
+			},
 			filter("who", "Those of an operator's name or a token's id"), filter("what", "Those of an operation's word"),
 			filter("subject", "Those about an id or a name"),
-			{Name: "outcome", In: "query", Description: "Those that ended so", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{audit.Done, audit.Refused}}},
+			{
+				Name: "outcome", In: "query", Description: "Those that ended so",
+				Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{audit.Done, audit.Refused}},
+			},
 			filter("since", "Those since a date or a time of RFC 3339"), filter("until", "Those before a date or such a time"),
 			filter("after", "The cursor of the page before"),
 			{
@@ -60,7 +67,8 @@ func (o *auditOperations) add(g *edge.Group) {
 func (o *auditOperations) read(x *edge.Request, r *http.Request) error {
 	q := edge.NewQuery(r)
 	in := operator.AuditQuery{
-		By: q.Text("by"), Who: q.Text("who"), What: q.Text("what"), Subject: q.Text("subject"), Outcome: q.Text("outcome"), Since: q.Text("since"), Until: q.Text("until"),
+		By: q.Text("by"), Who: q.Text("who"), What: q.Text("what"), Subject: q.Text("subject"), Outcome: q.Text("outcome"),
+		Since: q.Text("since"), Until: q.Text("until"),
 		PageOf: operator.PageOf{After: q.Text("after"), Limit: q.Number("limit", 0, 1, operator.MostPage)},
 	}
 	read := o.ListAudit

@@ -165,7 +165,8 @@ func (o *Operators) Admit(source netip.Addr, key string) (edge.Operator, error) 
 		return edge.Operator{}, edge.NothingHere()
 	}
 	if key == "" {
-		return edge.Operator{}, providers.Faultf(providers.Unauthenticated, "No admin key was given. Send it as \"Authorization: Bearer <ADMIN_KEY>\".")
+		return edge.Operator{}, providers.Faultf(providers.Unauthenticated,
+			"No admin key was given. Send it as \"Authorization: Bearer <ADMIN_KEY>\".")
 	}
 	known, ok := o.ByKey(key)
 	if ok {

@@ -59,7 +59,8 @@ func addTasks(g *edge.Group, s *operator.Service) {
 		Description: "Only for a task that failed with archive_failed; any other task is 409.",
 	}, s.RetryArchive)
 	register(g, huma.Operation{
-		OperationID: "adminRedeliver", Method: http.MethodPost, Path: taskPath + "/redeliver", Summary: "Deliver the event of a task's end to its webhook again",
+		OperationID: "adminRedeliver", Method: http.MethodPost, Path: taskPath + "/redeliver",
+		Summary:     "Deliver the event of a task's end to its webhook again",
 		Description: "The event keeps its id. Waits for the receiver, ten seconds by default. The delivery continues when this request ends.",
 	}, s.Redeliver)
 	register(g, huma.Operation{
@@ -81,7 +82,8 @@ func addContent(g *edge.Group, s *operator.Service, serve ServeContent) {
 	}
 	body.DeclareContent(&op, g.FaultSchema())
 	answer := func(x *edge.Request, r *http.Request) error {
-		return s.ReadContent(r.Context(), actorOf(r.Context(), x), &operator.TaskName{ID: r.PathValue("task_id")}, func(task tasks.Task) error { return serve(x, r, task) })
+		return s.ReadContent(r.Context(), actorOf(r.Context(), x), &operator.TaskName{ID: r.PathValue("task_id")},
+			func(task tasks.Task) error { return serve(x, r, task) })
 	}
 	g.Handle(op, answer)
 	op.Method, op.OperationID, op.Hidden = http.MethodHead, "adminHeadTaskContent", true

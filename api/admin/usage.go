@@ -59,7 +59,8 @@ func UsageParameters(groups UsageGroups) []*huma.Param {
 		{Name: "model", In: "query", Schema: text, Description: "Public name"},
 		{
 			Name: "group_by", In: "query", Schema: words, Explode: new(false),
-			Description: "What the sums are by, with commas between; " + strings.Join(groups.Standard[:last], ", ") + " and " + groups.Standard[last] +
+			Description: "What the sums are by, with commas between; " + strings.Join(groups.Standard[:last], ", ") + " and " +
+				groups.Standard[last] +
 				" where it is absent, one sum of all where it is empty",
 		},
 		{Name: "after", In: "query", Schema: text, Description: "The cursor of the page before"},
@@ -93,9 +94,14 @@ func addUsage(g *edge.Group, s *operator.Service) {
 }
 
 // ServeUsage answers with sums of the ledger.
-func ServeUsage(x *edge.Request, r *http.Request, groups UsageGroups, read func(context.Context, operator.UsageQuery) (operator.UsageList, error)) error {
+func ServeUsage(x *edge.Request, r *http.Request, groups UsageGroups,
+	read func(context.Context, operator.UsageQuery) (operator.UsageList, error),
+) error {
 	q := edge.NewQuery(r)
-	query := operator.UsageQuery{Token: q.Text("token"), Model: q.Text("model"), To: q.Moment("to"), From: q.Moment("from"), By: q.Words("group_by", groups.All, groups.Standard)}
+	query := operator.UsageQuery{
+		Token: q.Text("token"), Model: q.Text("model"), To: q.Moment("to"), From: q.Moment("from"),
+		By: q.Words("group_by", groups.All, groups.Standard),
+	}
 	query.After, query.Limit = q.Text("after"), q.Number("limit", operator.DefaultUsage, 1, operator.MostUsage)
 	table, err := q.CSV(), q.Err()
 	if table {

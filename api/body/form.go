@@ -52,8 +52,8 @@ func errBoundary() *providers.Fault {
 	return providers.InvalidField("", "The multipart body has a line that begins with its boundary and is no delimiter of its own form.")
 }
 
-// ParseForm finds the parts of a multipart body as RFC 2046 delimits them, and copies nothing of it. All line breaks that matter are like that of
-// the first delimiter, which may be a bare line feed. A line that begins with the boundary and is no such delimiter is
+// ParseForm finds the parts of a multipart body as RFC 2046 delimits them, and copies nothing of it. All line breaks that matter are like
+// that of the first delimiter, which may be a bare line feed. A line that begins with the boundary and is no such delimiter is
 // refused wherever it stands: some readers take it for one and some for content, and what is checked here must be what
 // the upstream reads.
 func ParseForm(raw []byte, boundary string) ([]Part, error) {
@@ -173,12 +173,16 @@ func parseHead(raw []byte, at int, newline string) (Part, int, error) {
 	}
 	disposition, params, err := mime.ParseMediaType(header.Get("Content-Disposition"))
 	name := params["name"]
-	if err != nil || disposition != "form-data" || name == "" || len(name) > maxPartName || !utf8.ValidString(name) || !plainName(given[0], name) {
+	if err != nil || disposition != "form-data" || name == "" || len(name) > maxPartName || !utf8.ValidString(name) ||
+		!plainName(given[0], name) {
 		return Part{}, 0, providers.InvalidField("", "A part of the multipart body has no usable name.")
 	}
 	_, named := params["filename"]
 	kind, _, _ := strings.Cut(header.Get("Content-Type"), ";")
-	part := Part{Name: name, File: named || kind != "" && !strings.HasPrefix(kind, "text/plain"), FileName: params["filename"], Typed: kind != ""}
+	part := Part{
+		Name: name, File: named || kind != "" && !strings.HasPrefix(kind, "text/plain"), FileName: params["filename"],
+		Typed: kind != "",
+	}
 	switch strings.ToLower(header.Get("Content-Transfer-Encoding")) {
 	case "", "7bit", "8bit", "binary":
 	default:

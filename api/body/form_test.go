@@ -47,18 +47,36 @@ func TestParseForm(t *testing.T) {
 		{"an empty value", lines("--b", field("a"), "", "", "--b", field("c"), "", "2", "--b--"), []part{{Name: "a"}, {Name: "c", Content: "2"}}},
 		{"no value at all", lines("--b", field("a"), "", "--b--"), []part{{Name: "a"}}},
 		{"bare line feeds", strings.ReplaceAll(lines("--b", field("a"), "", "1", "--b--"), "\r\n", "\n"), []part{{Name: "a", Content: "1"}}},
-		{"what looks a little like a delimiter", lines("--b", field("a"), "", "x--b", "-- b", "--c", "--b--"), []part{{Name: "a", Content: "x--b\r\n-- b\r\n--c"}}},
-		{"a file's name with escapes", lines("--b", `Content-Disposition: form-data; filename="C:\\name=x.png"; name="a"`, "", "1", "--b--"), []part{{Name: "a", File: true, Content: "1"}}},
+		{
+			"what looks a little like a delimiter", lines("--b", field("a"), "", "x--b", "-- b", "--c", "--b--"),
+			[]part{{Name: "a", Content: "x--b\r\n-- b\r\n--c"}},
+		},
+		{
+			"a file's name with escapes", lines("--b", `Content-Disposition: form-data; filename="C:\\name=x.png"; name="a"`, "", "1", "--b--"),
+			[]part{{Name: "a", File: true, Content: "1"}},
+		},
 		{"an array", lines("--b", field("image[]"), "", "1", "--b", field("image[]"), "", "2", "--b--"), []part{
 			{Name: "image[]", Content: "1"}, {Name: "image[]", Content: "2"},
 		}},
 		{"a file", lines("--b", field("a")+`; filename="cät \"1\".wav"`, "Content-Type: audio/wav", "", "\x00\xff\r\n", "--b--"), []part{
 			{Name: "a", File: true, Content: "\x00\xff\r\n"},
 		}},
-		{"a file name in RFC 5987", lines("--b", field("a")+`; filename*=utf-8''c%C3%A4t.wav`, "", "1", "--b--"), []part{{Name: "a", File: true, Content: "1"}}},
-		{"a file by its type", lines("--b", field("a"), "Content-Type: image/png", "", "1", "--b--"), []part{{Name: "a", File: true, Content: "1"}}},
-		{"a text with a type", lines("--b", field("a"), "Content-Type: text/plain; charset=utf-8", "", "1", "--b--"), []part{{Name: "a", Content: "1"}}},
-		{"base64", lines("--b", field("a"), "Content-Transfer-Encoding: Base64", "", "MQ==", "--b--"), []part{{Name: "a", Encoded: true, Content: "MQ=="}}},
+		{
+			"a file name in RFC 5987", lines("--b", field("a")+`; filename*=utf-8''c%C3%A4t.wav`, "", "1", "--b--"),
+			[]part{{Name: "a", File: true, Content: "1"}},
+		},
+		{
+			"a file by its type", lines("--b", field("a"), "Content-Type: image/png", "", "1", "--b--"),
+			[]part{{Name: "a", File: true, Content: "1"}},
+		},
+		{
+			"a text with a type", lines("--b", field("a"), "Content-Type: text/plain; charset=utf-8", "", "1", "--b--"),
+			[]part{{Name: "a", Content: "1"}},
+		},
+		{
+			"base64", lines("--b", field("a"), "Content-Transfer-Encoding: Base64", "", "MQ==", "--b--"),
+			[]part{{Name: "a", Encoded: true, Content: "MQ=="}},
+		},
 
 		// What readers of forms read in several ways is refused.
 		{"a longer boundary", lines("--b", field("a"), "", "1", "--bc", field("model"), "", "2", "--b--"), nil},
@@ -110,11 +128,14 @@ func TestParseForm(t *testing.T) {
 // FuzzParseForm: what is taken for a form here the standard library reads as one too, part by part the same.
 func FuzzParseForm(f *testing.F) {
 	for _, seed := range []string{
-		lines("--b", `Content-Disposition: form-data; name="model"`, "", "m", "--b", `Content-Disposition: form-data; name="file"; filename="ä.wav"`,
+		lines("--b", `Content-Disposition: form-data; name="model"`, "", "m", "--b",
+			`Content-Disposition: form-data; name="file"; filename="ä.wav"`,
 			"Content-Type: audio/wav", "", "\x00\r\n--", "--b--", ""),
-		"--b\nContent-Disposition: form-data; name=a\n\n1\n--b--\n", "--b\r\n\r\n--b--", "x\r\n--b \r\nA: b\r\n\r\n--b\r\n\r\n\r\n--b--", "--b--", "--b", "",
+		"--b\nContent-Disposition: form-data; name=a\n\n1\n--b--\n", "--b\r\n\r\n--b--", "x\r\n--b \r\nA: b\r\n\r\n--b\r\n\r\n\r\n--b--", "--b--",
+		"--b", "",
 		lines("--b", `Content-Disposition: form-data; name="a"; name="b"`, "", "--b-", "--bb", "--b--"),
-		lines("--b", `Content-Disposition: form-data; name="a"`, "", "1", "--b junk", `Content-Disposition: form-data; name="model"`, "", "2", "--b--"),
+		lines("--b", `Content-Disposition: form-data; name="a"`, "", "1", "--b junk", `Content-Disposition: form-data; name="model"`, "", "2",
+			"--b--"),
 	} {
 		f.Add([]byte(seed))
 	}

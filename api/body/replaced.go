@@ -8,8 +8,8 @@ import (
 // replacedRoom is the number of bytes that are read of an answer at once.
 const replacedRoom = 4 << 10
 
-// Replaced returns a wrapper for an answer that replaces the texts old, wherever they are. It keeps back only bytes with which one of them may
-// begin. A text with the quotes of JSON is not found within a text of the answer: there its quotes are escaped.
+// Replaced returns a wrapper for an answer that replaces the texts old, wherever they are. It keeps back only bytes with which one of them
+// may begin. A text with the quotes of JSON is not found within a text of the answer: there its quotes are escaped.
 func Replaced(by []byte, old ...[]byte) func(io.ReadCloser) io.ReadCloser {
 	return func(answer io.ReadCloser) io.ReadCloser { return &replacedReader{ReadCloser: answer, old: old, by: by} }
 }

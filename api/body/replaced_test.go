@@ -13,7 +13,8 @@ import (
 // shown writes an id where an answer says that there is none, or an upstream's.
 func shown() func(io.ReadCloser) io.ReadCloser {
 	const name = `"previous_response_id":`
-	return body.Replaced([]byte(name+`"resp_0"`), []byte(name+"null"), []byte(name+" null"), []byte(name+`"resp_up"`), []byte(name+` "resp_up"`))
+	return body.Replaced([]byte(name+`"resp_0"`), []byte(name+"null"), []byte(name+" null"), []byte(name+`"resp_up"`),
+		[]byte(name+` "resp_up"`))
 }
 
 // TestReplaced: the text is written wherever the answer has an old one, in whichever pieces it comes, and nothing else changes.

@@ -76,8 +76,10 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Ca
 	create := BackgroundCall{
 		Model: call.Model, Asked: call.Asked, Body: call.Raw, Answer: call.Task, Operation: call.Endpoint.Operation,
 		Staged: activities.StagedCall{
-			Method: r.Method, Path: strings.TrimSuffix(r.URL.EscapedPath(), "/async"), Query: queryWithoutKey(r.URL), Format: x.Format.Name, Stream: call.Stream || call.Endpoint.Operation == providers.StreamContent,
-			Header: stagedHeader(x, r.Header), Hosted: call.Hosted, Amount: c.cost(call, x.Caller.Budget > 0), WebhookURL: r.Header.Get("X-Webhook-Url"),
+			Method: r.Method, Path: strings.TrimSuffix(r.URL.EscapedPath(), "/async"), Query: queryWithoutKey(r.URL), Format: x.Format.Name,
+			Stream: call.Stream || call.Endpoint.Operation == providers.StreamContent,
+			Header: stagedHeader(x, r.Header), Hosted: call.Hosted, Amount: c.cost(call, x.Caller.Budget > 0),
+			WebhookURL: r.Header.Get("X-Webhook-Url"),
 		},
 	}
 	if chain := call.Chain; chain.Previous != "" {
@@ -158,8 +160,8 @@ func (c *Calls) begin(x *edge.Request, ch *Charge, call *Call) {
 	}
 }
 
-// StagedChain returns what a background call continues from as its create found it, with its items; nil for any other call, and if it does not
-// continue from the response. hold is called with the size of the items before they are read.
+// StagedChain returns what a background call continues from as its create found it, with its items; nil for any other call, and if it does
+// not continue from the response. hold is called with the size of the items before they are read.
 func StagedChain(ctx context.Context, previous string, hold func(n int) error) (*activities.StagedChain, []byte, error) {
 	run := activities.CallRunOf(ctx)
 	if run == nil || run.Chain == nil || run.Chain.Previous != previous {
@@ -171,7 +173,8 @@ func StagedChain(ctx context.Context, previous string, hold func(n int) error) (
 	items, err := run.Items(ctx)
 	if err != nil {
 		return nil, nil, &providers.Fault{
-			Kind: providers.Overloaded, Message: "The response before the call cannot be read from the archive.", Accepted: providers.NotAccepted, Err: err,
+			Kind: providers.Overloaded, Message: "The response before the call cannot be read from the archive.", Accepted: providers.NotAccepted,
+			Err: err,
 		}
 	}
 	return run.Chain, items, nil

@@ -79,7 +79,10 @@ func form(tb testing.TB, boundary string, parts ...part) (contentType string, bo
 	for _, p := range parts {
 		header := textproto.MIMEHeader{"Content-Disposition": {`form-data; name="` + p.field + `"`}}
 		if p.file != "" {
-			header = textproto.MIMEHeader{"Content-Disposition": {`form-data; name="` + p.field + `"; filename="` + p.file + `"`}, "Content-Type": {"audio/wav"}}
+			header = textproto.MIMEHeader{
+				"Content-Disposition": {`form-data; name="` + p.field + `"; filename="` + p.file + `"`},
+				"Content-Type":        {"audio/wav"},
+			}
 		}
 		to, err := w.CreatePart(header)
 		if err != nil {

@@ -59,7 +59,10 @@ type Charge struct {
 func (c *Calls) Charged(h func(x *edge.Request, r *http.Request, ch *Charge) error) edge.Handler {
 	return func(x *edge.Request, r *http.Request) error {
 		x.Recorded = true
-		ch := &Charge{calls: c, request: x, run: activities.CallRunOf(r.Context()), tokens: int(min(max(r.ContentLength, 0)/bytesPerToken, maxTokenEstimate))}
+		ch := &Charge{
+			calls: c, request: x, run: activities.CallRunOf(r.Context()),
+			tokens: int(min(max(r.ContentLength, 0)/bytesPerToken, maxTokenEstimate)),
+		}
 		if ch.run != nil {
 			x.Outcome.Task = ch.run.TaskID
 			ch.admitted, ch.place = true, c.options.Limits.Resume(x.Caller.Counted(), ch.tokens)
@@ -197,7 +200,8 @@ func (ch *Charge) settle(answer *relay.Answer, last int, broken bool) {
 		switch {
 		case !answersText(ch.operation):
 			ch.estimateOthers(counted, length)
-		case !counted || broken && (answer.Stream || ch.operation == providers.StreamContent): // other answers report their usage once, at their end
+		// other answers report their usage once, at their end
+		case !counted || broken && (answer.Stream || ch.operation == providers.StreamContent):
 			ch.estimate(counted, answer.Stream, length-ch.countedAt)
 		}
 		if !counted && (ch.background || ch.left && !ch.stops) {

@@ -19,7 +19,10 @@ const (
 // actor is the operator or viewer of the session. The role of a token's holder permits nothing.
 func (v *View) actor() operator.Actor {
 	x := edge.Of(v.R.Context())
-	return operator.Actor{Operator: edge.Operator{Name: v.User.Owner, Role: edge.Role(v.User.Role)}, From: x.From(v.R.Context()), RequestID: x.AnswerID()}
+	return operator.Actor{
+		Operator: edge.Operator{Name: v.User.Owner, Role: edge.Role(v.User.Role)}, From: x.From(v.R.Context()),
+		RequestID: x.AnswerID(),
+	}
 }
 
 // holder returns the token of the session, and takes so many of its reads. The request is then one of the token: it ends with the

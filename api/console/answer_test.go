@@ -31,12 +31,16 @@ func TestAnswersOfCalls(t *testing.T) {
 		"gemini":           {"application/json", `{"candidates":[{"content":{"parts":[{"text":"Hel"},{"text":"lo"},{"inlineData":{"mimeType":"image/png","data":"` + png + `"}}]}}]}`, "Hello", 1, 0},
 		"interaction":      {"application/json", `{"steps":[{"type":"thought","signature":"x"},{"type":"model_output","content":[{"type":"text","text":"Hello"},{"type":"image","data":"` + png + `"}]}]}`, "Hello", 1, 0},
 		"its stream":       {stream, "event: step.delta\ndata: {\"event_type\":\"step.delta\",\"delta\":{\"type\":\"text\",\"text\":\"Hello\"}}\n\nevent: interaction.completed\ndata: {\"event_type\":\"interaction.completed\",\"interaction\":{\"id\":\"call_0\"}}\n\nevent: done\ndata: [DONE]\n\n", "Hello", 0, 0},
-		"image":            {"application/json", `{"data":[{"b64_json":"` + png + `"},{"url":"https://cdn.test/a.png"},{"url":"javascript:alert(1)"}]}`, "", 1, 1},
-		"no image":         {"application/json", `{"data":[{"b64_json":"` + page + `"}]}`, "{\n  \"data\": [\n    {\n      \"b64_json\": \"" + page + "\"\n    }\n  ]\n}", 0, 0},
-		"its events":       {stream, "data: {\"type\":\"transcript.text.delta\",\"delta\":\"Hel\"}\n\ndata: {\"type\":\"transcript.text.delta\",\"delta\":\"lo\"}\n\ndata: {\"type\":\"transcript.text.done\",\"text\":\"Hello\"}\n\n", "Hello", 0, 0},
-		"transcription":    {"application/json", `{"text":"Hello","segments":[{"text":"Hello"}]}`, "Hello", 0, 0},
-		"plain":            {"text/plain", "Hello", "Hello", 0, 0},
-		"error":            {"application/json", `{"error":{"code":1}}`, "{\n  \"error\": {\n    \"code\": 1\n  }\n}", 0, 0},
+		"image": {"application/json", `{"data":[{"b64_json":"` + png +
+			`"},{"url":"https://cdn.test/a.png"},{"url":"javascript:alert(1)"}]}`, "", 1, 1},
+		"no image": {
+			"application/json", `{"data":[{"b64_json":"` + page + `"}]}`,
+			"{\n  \"data\": [\n    {\n      \"b64_json\": \"" + page + "\"\n    }\n  ]\n}", 0, 0,
+		},
+		"its events":    {stream, "data: {\"type\":\"transcript.text.delta\",\"delta\":\"Hel\"}\n\ndata: {\"type\":\"transcript.text.delta\",\"delta\":\"lo\"}\n\ndata: {\"type\":\"transcript.text.done\",\"text\":\"Hello\"}\n\n", "Hello", 0, 0},
+		"transcription": {"application/json", `{"text":"Hello","segments":[{"text":"Hello"}]}`, "Hello", 0, 0},
+		"plain":         {"text/plain", "Hello", "Hello", 0, 0},
+		"error":         {"application/json", `{"error":{"code":1}}`, "{\n  \"error\": {\n    \"code\": 1\n  }\n}", 0, 0},
 	} {
 		answer := &callAnswer{Type: test.kind}
 		answer.show([]byte(test.body))
@@ -57,7 +61,10 @@ func TestCancelledCall(t *testing.T) {
 	for events, want := range map[int64]bool{0: false, 3: true} {
 		h.own = []tasks.Task{{
 			ID: "call_x", State: workflows.Cancelled, Stream: true, Operation: "POST /v1/responses",
-			Ending: tasks.Ending{Outputs: []activities.Output{{ContentType: "text/event-stream"}}, Call: &activities.Answered{Status: 200, Events: events}},
+			Ending: tasks.Ending{
+				Outputs: []activities.Output{{ContentType: "text/event-stream"}},
+				Call:    &activities.Answered{Status: 200, Events: events},
+			},
 		}}
 		page := h.as(t, "app").get("/console/tasks/call_x").Body.String()
 		if strings.Contains(page, "<live-text") != want || strings.Contains(page, "download=1") {
@@ -110,7 +117,8 @@ func TestTaskText(t *testing.T) {
 		for _, entry := range h.entries {
 			noted += entry.What + " " + entry.Subject
 		}
-		if rec.Code != test.status || rec.Body.String() != test.text || noted != test.noted || rec.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
+		if rec.Code != test.status || rec.Body.String() != test.text || noted != test.noted ||
+			rec.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
 			t.Errorf("%s %s: got %d, %d bytes, noted %q", test.user, test.id, rec.Code, rec.Body.Len(), noted)
 		}
 		if last := h.asked[len(h.asked)-1]; last.user.Owner != "tok_app" || last.looks != test.looks {

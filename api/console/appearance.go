@@ -41,7 +41,8 @@ func (s *Server) setAppearance(v *View) {
 		}
 	}
 	http.SetCookie(v.W, &http.Cookie{ //nolint:gosec // Secure wherever the console is reached by https
-		Name: appearanceCookie, Value: values.Encode(), Path: "/", MaxAge: 365 * 24 * 60 * 60, HttpOnly: true, Secure: s.secure() && s.knownHost(v.R), SameSite: http.SameSiteStrictMode,
+		Name: appearanceCookie, Value: values.Encode(), Path: "/", MaxAge: 365 * 24 * 60 * 60, HttpOnly: true, Secure: s.secure() &&
+			s.knownHost(v.R), SameSite: http.SameSiteStrictMode,
 	})
 	v.redirect(back(v.R.PostFormValue("next")))
 }

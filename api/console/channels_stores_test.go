@@ -35,7 +35,8 @@ type noVideo struct{ providers.VideoAdapter }
 // channelOf is a channel of openai with one key and models.
 func channelOf(name string, models ...string) providers.Channel {
 	c := providers.Channel{
-		Name: name, Vendor: "openai", Keys: []providers.Secret{providers.Secret("key-" + name)}, Groups: []string{"default"}, Models: make(map[string]string),
+		Name: name, Vendor: "openai", Keys: []providers.Secret{providers.Secret("key-" + name)}, Groups: []string{"default"},
+		Models: make(map[string]string),
 	}
 	for _, model := range models {
 		c.Models[model] = ""

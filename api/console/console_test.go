@@ -53,7 +53,10 @@ type asked struct {
 // newHouse opens a console with an operator, a viewer and a holder, whose keys are their names. api answers for the API; nil: 404.
 func newHouse(t *testing.T, api http.HandlerFunc) *house {
 	t.Helper()
-	h := &house{stores: new(stores), sessions: &memory{sessions: make(map[string]sessions.Session), links: make(map[string]sessions.Link), words: make(map[string]bool)}}
+	h := &house{stores: new(stores), sessions: &memory{
+		sessions: make(map[string]sessions.Session), links: make(map[string]sessions.Link),
+		words: make(map[string]bool),
+	}}
 	anna := User{Kind: "operator", Owner: "anna", Name: "anna", Role: Operator, Fingerprint: "a1"}
 	vera := User{Kind: "operator", Owner: "vera", Name: "vera", Role: Viewer, Fingerprint: "v1"}
 	app := User{Kind: "token", Owner: "tok_app", Name: "app", Role: Holder, Fingerprint: "t1"}
@@ -70,19 +73,25 @@ func newHouse(t *testing.T, api http.HandlerFunc) *house {
 	service, own := h.services()
 	h.server = New(Options{
 		Operator: service,
-		Backend: Backend{Account: own, Ready: func(context.Context) (string, map[string]string) { return "degraded", h.failed }, API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			inside := edge.InternalCallerOf(r.Context())
-			user := User{Kind: OperatorKind, Owner: inside.Operator, Role: Role(inside.Role)}
-			if inside.Find != nil {
-				user = User{Kind: TokenKind, Owner: inside.Token, Role: Holder}
-			}
-			h.mu.Lock()
-			h.asked = append(h.asked, asked{user, inside.Impersonates, r.Method, r.URL.Path})
-			h.mu.Unlock()
-			api(w, r)
-		})},
+		Backend: Backend{
+			Account: own, Ready: func(context.Context) (string, map[string]string) { return "degraded", h.failed },
+			API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				inside := edge.InternalCallerOf(r.Context())
+				user := User{Kind: OperatorKind, Owner: inside.Operator, Role: Role(inside.Role)}
+				if inside.Find != nil {
+					user = User{Kind: TokenKind, Owner: inside.Token, Role: Holder}
+				}
+				h.mu.Lock()
+				h.asked = append(h.asked, asked{user, inside.Impersonates, r.Method, r.URL.Path})
+				h.mu.Unlock()
+				api(w, r)
+			}),
+		},
 		Token: func(_ context.Context, id string) (*tokens.Token, error) {
-			return &tokens.Token{ID: id, Name: strings.TrimPrefix(id, "tok_"), Hint: "sk-…TKar", Limits: tokens.Limits{RequestsPerMinute: 600, ReadsPerMinute: h.reads}, Budget: 100}, nil
+			return &tokens.Token{
+				ID: id, Name: strings.TrimPrefix(id, "tok_"), Hint: "sk-…TKar",
+				Limits: tokens.Limits{RequestsPerMinute: 600, ReadsPerMinute: h.reads}, Budget: 100,
+			}, nil
 		},
 		Key: func(_ *http.Request, key string) (User, error) {
 			if user, ok := h.keys[key]; ok {
@@ -440,34 +449,42 @@ func TestGuard(t *testing.T) {
 		rec  *httptest.ResponseRecorder
 		want int
 	}{
-		"another host":             {request("GET", "http://gateway.example/console/sign-in"), 404},
-		"another host's landing":   {request("GET", "http://gateway.example/"), 200},
-		"a host like loopback":     {request("GET", "http://localhost.example/console/sign-in"), 404},
-		"loopback by address":      {request("GET", "http://[::1]:8080/console/sign-in"), 200},
-		"no origin at all":         {request("POST", "http://localhost/console/sign-in"), 403},
-		"another site":             {request("POST", "http://localhost/console/sign-in", "Sec-Fetch-Site", "cross-site", "Origin", "http://evil.example"), 403},
-		"another port":             {request("POST", "http://localhost:8080/console/sign-in", "Sec-Fetch-Site", "same-site", "Origin", "http://localhost:3000"), 403},
+		"another host":           {request("GET", "http://gateway.example/console/sign-in"), 404},
+		"another host's landing": {request("GET", "http://gateway.example/"), 200},
+		"a host like loopback":   {request("GET", "http://localhost.example/console/sign-in"), 404},
+		"loopback by address":    {request("GET", "http://[::1]:8080/console/sign-in"), 200},
+		"no origin at all":       {request("POST", "http://localhost/console/sign-in"), 403},
+		"another site": {request("POST", "http://localhost/console/sign-in", "Sec-Fetch-Site", "cross-site", "Origin",
+			"http://evil.example"), 403},
+		"another port": {request("POST", "http://localhost:8080/console/sign-in", "Sec-Fetch-Site", "same-site", "Origin",
+			"http://localhost:3000"), 403},
 		"an old browser elsewhere": {request("POST", "http://localhost/console/sign-in", "Origin", "http://evil.example"), 403},
-		"its own form":             {request("POST", "http://localhost/console/sign-in", "Sec-Fetch-Site", "same-origin", "Origin", "http://localhost"), 303},
-		"anonymous":                {request("GET", "http://localhost/console/tokens"), 303},
-		"an anonymous script":      {request("GET", "http://localhost/console/tokens", "Sec-Fetch-Dest", "empty"), 401},
-		"a link from elsewhere":    {request("GET", "http://localhost/console/tokens", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"), 200},
-		"the choice elsewhere":     {request("GET", "http://gateway.example/console/appearance"), 404},
-		"assets to write":          {request("POST", "http://gateway.example/console/assets/x", "Origin", "http://gateway.example"), 404},
-		"a foreign asset folder":   {request("GET", "http://localhost/console/assets/x/app.js"), 404},
+		"its own form": {request("POST", "http://localhost/console/sign-in", "Sec-Fetch-Site", "same-origin", "Origin",
+			"http://localhost"), 303},
+		"anonymous":           {request("GET", "http://localhost/console/tokens"), 303},
+		"an anonymous script": {request("GET", "http://localhost/console/tokens", "Sec-Fetch-Dest", "empty"), 401},
+		"a link from elsewhere": {request("GET", "http://localhost/console/tokens", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode",
+			"navigate"), 200},
+		"the choice elsewhere":   {request("GET", "http://gateway.example/console/appearance"), 404},
+		"assets to write":        {request("POST", "http://gateway.example/console/assets/x", "Origin", "http://gateway.example"), 404},
+		"a foreign asset folder": {request("GET", "http://localhost/console/assets/x/app.js"), 404},
 	} {
 		if test.rec.Code != test.want {
 			t.Errorf("%s: got %d, want %d: %.200s", what, test.rec.Code, test.want, test.rec.Body)
 		}
 	}
-	if rec := request("GET", "http://localhost/console/tokens", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"); !strings.Contains(rec.Body.String(), `http-equiv="refresh"`) {
+	if rec := request("GET", "http://localhost/console/tokens", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode",
+		"navigate"); !strings.Contains(rec.Body.String(), `http-equiv="refresh"`) {
 		t.Error("a link from elsewhere is not loaded once more")
 	}
 	if rec := request("GET", "http://gateway.example/"); strings.Contains(rec.Body.String(), "console/sign-in") {
 		t.Error("the landing page of another host offers a sign-in")
 	}
 	// Over plain http elsewhere browsers send Origin alone, and with no-referrer it is "null" of a form.
-	for address, want := range map[string]string{"http://localhost:8080/": "no-referrer", "http://gateway.example/": "same-origin", "https://gateway.example/": "no-referrer"} {
+	for address, want := range map[string]string{
+		"http://localhost:8080/": "no-referrer", "http://gateway.example/": "same-origin",
+		"https://gateway.example/": "no-referrer",
+	} {
 		if got := request("GET", address).Header().Get("Referrer-Policy"); got != want {
 			t.Errorf("%s: Referrer-Policy %q, want %q", address, got, want)
 		}
@@ -536,7 +553,8 @@ func TestSessions(t *testing.T) {
 	}
 	wrong := (&browser{h: h}).post("/console/sign-in", url.Values{"key": {"wrong"}})
 	empty := (&browser{h: h}).post("/console/sign-in", url.Values{"key": {""}})
-	if wrong.Code != http.StatusForbidden || wrong.Body.String() != empty.Body.String() || strings.Contains(wrong.Body.String(), `value="wrong"`) {
+	if wrong.Code != http.StatusForbidden || wrong.Body.String() != empty.Body.String() ||
+		strings.Contains(wrong.Body.String(), `value="wrong"`) {
 		t.Errorf("refusals differ or repeat the key: %d, %d", wrong.Code, empty.Code)
 	}
 	h.mu.Lock()
@@ -561,7 +579,8 @@ func TestNext(t *testing.T) {
 	t.Parallel()
 	for to, want := range map[string]string{
 		"": Root, "/": Root, "//evil.example": Root, "https://evil.example": Root, "/console//evil": Root, "/console/../admin": Root,
-		"/console\\evil": Root, "/consolex": Root, "/console/sign-in": Root, "/console": "/console", "/console/tokens?q=a": "/console/tokens?q=a", "/console?x=1": "/console?x=1",
+		"/console\\evil": Root, "/consolex": Root, "/console/sign-in": Root, "/console": "/console", "/console/tokens?q=a": "/console/tokens?q=a",
+		"/console?x=1": "/console?x=1",
 	} {
 		if got := next(to); got != want {
 			t.Errorf("%q: got %q, want %q", to, got, want)
@@ -648,7 +667,8 @@ func TestLinksFromEverywhere(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
 	for path, want := range map[string]string{
-		"/": "./console/tokens/a%2Fb", "/console": "./console/tokens/a%2Fb", "/console/tokens": "../console/tokens/a%2Fb", "/console/tokens/a%2Fb": "../../console/tokens/a%2Fb",
+		"/": "./console/tokens/a%2Fb", "/console": "./console/tokens/a%2Fb", "/console/tokens": "../console/tokens/a%2Fb",
+		"/console/tokens/a%2Fb": "../../console/tokens/a%2Fb",
 	} {
 		r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody)
 		got := h.server.view(httptest.NewRecorder(), r).To("tokens", "a/b")

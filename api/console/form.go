@@ -44,7 +44,8 @@ func (f *Form) Checked(name, word string, value bool) bool {
 
 // Wrong is what is wrong with a field, "" for nothing.
 func (f *Form) Wrong(name string) string {
-	if f.problem != nil && (f.problem.Param == name || strings.HasPrefix(f.problem.Param, name+".") || strings.HasPrefix(f.problem.Param, name+"[")) {
+	if f.problem != nil && (f.problem.Param == name || strings.HasPrefix(f.problem.Param, name+".") ||
+		strings.HasPrefix(f.problem.Param, name+"[")) {
 		return f.problem.Message
 	}
 	return ""

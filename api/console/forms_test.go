@@ -99,7 +99,8 @@ func TestSignInsAreBounded(t *testing.T) {
 	}
 	h.sessions.full = true
 	before := len(h.entries)
-	if rec := (&browser{h: h}).post("/console/sign-in", url.Values{"key": {"app"}}); rec.Code != http.StatusTooManyRequests || len(h.entries) != before {
+	if rec := (&browser{h: h}).post("/console/sign-in", url.Values{"key": {"app"}}); rec.Code != http.StatusTooManyRequests ||
+		len(h.entries) != before {
 		t.Errorf("one sign-in too many: got %d with %d notes, want 429 without", rec.Code, len(h.entries)-before)
 	}
 }
@@ -116,7 +117,8 @@ func TestSeveralTokens(t *testing.T) {
 	rec := b.post("/console/tokens", form)
 	checkPage(t, "the question", rec)
 	wantAll(t, "the question", rec.Body.String(), "Set Unfinished videos of 2 tokens to 7?", "<li>studio<", "<li>shop<", `name="sure"`,
-		`<dialog id="ask" data-ask open`, `<form method="dialog" id="ask-no"></form>`, `<button form="ask-no" autofocus>`, `value="tok_1" checked`)
+		`<dialog id="ask" data-ask open`, `<form method="dialog" id="ask-no"></form>`, `<button form="ask-no" autofocus>`,
+		`value="tok_1" checked`)
 	if len(h.did) != 0 {
 		t.Fatalf("changed before it was confirmed: %q", h.did)
 	}
@@ -130,7 +132,8 @@ func TestSeveralTokens(t *testing.T) {
 	if rec = b.post("/console/tokens", form); rec.Code != http.StatusConflict || len(h.did) != 2 {
 		t.Errorf("sent twice: got %d, %q", rec.Code, h.did)
 	}
-	wantAll(t, "disable", b.post("/console/tokens", url.Values{"do": {"disable"}, "id": {"tok_1"}}).Body.String(), "Disable 1 token? Calls with it are")
+	wantAll(t, "disable", b.post("/console/tokens", url.Values{"do": {"disable"}, "id": {"tok_1"}}).Body.String(),
+		"Disable 1 token? Calls with it are")
 	form = url.Values{"do": {"enable"}}
 	for i := range mostChosen + 1 {
 		form.Add("id", strconv.Itoa(i))

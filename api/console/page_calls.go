@@ -82,7 +82,8 @@ func readCalls(v *View, q logs.Query) (logs.List, error) {
 func callsTable(v *View, calls []logs.Call) *Table {
 	table := &Table{
 		ID: "calls", Caption: "calls.caption", Empty: "calls.empty", CSV: true,
-		Columns: columns("call.at", "call.status", "call.token", "call.model", "call.channel", "#call.first", "#call.took", "#call.tokens", "#call.cost"),
+		Columns: columns("call.at", "call.status", "call.token", "call.model", "call.channel", "#call.first", "#call.took", "#call.tokens",
+			"#call.cost"),
 	}
 	for _, call := range calls {
 		table.Rows = append(table.Rows, callRow(v, call))

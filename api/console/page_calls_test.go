@@ -32,7 +32,8 @@ func aCall() calllog.Call {
 		Times: calllog.Times{Before: 2 * time.Millisecond, First: 900 * time.Millisecond, Took: 1900 * time.Millisecond},
 		Used:  calllog.Used{Input: 1812, Output: 96, Cost: 200_000, Priced: true},
 		Tries: []calllog.Try{
-			{Channel: "main", Fault: "timeout", Took: 400 * time.Millisecond, Key: "0123456789ab"}, {Channel: "b", Took: 500 * time.Millisecond, Vendor: "vendor-7"},
+			{Channel: "main", Fault: "timeout", Took: 400 * time.Millisecond, Key: "0123456789ab"},
+			{Channel: "b", Took: 500 * time.Millisecond, Vendor: "vendor-7"},
 		},
 	}}
 }
@@ -54,7 +55,8 @@ func TestCallsPage(t *testing.T) {
 	operator, holder := h.as(t, "anna"), h.as(t, "app")
 	rec := operator.get("/console/calls?status=failed")
 	checkPage(t, "calls", rec)
-	wantAll(t, "calls", rec.Body.String(), "&lt;b&gt;app&lt;/b&gt;", "main → b", "900 ms", "1.9 s", "1,812 / 96", "The vendor failed", "Looked at 61,200 calls", "after=17-0", "Search on", "<live-region")
+	wantAll(t, "calls", rec.Body.String(), "&lt;b&gt;app&lt;/b&gt;", "main → b", "900 ms", "1.9 s", "1,812 / 96", "The vendor failed",
+		"Looked at 61,200 calls", "after=17-0", "Search on", "<live-region")
 	rec = holder.get("/console/calls")
 	checkPage(t, "own calls", rec)
 	if body := rec.Body.String(); strings.Contains(body, `name="channel"`) || strings.Contains(body, `name="token"`) {
@@ -67,7 +69,8 @@ func TestCallsPage(t *testing.T) {
 	for user, b := range map[string]*browser{"operator": operator, "holder": holder} {
 		rec = b.get("/console/calls/req_1")
 		checkPage(t, user+"'s call", rec)
-		wantAll(t, user+"'s call", rec.Body.String(), "The vendor failed", "The upstream answered with status 500.", "<rect", `class="bad"`, "It took too long", "998 ms", "2 ms")
+		wantAll(t, user+"'s call", rec.Body.String(), "The vendor failed", "The upstream answered with status 500.", "<rect", `class="bad"`,
+			"It took too long", "998 ms", "2 ms")
 	}
 	if body := holder.get("/console/calls/req_1").Body.String(); strings.Contains(body, "vendor-7") || strings.Contains(body, "0123456789ab") {
 		t.Error("a holder reads of the deployment's channels")
@@ -95,7 +98,10 @@ func TestOverview(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Minute)
 	h := newHouse(t, nil)
 	h.traffic = []traffic.Row{
-		{Minute: now.Add(-5 * time.Minute), Channel: "main", Sums: traffic.Sums{Requests: 990, Failed: 9, Tokens: 5000, Cost: 41_200_000_000, First: [8]int64{4: 990}}},
+		{
+			Minute: now.Add(-5 * time.Minute), Channel: "main",
+			Sums: traffic.Sums{Requests: 990, Failed: 9, Tokens: 5000, Cost: 41_200_000_000, First: [8]int64{4: 990}},
+		},
 		{Minute: now.Add(-time.Minute), Channel: "b", Sums: traffic.Sums{Requests: 10, Failed: 1}},
 	}
 	c := channelOf("c", "m")
@@ -105,18 +111,26 @@ func TestOverview(t *testing.T) {
 	h.coolDown("c", c.Keys[0].Fingerprint(), time.Hour)
 	h.coolDown("c", c.Keys[1].Fingerprint(), 7*time.Second)
 	h.counts = tasks.RecentCounts{
-		Counts: tasks.Counts{Phases: map[workflows.Phase]int64{workflows.PhaseQueued: 12, workflows.PhasePolling: 48}, Stuck: 3, Workers: 1}, Failed: 2, Undelivered: 1,
+		Counts: tasks.Counts{Phases: map[workflows.Phase]int64{workflows.PhaseQueued: 12, workflows.PhasePolling: 48}, Stuck: 3, Workers: 1},
+		Failed: 2, Undelivered: 1,
 	}
-	h.unsettled = []operator.Unsettled{{Reservation: ledger.Reservation{ID: "r1", Amount: 400_000_000}}, {Reservation: ledger.Reservation{ID: "r2", Amount: 30_000_000}}}
+	h.unsettled = []operator.Unsettled{
+		{Reservation: ledger.Reservation{ID: "r1", Amount: 400_000_000}},
+		{Reservation: ledger.Reservation{ID: "r2", Amount: 30_000_000}},
+	}
 	h.failed = map[string]string{"archive": "bucket videos is away"}
 	h.tokens, h.spent = []tokens.Token{{ID: "tok_1", Name: "app", Budget: 100}}, map[string]ledger.Balance{"tok_1": {Spent: 92_100_000_000}}
 	for _, user := range []string{"anna", "vera"} {
 		rec := h.as(t, user).get("/console")
 		checkPage(t, user, rec)
-		wantAll(t, user, rec.Body.String(), "Object store does not do what is needed of it", "bucket videos is away", "Working. 2 of 3 channels cool down", "Channel b cools down", "Channel c cools down", " s left", "billing_hard_limit", "3 tasks have been in their state", "2 reservations are unsettled",
-			"0.430 USD", "Token app has used 92 % of its budget", "1,000", "1 %", "up to ", "41.20 USD", "<rect", "12 queued", "48 in progress", `href="./console/tasks?view=stuck"`, `href="./console/tasks?view=failed"`, `href="./console/tasks?view=webhooks"`)
+		wantAll(t, user, rec.Body.String(), "Object store does not do what is needed of it", "bucket videos is away",
+			"Working. 2 of 3 channels cool down", "Channel b cools down", "Channel c cools down", " s left", "billing_hard_limit",
+			"3 tasks have been in their state", "2 reservations are unsettled",
+			"0.430 USD", "Token app has used 92 % of its budget", "1,000", "1 %", "up to ", "41.20 USD", "<rect", "12 queued", "48 in progress",
+			`href="./console/tasks?view=stuck"`, `href="./console/tasks?view=failed"`, `href="./console/tasks?view=webhooks"`)
 	}
-	if page := h.as(t, "anna").get("/console").Body.String(); strings.Contains(page, "Redis does not") || strings.Contains(page, "Temporal does not") {
+	if page := h.as(t, "anna").get("/console").Body.String(); strings.Contains(page, "Redis does not") ||
+		strings.Contains(page, "Temporal does not") {
 		t.Error("a service that answers needs an action")
 	}
 	h.err = &providers.Fault{Kind: providers.Overloaded, Message: "Redis does not answer."}
@@ -132,7 +146,8 @@ func TestHome(t *testing.T) {
 	h.windows.Requests, h.spent = limits.Window{Limit: 600, Remaining: 599}, map[string]ledger.Balance{"tok_app": {Spent: 92_100_000_000}}
 	rec := h.as(t, "app").get("/console")
 	checkPage(t, "home", rec)
-	wantAll(t, "home", rec.Body.String(), "7.90 USD", "92.10 USD of 100.00 USD", "599 of 600", "gpt-4o", "sk-…TKar", "1.9 s", `width="47.4"`, `/try?kind=chat&amp;model=gpt-4o" aria-label="Try: gpt-4o"`)
+	wantAll(t, "home", rec.Body.String(), "7.90 USD", "92.10 USD of 100.00 USD", "599 of 600", "gpt-4o", "sk-…TKar", "1.9 s", `width="47.4"`,
+		`/try?kind=chat&amp;model=gpt-4o" aria-label="Try: gpt-4o"`)
 }
 
 // FuzzPartBars: any numbers make a chart.
@@ -160,7 +175,8 @@ func TestCallLeadsOn(t *testing.T) {
 	h.windows.Requests, h.spent = limits.Window{Limit: 60, Remaining: 59}, map[string]ledger.Balance{"tok_app": {Spent: 92_500_000_000}}
 	h.server.o.TraceURL = "https://traces.example/view/{trace_id}"
 	for _, key := range []string{"anna", "vera", "app"} { // the limits that are left
-		wantAll(t, key, h.as(t, key).get("/console/calls/req_1").Body.String(), "What the token has left now", "7.50 USD of 100.00 USD", "59 of 60")
+		wantAll(t, key, h.as(t, key).get("/console/calls/req_1").Body.String(), "What the token has left now", "7.50 USD of 100.00 USD",
+			"59 of 60")
 	}
 	operator, holder := h.as(t, "anna").get("/console/calls/req_1").Body.String(), h.as(t, "app").get("/console/calls/req_1").Body.String()
 	const trace, channel = `href="https://traces.example/view/4bf92f3577b34da6a3ce929d0e0e4736"`, `channels/b"`

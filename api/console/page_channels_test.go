@@ -37,7 +37,8 @@ func TestChannelAndAuditPages(t *testing.T) {
 	h.coolDown("main", key, 41*time.Second)
 	h.slots = map[string]health.Slots{"main": {Max: 4, Taken: 1, Line: 2}}
 	h.tested = channeltest.Result{
-		Operation: "the list of models", Key: key, Status: 401, Code: "test.key_refused", Values: map[string]string{"detail": " (status 401: Incorrect API key provided: ***)"}, Took: 13,
+		Operation: "the list of models", Key: key, Status: 401, Code: "test.key_refused",
+		Values: map[string]string{"detail": " (status 401: Incorrect API key provided: ***)"}, Took: 13,
 	}
 	value := func(text string) json.RawMessage { return json.RawMessage(text) }
 	h.entries = []audit.Entry{
@@ -52,9 +53,12 @@ func TestChannelAndAuditPages(t *testing.T) {
 	h.nextEntry = "17-0"
 	anna, vera := h.as(t, "anna"), h.as(t, "vera")
 	for path, want := range map[string][]string{
-		"/console/channels":         {"main", "anna billing", "1 of 4", "2 in line", "gpt-4o", "Too many requests 429 billing_hard_limit"},
-		"/console/channels/main":    {key, "s left", "Too many requests 429 billing_hard_limit", `name="minutes"`, `value="wake"`, "<dialog"},
-		"/console/audit":            {"update_token", "max_tasks: 0 → 3", "reason: – → &#34;a &gt; b&#34;\nstate: – → 1\nmodels.m: – → &#34;&#34;", "no such token", "after=17-0", "?who=anna"},
+		"/console/channels":      {"main", "anna billing", "1 of 4", "2 in line", "gpt-4o", "Too many requests 429 billing_hard_limit"},
+		"/console/channels/main": {key, "s left", "Too many requests 429 billing_hard_limit", `name="minutes"`, `value="wake"`, "<dialog"},
+		"/console/audit": {
+			"update_token", "max_tasks: 0 → 3",
+			"reason: – → &#34;a &gt; b&#34;\nstate: – → 1\nmodels.m: – → &#34;&#34;", "no such token", "after=17-0", "?who=anna",
+		},
 		"/console/audit?format=csv": {"When,Who,What", "max_tasks: 0 → 3; reason: "},
 	} {
 		rec := anna.get(path)
@@ -64,7 +68,8 @@ func TestChannelAndAuditPages(t *testing.T) {
 			}
 		}
 	}
-	if body := vera.get("/console/channels/main").Body.String(); strings.Contains(body, `value="pause"`) || strings.Contains(body, `value="test"`) {
+	if body := vera.get("/console/channels/main").Body.String(); strings.Contains(body, `value="pause"`) ||
+		strings.Contains(body, `value="test"`) {
 		t.Error("a viewer is offered to change a channel")
 	}
 	if rec := anna.get("/console/channels/none"); rec.Code != 404 {
@@ -88,7 +93,8 @@ func TestChannelAndAuditPages(t *testing.T) {
 	}
 	h.did = nil
 	rec = anna.post("/console/channels/main", url.Values{"do": {"test"}, "key": {canary}})
-	if body := rec.Body.String(); !slices.Equal(h.did, []string{"test main " + canary}) || !strings.Contains(body, "the key is refused (status 401: Incorrect API key provided: ***)") || strings.Contains(body, canary) {
+	if body := rec.Body.String(); !slices.Equal(h.did, []string{"test main " + canary}) ||
+		!strings.Contains(body, "the key is refused (status 401: Incorrect API key provided: ***)") || strings.Contains(body, canary) {
 		t.Errorf("test: %d did %v, answered %s", rec.Code, h.did, body)
 	}
 	h.err = storage.ErrUnavailable
@@ -109,17 +115,23 @@ func TestTokenFormGroups(t *testing.T) {
 		},
 		"empty": {},
 	}
-	h.tokens = []tokens.Token{{ID: "tok_1", Name: "studio", Group: "default", Limits: tokens.Limits{MaxTasks: 9}}, {ID: "tok_2", Name: "old", Group: "gone"}}
+	h.tokens = []tokens.Token{
+		{ID: "tok_1", Name: "studio", Group: "default", Limits: tokens.Limits{MaxTasks: 9}},
+		{ID: "tok_2", Name: "old", Group: "gone"},
+	}
 	anna := h.as(t, "anna")
 	rec := anna.get("/console/tokens/new")
 	checkPage(t, "a new token", rec)
-	wantAll(t, "a new token", rec.Body.String(), `<option value="default" selected>default</option><option value="empty">`, "Channels: main, b", "Where the token has no limit: Calls a minute 60 · Budget 5.00 USD",
+	wantAll(t, "a new token", rec.Body.String(), `<option value="default" selected>default</option><option value="empty">`,
+		"Channels: main, b", "Where the token has no limit: Calls a minute 60 · Budget 5.00 USD",
 		"At most: Unfinished videos 3", "Not allowed: hosted_tools", "No channel serves this group.")
 	if strings.Contains(rec.Body.String(), "In force") {
 		t.Error("a new token has limits in force")
 	}
-	wantAll(t, "a token", anna.get("/console/tokens/tok_1").Body.String(), "<b>In force: 60</b>", "<b>In force: 3</b>", "<b>In force: 5.00 USD</b>")
-	wantAll(t, "a group of the past", anna.get("/console/tokens/tok_2").Body.String(), `<option value="gone" selected>gone</option>`, "does not name this group")
+	wantAll(t, "a token", anna.get("/console/tokens/tok_1").Body.String(), "<b>In force: 60</b>", "<b>In force: 3</b>",
+		"<b>In force: 5.00 USD</b>")
+	wantAll(t, "a group of the past", anna.get("/console/tokens/tok_2").Body.String(), `<option value="gone" selected>gone</option>`,
+		"does not name this group")
 }
 
 // TestRefreshesReadLess: what only the rest of a page needs is not read for its live regions.
@@ -149,7 +161,12 @@ func TestReadsOfOthersAreFree(t *testing.T) {
 	h.calls.Calls, h.reads = []calllog.Call{aCall()}, 2*logs.ScanReads
 	h.tokens = []tokens.Token{{ID: "tok_app", Name: "app"}}
 	for range 3 {
-		for _, test := range []struct{ key, path string }{{"anna", "/console/calls/req_1"}, {"vera", "/console/calls/req_1"}, {"anna", "/console/tokens/tok_app"}, {"anna", "/console/try?as=tok_app"}} {
+		for _, test := range []struct{ key, path string }{
+			{"anna", "/console/calls/req_1"},
+			{"vera", "/console/calls/req_1"},
+			{"anna", "/console/tokens/tok_app"},
+			{"anna", "/console/try?as=tok_app"},
+		} {
 			if rec := h.as(t, test.key).get(test.path); rec.Code != http.StatusOK {
 				t.Errorf("%s for %s: %d", test.path, test.key, rec.Code)
 			}
@@ -177,7 +194,10 @@ func TestFindingsInChinese(t *testing.T) {
 	h.server.o.Operator.Checks = []setup.Check{{Name: "redis", Run: func(context.Context) ([]setup.Finding, error) {
 		return []setup.Finding{
 			{Status: setup.OK, Code: "redis.ok", Values: map[string]string{"n": "3"}},
-			{Status: setup.Warning, Code: "config.certificate", Values: map[string]string{"key": "tls.cert", "date": "2026-12-01"}, Fix: "gateway config check"},
+			{
+				Status: setup.Warning, Code: "config.certificate", Values: map[string]string{"key": "tls.cert", "date": "2026-12-01"},
+				Fix: "gateway config check",
+			},
 			{Status: setup.Warning, Code: "config.admin_listen", Values: map[string]string{"key": "admin.listen"}, Fix: "gateway config check"},
 			{Status: setup.Unknown, Code: "unchecked", Values: map[string]string{"error": "dial tcp: connection refused", "reason": "refused"}},
 		}, nil

@@ -180,7 +180,8 @@ func channelStep(v *View) check {
 // tokenSteps tell whether a program could call, and whether one did.
 func tokenSteps(v *View) (made, used check) {
 	made, used = check{Word: "setup.token", State: "todo", Link: v.To("tokens", "new")}, check{Word: "setup.used", State: "todo"}
-	list, err := v.s.o.Operator.ListTokens(v.R.Context(), v.actor(), &operator.TokenQuery{State: "active", PageOf: operator.PageOf{Limit: mostNames}})
+	list, err := v.s.o.Operator.ListTokens(v.R.Context(), v.actor(),
+		&operator.TokenQuery{State: "active", PageOf: operator.PageOf{Limit: mostNames}})
 	if err != nil {
 		made.State, made.Detail = "bad", message(err)
 		return made, used

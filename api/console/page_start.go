@@ -159,7 +159,10 @@ func (d *overviewData) readServices(v *View) error {
 	_, failed := v.s.o.Ready(v.R.Context())
 	for _, service := range [][2]string{{"redis", "check.redis"}, {"temporal", "check.temporal"}, {"archive", "check.store"}} {
 		if reason := failed[service[0]]; reason != "" {
-			d.Actions = append(d.Actions, Action{Mark: "failed", Text: v.T("home.service", "what", v.T(service[1])), Link: v.To("setup"), Note: reason})
+			d.Actions = append(d.Actions, Action{
+				Mark: "failed", Text: v.T("home.service", "what", v.T(service[1])), Link: v.To("setup"),
+				Note: reason,
+			})
 		}
 	}
 	return nil
@@ -175,13 +178,22 @@ func (d *overviewData) readTasks(v *View) error {
 		d.Actions = append(d.Actions, Action{Mark: "failed", Text: v.T("home.workers"), Link: v.To("setup")})
 	}
 	if counts.Stuck > 0 {
-		d.Actions = append(d.Actions, Action{Mark: "warning", Text: v.T("home.stuck", "n", number(counts.Stuck)), Link: v.To("tasks") + "?view=stuck"})
+		d.Actions = append(d.Actions, Action{
+			Mark: "warning", Text: v.T("home.stuck", "n", number(counts.Stuck)),
+			Link: v.To("tasks") + "?view=stuck",
+		})
 	}
 	if counts.Failed > 0 {
-		d.Actions = append(d.Actions, Action{Mark: "failed", Text: v.T("home.failed", "n", number(counts.Failed)), Link: v.To("tasks") + "?view=failed"})
+		d.Actions = append(d.Actions, Action{
+			Mark: "failed", Text: v.T("home.failed", "n", number(counts.Failed)),
+			Link: v.To("tasks") + "?view=failed",
+		})
 	}
 	if counts.Undelivered > 0 {
-		d.Actions = append(d.Actions, Action{Mark: "warning", Text: v.T("home.undelivered", "n", number(counts.Undelivered)), Link: v.To("tasks") + "?view=webhooks"})
+		d.Actions = append(d.Actions, Action{
+			Mark: "warning", Text: v.T("home.undelivered", "n", number(counts.Undelivered)),
+			Link: v.To("tasks") + "?view=webhooks",
+		})
 	}
 	return nil
 }
@@ -192,7 +204,10 @@ func (d *overviewData) readMoney(v *View) error {
 		return err
 	}
 	if n := len(list.Data); n > 0 {
-		d.Actions = append(d.Actions, Action{Mark: "warning", Text: v.T("home.unsettled", "n", number(n)), Link: v.To("usage"), Note: v.Money(list.Amount)})
+		d.Actions = append(d.Actions, Action{
+			Mark: "warning", Text: v.T("home.unsettled", "n", number(n)), Link: v.To("usage"),
+			Note: v.Money(list.Amount),
+		})
 	}
 	return nil
 }
@@ -209,7 +224,8 @@ func (d *overviewData) readTokens(v *View) error {
 		return err
 	}
 	for _, sort := range []string{"spent", "expires"} {
-		list, err := v.s.o.Operator.ListTokens(v.R.Context(), v.actor(), &operator.TokenQuery{State: "active", Sort: sort, PageOf: operator.PageOf{Limit: 20}})
+		list, err := v.s.o.Operator.ListTokens(v.R.Context(), v.actor(),
+			&operator.TokenQuery{State: "active", Sort: sort, PageOf: operator.PageOf{Limit: 20}})
 		if ok, err := d.part(v, "home.part.tokens", err); !ok {
 			return err
 		}
@@ -221,10 +237,14 @@ func (d *overviewData) readTokens(v *View) error {
 			ends := t.Expires != nil && time.Until(*t.Expires) < nearExpiry
 			switch {
 			case sort == "spent" && share >= nearBudget:
-				d.Actions = append(d.Actions, Action{Mark: "waiting", Text: v.T("home.budget", "name", t.Name, "share", number(int(100*share))), Link: v.To("tokens", t.ID)})
+				d.Actions = append(d.Actions, Action{
+					Mark: "waiting", Text: v.T("home.budget", "name", t.Name, "share", number(int(100*share))),
+					Link: v.To("tokens", t.ID),
+				})
 			case sort == "expires" && ends:
 				d.Actions = append(d.Actions, Action{
-					Mark: "waiting", Text: v.T("home.expires", "name", t.Name), Link: v.To("tokens", t.ID), Note: t.Expires.UTC().Format("2006-01-02 15:04") + " " + v.T("utc"),
+					Mark: "waiting", Text: v.T("home.expires", "name", t.Name), Link: v.To("tokens", t.ID),
+					Note: t.Expires.UTC().Format("2006-01-02 15:04") + " " + v.T("utc"),
 				})
 			}
 		}

@@ -115,7 +115,8 @@ func remix(v *View) (string, any, error) {
 	err = json.NewDecoder(answer.Body).Decode(&made)
 	if answer.StatusCode >= http.StatusBadRequest {
 		return "", nil, &Problem{
-			Status: answer.StatusCode, Message: cmp.Or(made.Error.Message, http.StatusText(answer.StatusCode)), Param: made.Error.Param, RequestID: answer.Header.Get("X-Request-Id"),
+			Status: answer.StatusCode, Message: cmp.Or(made.Error.Message, http.StatusText(answer.StatusCode)), Param: made.Error.Param,
+			RequestID: answer.Header.Get("X-Request-Id"),
 		}
 	}
 	return pathOf("tasks", made.ID), nil, err
@@ -148,9 +149,11 @@ func showStory(v *View, id string) (*taskData, error) {
 		return nil, err
 	}
 	data := &taskData{
-		ID: id, Model: story.Model, State: story.State, Failure: story.Failure, Code: story.Code, Progress: story.Progress, Position: story.Position,
-		Created: story.Created, Ended: story.Closed, Expires: story.Expires, Outputs: story.Outputs, Cell: taskState(string(story.Phase)),
-		Story: &taskStory{Details: story, TokenCell: tokenCell(v, story.Token, tokenNames(v, []tasks.Details{story}, func(d tasks.Details) string { return d.Token }))},
+		ID: id, Model: story.Model, State: story.State, Failure: story.Failure, Code: story.Code, Progress: story.Progress,
+		Position: story.Position,
+		Created:  story.Created, Ended: story.Closed, Expires: story.Expires, Outputs: story.Outputs, Cell: taskState(string(story.Phase)),
+		Story: &taskStory{Details: story, TokenCell: tokenCell(v, story.Token,
+			tokenNames(v, []tasks.Details{story}, func(d tasks.Details) string { return d.Token }))},
 	}
 	if !data.Running() {
 		data.Cell = taskState(string(story.State))
@@ -187,10 +190,20 @@ func (d *taskStory) tables() {
 			lasted := step.Ended.Sub(step.At)
 			took = Cell{Text: Lasted(float64(lasted.Microseconds()) / 1000), Bar: Share(lasted.Seconds(), longest.Seconds())}
 		}
-		d.Done.Rows = append(d.Done.Rows, Row{Cells: []Cell{{Text: step.Name, Note: step.Summary}, When(step.At), took, tokensCell(int64(step.Tries)), Text(step.Fault)}})
+		d.Done.Rows = append(d.Done.Rows, Row{Cells: []Cell{
+			{Text: step.Name, Note: step.Summary},
+			When(step.At), took,
+			tokensCell(int64(step.Tries)), Text(step.Fault),
+		}})
 	}
 	d.Tried = &Table{ID: "attempts", Caption: "task.attempts", Empty: "task.attempts.empty", Columns: []Column{
-		{Word: "attempt.number"}, {Word: "task.channel"}, {Word: "attempt.upstream"}, {Word: "attempt.key"}, {Word: "attempt.ticket"}, {Word: "step.at"}, {Word: "step.fault"},
+		{Word: "attempt.number"},
+		{Word: "task.channel"},
+		{Word: "attempt.upstream"},
+		{Word: "attempt.key"},
+		{Word: "attempt.ticket"},
+		{Word: "step.at"},
+		{Word: "step.fault"},
 	}}
 	for _, a := range d.Attempts {
 		fault := Cell{Word: "attempt.fine", Mark: "done"}
@@ -206,12 +219,29 @@ func (d *taskStory) tables() {
 			When(a.At), fault,
 		}})
 	}
-	d.Waits = &Table{ID: "waits", Caption: "task.waits", Columns: []Column{{Word: "step.name"}, {Word: "task.state"}, {Word: "step.tries", Number: true}, {Word: "step.next"}, {Word: "step.fault"}}}
+	d.Waits = &Table{
+		ID: "waits", Caption: "task.waits",
+		Columns: []Column{
+			{Word: "step.name"},
+			{Word: "task.state"},
+			{Word: "step.tries", Number: true},
+			{Word: "step.next"},
+			{Word: "step.fault"},
+		},
+	}
 	for _, wait := range d.Waiting {
-		d.Waits.Rows = append(d.Waits.Rows, Row{Cells: []Cell{Text(wait.Name), waitState(wait.State), Text(number(wait.Tries)), When(wait.Next), Text(wait.Fault)}})
+		d.Waits.Rows = append(d.Waits.Rows, Row{Cells: []Cell{
+			Text(wait.Name), waitState(wait.State), Text(number(wait.Tries)), When(wait.Next),
+			Text(wait.Fault),
+		}})
 	}
 	d.Deliveries = &Table{ID: "hooks", Caption: "task.hooks", Columns: []Column{
-		{Word: "task.state"}, {Word: "hook.host"}, {Word: "hook.status"}, {Word: "step.tries", Number: true}, {Word: "step.next"}, {Word: "step.fault"},
+		{Word: "task.state"},
+		{Word: "hook.host"},
+		{Word: "hook.status"},
+		{Word: "step.tries", Number: true},
+		{Word: "step.next"},
+		{Word: "step.fault"},
 	}}
 	for _, hook := range d.Webhooks {
 		var sent activities.Delivery
@@ -248,7 +278,8 @@ func showOwnTask(v *View, id string) (*taskData, error) {
 		return nil, err
 	}
 	data := &taskData{
-		ID: id, Model: task.Request.Named(), State: task.State, Prompt: task.Request.Prompt, Cell: taskState(string(task.State)), Progress: task.Progress,
+		ID: id, Model: task.Request.Named(), State: task.State, Prompt: task.Request.Prompt, Cell: taskState(string(task.State)),
+		Progress: task.Progress,
 		Position: task.QueuePosition, Created: task.CreatedAt, Ended: task.CompletedAt, Expires: task.ExpiresAt,
 	}
 	if task.Failure != nil {

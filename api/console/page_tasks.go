@@ -68,7 +68,10 @@ func showTasks(v *View) (*tasksData, error) {
 		}
 		return &tasksData{Table: ownTasksTable(v, page), Holder: true}, nil
 	}
-	data := &tasksData{States: []string{"queued", "submitting", "polling", "archiving", "calling", "completed", "failed", "cancelled"}, Webhook: v.Query("view") == "webhooks"}
+	data := &tasksData{
+		States:  []string{"queued", "submitting", "polling", "archiving", "calling", "completed", "failed", "cancelled"},
+		Webhook: v.Query("view") == "webhooks",
+	}
 	// An engine that is away lets both reads wait, so they run at the same time. The counts are in no live region.
 	var counting sync.WaitGroup
 	if !v.Refreshes() {
@@ -97,7 +100,8 @@ func showTasks(v *View) (*tasksData, error) {
 func tasksOf(v *View) (*Table, error) {
 	view, query := v.Query("view"), operator.TaskQuery{
 		Kind: v.Query("kind"), Operation: v.Query("operation"),
-		Token: v.Query("token"), Model: v.Query("model"), Channel: v.Query("channel"), State: v.Query("state"), Since: v.Query("since"), Until: v.Query("until"),
+		Token: v.Query("token"), Model: v.Query("model"), Channel: v.Query("channel"), State: v.Query("state"), Since: v.Query("since"),
+		Until:  v.Query("until"),
 		PageOf: operator.PageOf{After: v.Query("after")},
 	}
 	query.Stuck = view == "stuck"
@@ -216,7 +220,8 @@ func costCell(v *View, cost *pricing.Money) (cell Cell) {
 // taskState is a task's state, in the operators' words or in its client's: a mark and a word.
 func taskState(state string) Cell {
 	marks := map[string]string{
-		"completed": "done", "failed": "failed", "polling": "running", "in_progress": "running", "archiving": "running", "submitting": "running", "calling": "running", "cancelled": "failed",
+		"completed": "done", "failed": "failed", "polling": "running", "in_progress": "running", "archiving": "running", "submitting": "running",
+		"calling": "running", "cancelled": "failed",
 		"delivering": "running", "delivered": "done", "undelivered": "failed",
 	}
 	return Cell{Word: "task.state." + cmp.Or(state, "queued"), Mark: cmp.Or(marks[state], "waiting")}
@@ -225,7 +230,8 @@ func taskState(state string) Cell {
 // deliveriesTable lists the webhooks that were given up.
 func deliveriesTable(v *View) (*Table, error) {
 	list, err := v.s.o.Operator.ListDeliveries(v.R.Context(), v.actor(), &operator.DeliveryQuery{
-		Token: v.Query("token"), Model: v.Query("model"), Since: v.Query("since"), Until: v.Query("until"), PageOf: operator.PageOf{After: v.Query("after")},
+		Token: v.Query("token"), Model: v.Query("model"), Since: v.Query("since"), Until: v.Query("until"),
+		PageOf: operator.PageOf{After: v.Query("after")},
 	})
 	if err != nil {
 		return nil, err
@@ -233,7 +239,13 @@ func deliveriesTable(v *View) (*Table, error) {
 	table := &Table{
 		ID: "webhooks", Caption: "webhooks.caption", Empty: "webhooks.empty", CSV: true,
 		Columns: []Column{
-			{Word: "task.id"}, {Word: "task.state"}, {Word: "webhook.event"}, {Word: "task.model"}, {Word: "task.token"}, {Word: "webhook.begun"}, {Word: "webhook.ended"},
+			{Word: "task.id"},
+			{Word: "task.state"},
+			{Word: "webhook.event"},
+			{Word: "task.model"},
+			{Word: "task.token"},
+			{Word: "webhook.begun"},
+			{Word: "webhook.ended"},
 		},
 	}
 	if v.May() {
@@ -270,7 +282,17 @@ func ownTasks(v *View, limit int) (tasks.Page, error) {
 func ownTasksTable(v *View, page tasks.Page) *Table {
 	table := &Table{
 		ID: "tasks", Caption: "tasks.own", Empty: "tasks.own.empty", CSV: true,
-		Columns: []Column{{Word: "task.id"}, {Word: "task.state"}, {Word: "task.progress", Number: true}, {Word: "task.operation"}, {Word: "task.model"}, {Word: "task.tokens", Number: true}, {Word: "task.cost", Number: true}, {Word: "task.created"}, {Word: "task.ended"}},
+		Columns: []Column{
+			{Word: "task.id"},
+			{Word: "task.state"},
+			{Word: "task.progress", Number: true},
+			{Word: "task.operation"},
+			{Word: "task.model"},
+			{Word: "task.tokens", Number: true},
+			{Word: "task.cost", Number: true},
+			{Word: "task.created"},
+			{Word: "task.ended"},
+		},
 	}
 	for _, task := range page.Tasks {
 		state := taskState(string(task.State))
@@ -307,7 +329,10 @@ func endTask(v *View, do, id string) error {
 	case "cancel":
 		_, err = v.s.o.Operator.CancelTask(ctx, by, &operator.EndTask{TaskName: name})
 	case "fail":
-		_, err = v.s.o.Operator.FailTask(ctx, by, &operator.FailTask{EndTask: operator.EndTask{TaskName: name}, Body: operator.TaskFailure{Reason: v.Form.Value("reason")}})
+		_, err = v.s.o.Operator.FailTask(ctx, by, &operator.FailTask{
+			EndTask: operator.EndTask{TaskName: name},
+			Body:    operator.TaskFailure{Reason: v.Form.Value("reason")},
+		})
 	case "retry-archive":
 		_, err = v.s.o.Operator.RetryArchive(ctx, by, &name)
 	case "redeliver":

@@ -251,7 +251,8 @@ func readToken(v *View) (change operator.TokenChange, err error) {
 	if operations == nil {
 		operations = []string{}
 	}
-	change.Group, change.Lane, change.WebhookURL, change.Expires = new(f.Value("group")), new(f.Value("lane")), new(f.Value("webhook_url")), new(f.Value("expires"))
+	change.Group, change.Lane, change.WebhookURL, change.Expires = new(f.Value("group")), new(f.Value("lane")), new(f.Value("webhook_url")),
+		new(f.Value("expires"))
 	change.Models, change.Networks, change.Operations = new(splitList(f.Value("models"))), new(splitList(f.Value("networks"))), &operations
 	whole := func(name, standard string) int {
 		n, bad := strconv.Atoi(cmp.Or(f.Value(name), standard))

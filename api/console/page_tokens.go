@@ -84,7 +84,10 @@ func tokensPage() page {
 		name: "tokens", path: "/tokens", roles: staff(), nav: "tokens", key: "k",
 		show: func(v *View) (any, error) { return showTokens(v) },
 		csv:  func(data any) *Table { return data.(tokensData).Table }, //nolint:forcetypeassert // of show
-		acts: map[string]act{"disable": set("disable", true), "enable": set("enable", false), "change": {roles: []Role{Operator}, do: bulkChange}},
+		acts: map[string]act{
+			"disable": set("disable", true), "enable": set("enable", false),
+			"change": {roles: []Role{Operator}, do: bulkChange},
+		},
 	}
 }
 
@@ -113,7 +116,8 @@ func showTokens(v *View) (tokensData, error) {
 		}
 	}
 	list, err := v.s.o.Operator.ListTokens(v.R.Context(), v.actor(), &operator.TokenQuery{
-		Q: v.Query("q"), State: v.Query("state"), Group: v.Query("group"), Sort: v.Query("sort"), PageOf: operator.PageOf{After: v.Query("after")},
+		Q: v.Query("q"), State: v.Query("state"), Group: v.Query("group"), Sort: v.Query("sort"),
+		PageOf: operator.PageOf{After: v.Query("after")},
 	})
 	if err != nil {
 		return data, err

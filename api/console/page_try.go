@@ -129,7 +129,8 @@ func (d *tryData) choose(v *View) error {
 		d.read(v, token, err)
 		return nil
 	}
-	list, err := v.s.o.Operator.ListTokens(v.R.Context(), v.actor(), &operator.TokenQuery{State: "active", PageOf: operator.PageOf{Limit: mostNames}})
+	list, err := v.s.o.Operator.ListTokens(v.R.Context(), v.actor(),
+		&operator.TokenQuery{State: "active", PageOf: operator.PageOf{Limit: mostNames}})
 	if err != nil {
 		return err
 	}

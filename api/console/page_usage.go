@@ -63,7 +63,10 @@ type settler func(v *View, in *operator.UnsettledName) (operator.UnsettledList, 
 // readUsage reads a page of sums of the ledger that the address of the page selects.
 func readUsage(v *View, by, after string) (operator.UsageList, error) {
 	q := edge.NewQuery(v.R)
-	query := operator.UsageQuery{From: q.Moment("from"), To: q.Moment("to"), Token: q.Text("token"), Model: q.Text("model"), By: []string{by}, After: after}
+	query := operator.UsageQuery{
+		From: q.Moment("from"), To: q.Moment("to"), Token: q.Text("token"), Model: q.Text("model"), By: []string{by},
+		After: after,
+	}
 	if err := q.Err(); err != nil {
 		return operator.UsageList{}, err
 	}
@@ -172,7 +175,12 @@ func unsettledTable(v *View, rows []operator.UnsettledRow) *Table {
 	names := tokenNames(v, rows, func(row operator.UnsettledRow) string { return row.Token })
 	for _, row := range rows {
 		table.Rows = append(table.Rows, Row{ID: row.ID, Cells: []Cell{
-			{Text: row.ID, Code: true}, {Text: v.Money(row.Amount)}, tokenCell(v, row.Token, names), {Text: row.Model}, When(row.Since), {Text: row.Why},
+			{Text: row.ID, Code: true},
+			{Text: v.Money(row.Amount)},
+			tokenCell(v, row.Token, names),
+			{Text: row.Model},
+			When(row.Since),
+			{Text: row.Why},
 		}})
 	}
 	return table

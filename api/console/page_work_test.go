@@ -46,15 +46,22 @@ func (h *house) fill(t *testing.T) {
 	at := func(minute, second int) time.Time { return time.Date(2026, 11, 22, 12, minute, second, 0, time.UTC) }
 	h.tokens = []tokens.Token{{ID: "tok_app", Name: "mobile-app"}}
 	h.counts = tasks.RecentCounts{
-		Counts: tasks.Counts{Phases: map[workflows.Phase]int64{workflows.PhaseQueued: 12, workflows.PhasePolling: 48}, Stuck: 3}, Failed: 2, Undelivered: 1, At: at(0, 0),
+		Counts: tasks.Counts{Phases: map[workflows.Phase]int64{workflows.PhaseQueued: 12, workflows.PhasePolling: 48}, Stuck: 3}, Failed: 2,
+		Undelivered: 1, At: at(0, 0),
 	}
 	h.listed = []tasks.Listed{
 		{ID: "video_1", Token: "tok_app", Model: "sora-2", Channel: "main", Phase: workflows.PhasePolling, Created: at(0, 0), Due: at(30, 0)},
-		{ID: "video_2", Token: hostile, Model: "sora-2", Phase: workflows.PhaseFailed, Code: "archive_failed", Created: at(0, 0), Closed: at(10, 0)},
+		{
+			ID: "video_2", Token: hostile, Model: "sora-2", Phase: workflows.PhaseFailed, Code: "archive_failed", Created: at(0, 0),
+			Closed: at(10, 0),
+		},
 	}
 	h.nextTask = "more"
 	h.deliveries = []tasks.ListedDelivery{
-		{Task: "video_2", Event: "video.failed", Token: "tok_app", Model: "sora-2", State: workflows.PhaseUndelivered, Created: at(0, 0), Closed: at(10, 0)},
+		{
+			Task: "video_2", Event: "video.failed", Token: "tok_app", Model: "sora-2", State: workflows.PhaseUndelivered, Created: at(0, 0),
+			Closed: at(10, 0),
+		},
 	}
 	attempt := func(number int, channel, key, job string, fault *activities.Record) tasks.AttemptDetails {
 		return tasks.AttemptDetails{At: at(0, number), Attempt: workflows.Attempt{
@@ -64,23 +71,39 @@ func (h *house) fill(t *testing.T) {
 	h.stories = map[string]tasks.Details{
 		"video_1": {
 			Listed: h.listed[0], State: workflows.InProgress, Progress: 47, Position: 3, Path: "/namespaces/default/workflows/video_1/run",
-			Request:  providers.VideoRequest{Model: "sora-2", Prompt: hostile},
-			Attempts: []tasks.AttemptDetails{attempt(1, "b", "ab12", "", &activities.Record{Kind: "upstream", Message: "no room"}), attempt(2, "main", "cd34", "job_81", nil)},
-			Steps:    []tasks.Step{{Name: "Await", At: at(0, 0), Ended: at(0, 3), Tries: 2}, {Name: "Submit", Summary: "main", At: at(0, 3), Ended: at(0, 4), Tries: 1}},
-			Waiting:  []tasks.Waiting{{Name: "Poll", State: "scheduled", Tries: 4, Next: at(5, 0)}},
+			Request: providers.VideoRequest{Model: "sora-2", Prompt: hostile},
+			Attempts: []tasks.AttemptDetails{
+				attempt(1, "b", "ab12", "", &activities.Record{Kind: "upstream", Message: "no room"}),
+				attempt(2, "main", "cd34", "job_81", nil),
+			},
+			Steps: []tasks.Step{
+				{Name: "Await", At: at(0, 0), Ended: at(0, 3), Tries: 2},
+				{Name: "Submit", Summary: "main", At: at(0, 3), Ended: at(0, 4), Tries: 1},
+			},
+			Waiting: []tasks.Waiting{{Name: "Poll", State: "scheduled", Tries: 4, Next: at(5, 0)}},
 		},
 		"video_2": {
 			Listed: h.listed[1], State: workflows.Failed, Failure: "The result could not be copied.",
-			Webhooks: []tasks.Delivery{{State: "undelivered", Result: json.RawMessage(`{"host":"client.example:443","status":500,"tries":8,"reason":"HTTP 500"}`)}},
+			Webhooks: []tasks.Delivery{{
+				State:  "undelivered",
+				Result: json.RawMessage(`{"host":"client.example:443","status":500,"tries":8,"reason":"HTTP 500"}`),
+			}},
 		},
 		"video_3": {
-			Listed: tasks.Listed{ID: "video_3", Token: "tok_app", Model: "sora-2", Phase: workflows.PhaseCompleted, Created: at(0, 0), Closed: at(10, 0)},
-			State:  workflows.Completed, Progress: 100, Charge: new(pricing.Money(900_000_000)), VendorPrice: "60 credits",
-			Outputs: []activities.Output{{Object: "o", ContentType: "video/mp4", Size: 2_100_000, SHA256: "abcd", Variants: []activities.Variant{{Name: "thumbnail"}}}},
+			Listed: tasks.Listed{
+				ID: "video_3", Token: "tok_app", Model: "sora-2", Phase: workflows.PhaseCompleted, Created: at(0, 0),
+				Closed: at(10, 0),
+			},
+			State: workflows.Completed, Progress: 100, Charge: new(pricing.Money(900_000_000)), VendorPrice: "60 credits",
+			Outputs: []activities.Output{{
+				Object: "o", ContentType: "video/mp4", Size: 2_100_000, SHA256: "abcd",
+				Variants: []activities.Variant{{Name: "thumbnail"}},
+			}},
 		},
 	}
 	call := tasks.Listed{
-		ID: "call_1", Kind: activities.KindCall, Operation: "POST /v1/chat/completions", Token: "tok_app", Model: "gpt-4o", Phase: workflows.PhaseCalling, Created: at(0, 0),
+		ID: "call_1", Kind: activities.KindCall, Operation: "POST /v1/chat/completions", Token: "tok_app", Model: "gpt-4o",
+		Phase: workflows.PhaseCalling, Created: at(0, 0),
 	}
 	h.listed = append(h.listed, call)
 	h.stories["call_1"] = tasks.Details{
@@ -93,7 +116,8 @@ func (h *house) fill(t *testing.T) {
 		Call: &tasks.CallDetails{StatusCode: 200, Usage: tasks.CallUsage{InputTokens: 1200, OutputTokens: 7}, Cost: call.Cost},
 	}
 	h.own = []tasks.Task{{
-		ID: "video_3", Request: providers.VideoRequest{Model: "sora-2", Prompt: "A boat"}, State: workflows.Completed, Progress: 100, CreatedAt: at(0, 0), Ending: tasks.Ending{CompletedAt: at(10, 0)},
+		ID: "video_3", Request: providers.VideoRequest{Model: "sora-2", Prompt: "A boat"}, State: workflows.Completed, Progress: 100,
+		CreatedAt: at(0, 0), Ending: tasks.Ending{CompletedAt: at(10, 0)},
 	}}
 	h.usage = []ledger.Row{
 		{Day: time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly), Token: "tok_app", Requests: 10, Tasks: 2, Failed: 1, Cost: 3_500_000_000},
@@ -102,8 +126,14 @@ func (h *house) fill(t *testing.T) {
 		{Day: time.Now().UTC().Format(time.DateOnly), Token: "tok_b", Model: "sora-2", Tasks: 31},
 	}
 	h.unsettled = []operator.Unsettled{
-		{Reservation: ledger.Reservation{ID: "r1", Token: "tok_app", Model: "sora-2", Amount: 400_000_000, Since: at(0, 0)}, Why: "the task does not run"},
-		{Reservation: ledger.Reservation{ID: "r2", Token: "tok_app", Model: "sora-2", Amount: 30_000_000, Since: at(0, 0)}, Why: "its gateway is gone"},
+		{
+			Reservation: ledger.Reservation{ID: "r1", Token: "tok_app", Model: "sora-2", Amount: 400_000_000, Since: at(0, 0)},
+			Why:         "the task does not run",
+		},
+		{
+			Reservation: ledger.Reservation{ID: "r2", Token: "tok_app", Model: "sora-2", Amount: 30_000_000, Since: at(0, 0)},
+			Why:         "its gateway is gone",
+		},
 	}
 	h.refused = map[string]error{"video_2": &providers.Fault{Kind: providers.Conflict, Message: "video_2 has ended: it is failed."}}
 }
@@ -135,22 +165,50 @@ func TestWorkPages(t *testing.T) {
 		want      []string
 		wantNot   []string
 	}{
-		{"anna", "/tasks", []string{`id="rows" every="1"`, "video_1", ">mobile-app</a>", "archive_failed", "&lt;img src=x", "(3)", `name="task"`, `value="fail"`, "after="}, []string{"<img src=x"}},
+		{"anna", "/tasks", []string{
+			`id="rows" every="1"`, "video_1", ">mobile-app</a>", "archive_failed", "&lt;img src=x", "(3)", `name="task"`,
+			`value="fail"`, "after=",
+		}, []string{"<img src=x"}},
 		{"vera", "/tasks", []string{"video_1"}, []string{`name="task"`, `value="fail"`}},
 		{"anna", "/tasks?view=webhooks", []string{"video_2", ">mobile-app</a>", `value="redeliver"`}, []string{`value="cancel"`}},
 		{"app", "/tasks", []string{`id="rows" every="5"`, "video_3", "after=video_3"}, []string{"video_1", "counts"}},
-		{"anna", "/tasks/video_1", []string{"47", ">mobile-app</a>", "waits", "job_81", "no room", `every="1" while="[data-running]"`, "data-running", "&lt;img src=x", "/namespaces/default/workflows/video_1/run", `value="cancel"`}, []string{"<video", "<img src=x", "retry-archive"}},
+		{
+			"anna", "/tasks/video_1",
+			[]string{
+				"47", ">mobile-app</a>", "waits", "job_81", "no room", `every="1" while="[data-running]"`,
+				"data-running", "&lt;img src=x", "/namespaces/default/workflows/video_1/run", `value="cancel"`,
+			},
+			[]string{"<video", "<img src=x", "retry-archive"},
+		},
 		{"vera", "/tasks/video_1", []string{"job_81"}, []string{`value="cancel"`, `value="fail"`}},
-		{"anna", "/tasks/video_2", []string{"archive_failed", "The result could not be copied.", "retry-archive", "redeliver", "client.example", "HTTP 500"}, []string{"<video", "data-running"}},
-		{"anna", "/tasks/video_3", []string{`id="live" every="5"`, "<video", "tasks/video_3/content?index=0", "abcd", "2,100,000", "variant=thumbnail", "download=1", "0.900", "60 credits"}, []string{"data-running"}},
+		{"anna", "/tasks/video_2", []string{
+			"archive_failed", "The result could not be copied.", "retry-archive", "redeliver", "client.example",
+			"HTTP 500",
+		}, []string{"<video", "data-running"}},
+		{"anna", "/tasks/video_3", []string{
+			`id="live" every="5"`, "<video", "tasks/video_3/content?index=0", "abcd", "2,100,000",
+			"variant=thumbnail", "download=1", "0.900", "60 credits",
+		}, []string{"data-running"}},
 		{"app", "/tasks/video_3", []string{"<video", `value="remix"`, `value="delete"`}, []string{"Temporal", "60 credits"}},
 		{"anna", "/tasks?kind=call", []string{"call_1", "POST /v1/chat/completions", `<option value="call" selected>`}, nil},
-		{"anna", "/tasks/call_1", []string{`while="[data-running]"`, "data-running", "POST /v1/chat/completions", `value="cancel"`, `value="fail"`}, []string{"<video", "<progress", "content?download"}},
-		{"anna", "/tasks/call_2", []string{`while="[data-running]"`, "1,207", "0.250", "application/json", "&#34;video_9&#34;", "content?download=1"}, []string{"<video", " data-running>", `value="cancel"`}},
-		{"anna", "/models", []string{"gpt-4o", "main", "14,203", "2.50", "wide", `enctype="multipart/form-data"`, `try?kind=chat&amp;model=gpt-4o"`, `try?kind=video&amp;model=sora-2"`}, nil},
+		{"anna", "/tasks/call_1", []string{
+			`while="[data-running]"`, "data-running", "POST /v1/chat/completions", `value="cancel"`,
+			`value="fail"`,
+		}, []string{"<video", "<progress", "content?download"}},
+		{"anna", "/tasks/call_2", []string{
+			`while="[data-running]"`, "1,207", "0.250", "application/json", "&#34;video_9&#34;",
+			"content?download=1",
+		}, []string{"<video", " data-running>", `value="cancel"`}},
+		{"anna", "/models", []string{
+			"gpt-4o", "main", "14,203", "2.50", "wide", `enctype="multipart/form-data"`,
+			`try?kind=chat&amp;model=gpt-4o"`, `try?kind=video&amp;model=sora-2"`,
+		}, nil},
 		{"vera", "/models", []string{"gpt-4o"}, []string{"multipart", "console/try"}},
 		{"app", "/models", []string{"gpt-4o", "openai", `try?kind=chat&amp;model=gpt-4o"`}, []string{"wide", "multipart"}},
-		{"anna", "/usage", []string{"10.50", "tokens/tok_app", ">mobile-app</a>", ">tok_b</a>", "<rect", `name="reservation"`, "the task does not run", "0.40"}, nil},
+		{"anna", "/usage", []string{
+			"10.50", "tokens/tok_app", ">mobile-app</a>", ">tok_b</a>", "<rect", `name="reservation"`,
+			"the task does not run", "0.40",
+		}, nil},
 		{"vera", "/usage", []string{"r1"}, []string{`name="reservation"`, `value="charge"`}},
 	} {
 		for _, language := range words.Languages() {
@@ -181,9 +239,13 @@ func TestWorkPages(t *testing.T) {
 func TestWorkAsTables(t *testing.T) {
 	t.Parallel()
 	h, _ := newWork(t)
-	for path, want := range map[string]string{"/tasks?format=csv": "video_1,", "/models?format=csv": "gpt-4o,openai,main", "/usage?format=csv": "tok_b,"} {
+	for path, want := range map[string]string{
+		"/tasks?format=csv": "video_1,", "/models?format=csv": "gpt-4o,openai,main",
+		"/usage?format=csv": "tok_b,",
+	} {
 		rec := h.as(t, "vera").get(Root + path)
-		if rec.Code != http.StatusOK || !strings.HasPrefix(rec.Header().Get("Content-Type"), "text/csv") || !strings.Contains(rec.Body.String(), want) {
+		if rec.Code != http.StatusOK || !strings.HasPrefix(rec.Header().Get("Content-Type"), "text/csv") ||
+			!strings.Contains(rec.Body.String(), want) {
 			t.Errorf("%s: got %d %s", path, rec.Code, rec.Body)
 		}
 	}
@@ -197,11 +259,13 @@ func TestWorkOnSeveral(t *testing.T) {
 	anna := h.as(t, "anna")
 	form := url.Values{"do": {"fail"}, "task": {"video_1", "video_2"}}
 	rec := anna.post(Root+"/tasks", form)
-	if body := rec.Body.String(); rec.Code != http.StatusOK || !strings.Contains(body, "End 2 tasks as failed?") || !strings.Contains(body, `name="reason"`) || len(h.did) != 0 {
+	if body := rec.Body.String(); rec.Code != http.StatusOK || !strings.Contains(body, "End 2 tasks as failed?") ||
+		!strings.Contains(body, `name="reason"`) || len(h.did) != 0 {
 		t.Errorf("asked: %d, sent %v", rec.Code, h.did)
 	}
 	// The question is a dialog over the list, whose rows stay checked.
-	wantAll(t, "the question", rec.Body.String(), `<dialog id="ask" data-ask open aria-labelledby="ask-h">`, `<form method="dialog" id="ask-no"></form>`, `<button form="ask-no" autofocus>`,
+	wantAll(t, "the question", rec.Body.String(), `<dialog id="ask" data-ask open aria-labelledby="ask-h">`,
+		`<form method="dialog" id="ask-no"></form>`, `<button form="ask-no" autofocus>`,
 		`value="video_1" checked`, `value="video_2" checked`)
 	form.Set("sure", "1")
 	form.Set("reason", "the account is closed")
@@ -211,7 +275,8 @@ func TestWorkOnSeveral(t *testing.T) {
 		t.Errorf("sent %q, want %q", h.did, want)
 	}
 	form.Set("do", "cancel")
-	if body := anna.post(Root+"/tasks", form).Body.String(); !strings.Contains(body, "video_2 has ended: it is failed.") || !strings.Contains(body, `id="results"`) {
+	if body := anna.post(Root+"/tasks", form).Body.String(); !strings.Contains(body, "video_2 has ended: it is failed.") ||
+		!strings.Contains(body, `id="results"`) {
 		t.Errorf("results lack the refusal")
 	}
 	h.did = nil
@@ -231,7 +296,10 @@ func TestWorkOnSeveral(t *testing.T) {
 	h.did = nil
 	vera := h.as(t, "vera")
 	for path, do := range map[string]string{"/tasks": "cancel", "/usage": "charge", "/models": "draft", "/tasks/video_1": "fail"} {
-		if rec := vera.post(Root+path, url.Values{"do": {do}, "task": {"video_1"}, "reservation": {"r1"}, "sure": {"1"}, "reason": {"x"}}); rec.Code != http.StatusForbidden || len(h.did) != 0 {
+		if rec := vera.post(Root+path, url.Values{
+			"do": {do}, "task": {"video_1"}, "reservation": {"r1"}, "sure": {"1"},
+			"reason": {"x"},
+		}); rec.Code != http.StatusForbidden || len(h.did) != 0 {
 			t.Errorf("a viewer at %s: got %d, sent %v", path, rec.Code, h.did)
 		}
 	}
@@ -260,7 +328,8 @@ func TestWorkOnOne(t *testing.T) {
 	} {
 		d.sent, h.did = nil, nil
 		rec := h.as(t, test.key).post(Root+"/tasks/video_1", url.Values{"do": {test.do}, "prompt": {"at night"}})
-		if rec.Code != http.StatusSeeOther || !slices.Equal(append(h.did, d.sent...), []string{test.sent}) || !strings.HasSuffix(rec.Header().Get("Location"), test.to) {
+		if rec.Code != http.StatusSeeOther || !slices.Equal(append(h.did, d.sent...), []string{test.sent}) ||
+			!strings.HasSuffix(rec.Header().Get("Location"), test.to) {
 			t.Errorf("%s %s: got %d to %s, sent %q", test.key, test.do, rec.Code, rec.Header().Get("Location"), d.sent)
 		}
 	}
@@ -294,12 +363,15 @@ func TestTaskContent(t *testing.T) {
 		_, _ = io.WriteString(w, r.Method+" "+r.URL.RequestURI()+" "+r.Header.Get("Range")+" "+r.Header.Get("Cookie"))
 	})
 	for key, want := range map[string]string{
-		"anna": "GET /admin/tasks/video_1/content?index=1&variant=thumbnail bytes=2-4 ", "app": "GET /v1/videos/video_1/content?index=1&variant=thumbnail bytes=2-4 ",
+		"anna": "GET /admin/tasks/video_1/content?index=1&variant=thumbnail bytes=2-4 ",
+		"app":  "GET /v1/videos/video_1/content?index=1&variant=thumbnail bytes=2-4 ",
 	} {
-		r := httptest.NewRequest(http.MethodGet, "http://localhost:8080"+Root+"/tasks/video_1/content?index=1&variant=thumbnail&download=1&key=x", http.NoBody)
+		r := httptest.NewRequest(http.MethodGet, "http://localhost:8080"+Root+"/tasks/video_1/content?index=1&variant=thumbnail&download=1&key=x",
+			http.NoBody)
 		r.Header.Set("Range", "bytes=2-4")
 		rec := h.as(t, key).do(r)
-		if rec.Code != http.StatusPartialContent || rec.Body.String() != want || rec.Header().Get("Content-Security-Policy") != "default-src 'none'; sandbox" ||
+		if rec.Code != http.StatusPartialContent || rec.Body.String() != want ||
+			rec.Header().Get("Content-Security-Policy") != "default-src 'none'; sandbox" ||
 			rec.Header().Get("Content-Disposition") != `attachment; filename="video_1.mp4"` {
 			t.Errorf("%s: got %d %q, %v", key, rec.Code, rec.Body, rec.Header())
 		}
@@ -340,7 +412,8 @@ func TestPriceDraftPage(t *testing.T) {
 			t.Errorf("the draft lacks %q", want)
 		}
 	}
-	if rec := send(`{"none":"of them"}`); rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), "This is not the list of models.dev") {
+	if rec := send(`{"none":"of them"}`); rec.Code != http.StatusBadRequest ||
+		!strings.Contains(rec.Body.String(), "This is not the list of models.dev") {
 		t.Errorf("another list: got %d", rec.Code)
 	}
 	if rec := send("no json"); rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), "This is no JSON") {
@@ -362,7 +435,8 @@ func TestSpentIsOfDays(t *testing.T) {
 		{Day: "2026-11-22", Token: "tok_c", Cost: 100_000_000},
 	}
 	for _, by := range []string{"token", "model", "day"} {
-		wantAll(t, by, h.as(t, "vera").get(Root+"/usage?from=2026-11-21&to=2026-11-22&by="+by).Body.String(), `<b class="figure">10.50 USD</b>`, "2026-11-21 3.50 USD", "2026-11-22 7.00 USD")
+		wantAll(t, by, h.as(t, "vera").get(Root+"/usage?from=2026-11-21&to=2026-11-22&by="+by).Body.String(), `<b class="figure">10.50 USD</b>`,
+			"2026-11-21 3.50 USD", "2026-11-22 7.00 USD")
 	}
 }
 
@@ -379,7 +453,8 @@ func TestTaskKeepsTyped(t *testing.T) {
 	} {
 		rec := h.as(t, user).post("/console/tasks/video_1", form)
 		checkPage(t, user, rec)
-		wantAll(t, user, rec.Body.String(), "The task engine is not available now.", `value="it hangs &#34;for hours&#34;"`, `name="do" value="`+form.Get("do")+`"`, `name="once"`, "<code>video_1</code>")
+		wantAll(t, user, rec.Body.String(), "The task engine is not available now.", `value="it hangs &#34;for hours&#34;"`,
+			`name="do" value="`+form.Get("do")+`"`, `name="once"`, "<code>video_1</code>")
 		if rec.Code != http.StatusServiceUnavailable {
 			t.Errorf("%s: %d", user, rec.Code)
 		}
@@ -400,16 +475,20 @@ func TestTasksAway(t *testing.T) {
 	const path = "/console/tasks?view=stuck&state=polling&token=tok_app&model=sora&channel=main&since=2026-11-01&until=2026-11-20"
 	rec := anna.get(path)
 	checkPage(t, "tasks without the engine", rec)
-	wantAll(t, "tasks without the engine", rec.Body.String(), `role="alert"`, "The task engine is not available now.", `<option value="polling" selected>`,
-		`value="tok_app"`, `value="sora"`, `value="main"`, `value="2026-11-01"`, `value="2026-11-20"`, `name="view" value="stuck"`, "Other pages still work.")
+	wantAll(t, "tasks without the engine", rec.Body.String(), `role="alert"`, "The task engine is not available now.",
+		`<option value="polling" selected>`,
+		`value="tok_app"`, `value="sora"`, `value="main"`, `value="2026-11-01"`, `value="2026-11-20"`, `name="view" value="stuck"`,
+		"Other pages still work.")
 	if rec.Code != http.StatusServiceUnavailable { // for a refresh keeps what it has
 		t.Errorf("tasks without the engine: %d", rec.Code)
 	}
-	if rec := anna.get(path + "&format=csv"); rec.Code != http.StatusServiceUnavailable || strings.Contains(rec.Header().Get("Content-Type"), "csv") {
+	if rec := anna.get(path + "&format=csv"); rec.Code != http.StatusServiceUnavailable ||
+		strings.Contains(rec.Header().Get("Content-Type"), "csv") {
 		t.Errorf("as a table: %d %s", rec.Code, rec.Header().Get("Content-Type"))
 	}
 	form := url.Values{"do": {"fail"}, "task": {"video_1", "video_2", "video_3"}}
-	wantAll(t, "the question", anna.post("/console/tasks", form).Body.String(), `<dialog id="ask" data-ask open`, `name="task" value="video_3"`)
+	wantAll(t, "the question", anna.post("/console/tasks", form).Body.String(), `<dialog id="ask" data-ask open`,
+		`name="task" value="video_3"`)
 	form.Set("sure", "1")
 	form.Set("reason", "x")
 	wantAll(t, "what came of it", anna.post("/console/tasks", form).Body.String(), ">video_1</code>", ">video_3</code>")

@@ -53,15 +53,19 @@ func TestWhatOthersWroteIsText(t *testing.T) {
 		h.groups = map[string]operator.GroupRules{text: {Channels: []string{text}}}
 		h.tokens = []tokens.Token{{
 			ID: text, Name: text, Hint: text, Group: text, Models: []string{text}, Networks: []string{text}, Lane: text, WebhookURL: text, Budget: 2,
-		}, {ID: "x", Name: text, Hint: text, Group: text, Models: []string{text}, Networks: []string{text}, Lane: text, WebhookURL: text, Budget: 2}}
+		}, {
+			ID: "x", Name: text, Hint: text, Group: text, Models: []string{text}, Networks: []string{text}, Lane: text, WebhookURL: text,
+			Budget: 2,
+		}}
 		h.spent, h.models = map[string]ledger.Balance{text: {Spent: 1}}, []router.Model{{ID: text}}
 		h.refused = map[string]error{"x": &providers.Fault{Kind: providers.Invalid, Message: text, Param: text}}
 		h.entries = []audit.Entry{{By: audit.Operator, Who: text, What: text, Subject: text, From: text, Outcome: audit.Refused, Reason: text}}
 		h.nextEntry = text
 		h.calls.Calls = []calllog.Call{{Record: calllog.Record{
 			Names: calllog.Names{ID: text, Client: text, Trace: text, Task: text}, Caller: calllog.Caller{Token: text, TokenName: text, Agent: text},
-			Asked: calllog.Asked{Model: text, Operation: text, Format: text}, Outcome: calllog.Outcome{Channel: text, Status: 500, Fault: text, Words: text, Code: text},
-			Tries: []calllog.Try{{Channel: text, Key: text, Fault: text, Vendor: text}},
+			Asked:   calllog.Asked{Model: text, Operation: text, Format: text},
+			Outcome: calllog.Outcome{Channel: text, Status: 500, Fault: text, Words: text, Code: text},
+			Tries:   []calllog.Try{{Channel: text, Key: text, Fault: text, Vendor: text}},
 		}}}
 		b := h.as(t, "anna")
 		agent := httptest.NewRequest(http.MethodPost, "http://localhost:8080/console/sign-in", strings.NewReader("key=anna"))
@@ -81,14 +85,17 @@ func TestWhatOthersWroteIsText(t *testing.T) {
 			"token":    b.get("/console/tokens/x").Body.String(),
 			"like":     b.get("/console/tokens/new?like=" + q).Body.String(),
 			"made":     b.post("/console/tokens/new", url.Values{"do": {"create"}, "name": {text}, "group": {text}}).Body.String(),
-			"refused":  b.post("/console/tokens/x", url.Values{"do": {"change"}, "models": {text}, "group": {text}, "webhook_url": {text}, "lane": {text}}).Body.String(),
-			"number":   b.post("/console/tokens/x", url.Values{"do": {"change"}, "max_tasks": {text}}).Body.String(),
-			"try":      b.get("/console/try?model=" + q + "&prompt=" + q + "&as=" + q + "&kind=" + q).Body.String(),
-			"you":      b.get("/console/you").Body.String(),
-			"setup":    b.get("/console/setup").Body.String(),
-			"nothing":  b.get("/console/" + url.PathEscape(text)).Body.String(),
-			"sign-in":  (&browser{h: h}).get("/console/sign-in?next=" + q).Body.String(),
-			"no link":  (&browser{h: h}).get("/console/enter/" + url.PathEscape(text)).Body.String(),
+			"refused": b.post("/console/tokens/x", url.Values{
+				"do": {"change"}, "models": {text}, "group": {text}, "webhook_url": {text},
+				"lane": {text},
+			}).Body.String(),
+			"number":  b.post("/console/tokens/x", url.Values{"do": {"change"}, "max_tasks": {text}}).Body.String(),
+			"try":     b.get("/console/try?model=" + q + "&prompt=" + q + "&as=" + q + "&kind=" + q).Body.String(),
+			"you":     b.get("/console/you").Body.String(),
+			"setup":   b.get("/console/setup").Body.String(),
+			"nothing": b.get("/console/" + url.PathEscape(text)).Body.String(),
+			"sign-in": (&browser{h: h}).get("/console/sign-in?next=" + q).Body.String(),
+			"no link": (&browser{h: h}).get("/console/enter/" + url.PathEscape(text)).Body.String(),
 		}
 	}
 	plain := pagesWith("harmless")
@@ -125,7 +132,10 @@ func TestCellsAreHarmless(t *testing.T) {
 
 func TestMoney(t *testing.T) {
 	t.Parallel()
-	for amount, want := range map[float64]string{0: "0.00", 0.4: "0.400", 0.0002: "0.000200", 1234567.5: "1,234,567.50", 12: "12.00", -1234: "-1,234.00"} {
+	for amount, want := range map[float64]string{
+		0: "0.00", 0.4: "0.400", 0.0002: "0.000200", 1234567.5: "1,234,567.50", 12: "12.00",
+		-1234: "-1,234.00",
+	} {
 		if got := money(amount); got != want {
 			t.Errorf("%v: got %s, want %s", amount, got, want)
 		}

@@ -83,7 +83,10 @@ func (s *Server) proxy(v *View) {
 	r.ContentLength, r.TransferEncoding = v.R.ContentLength, v.R.TransferEncoding
 	r.Proto, r.ProtoMajor, r.ProtoMinor = v.R.Proto, v.R.ProtoMajor, v.R.ProtoMinor
 	r.Header.Del("Content-Type")
-	for _, name := range []string{"Content-Type", "Accept", "Idempotency-Key", "Range", "If-Range", "If-None-Match", "Last-Event-Id", "Anthropic-Version"} {
+	for _, name := range []string{
+		"Content-Type", "Accept", "Idempotency-Key", "Range", "If-Range", "If-None-Match", "Last-Event-Id",
+		"Anthropic-Version",
+	} {
 		if values := v.R.Header.Values(name); len(values) > 0 {
 			r.Header[name] = values
 		}

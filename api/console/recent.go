@@ -48,7 +48,8 @@ func recentCalls(v *View, word string, query logs.Query) (recent, error) {
 
 // recentTasks are the last tasks of a token, for operators.
 func recentTasks(v *View, token string) (recent, error) {
-	list, err := v.s.o.Operator.ListTasks(v.R.Context(), v.actor(), &operator.TaskQuery{Token: token, PageOf: operator.PageOf{Limit: recentMost}})
+	list, err := v.s.o.Operator.ListTasks(v.R.Context(), v.actor(),
+		&operator.TaskQuery{Token: token, PageOf: operator.PageOf{Limit: recentMost}})
 	r := recent{Word: "token.tasks", Link: v.To("tasks") + "?" + url.Values{"token": {token}}.Encode()}
 	return r.with(v, func() *Table { return tasksTable(v, list.Data, nil) }, "task.token", err)
 }
@@ -62,7 +63,8 @@ func recentOwnTasks(v *View) (recent, error) {
 
 // recentAudit is what was changed of a subject.
 func recentAudit(v *View, subject string) (recent, error) {
-	list, err := v.s.o.Operator.ListAudit(v.R.Context(), v.actor(), &operator.AuditQuery{Subject: subject, PageOf: operator.PageOf{Limit: recentMost}})
+	list, err := v.s.o.Operator.ListAudit(v.R.Context(), v.actor(),
+		&operator.AuditQuery{Subject: subject, PageOf: operator.PageOf{Limit: recentMost}})
 	r := recent{Word: "token.audit", Link: v.To("audit") + "?" + url.Values{"subject": {subject}}.Encode()}
 	return r.with(v, func() *Table { return auditTable(v, list.Data) }, "", err)
 }

@@ -183,7 +183,8 @@ func (h *house) checkAccess(t *testing.T, name, key string, want int) {
 	h.mu.Unlock()
 	method, path, _ := strings.Cut(name, " ")
 	path, do, _ := strings.Cut(path, " ")
-	path = strings.NewReplacer("{$}", "", "/as/{token}/", "/as/tok_app/v1/videos", "{token}", "x", "{id}", "x", "{name}", "x", "{code}", "x").Replace(path)
+	path = strings.NewReplacer("{$}", "", "/as/{token}/", "/as/tok_app/v1/videos", "{token}", "x", "{id}", "x", "{name}", "x", "{code}",
+		"x").Replace(path)
 	switch {
 	case path == Root+"/assets/":
 		path += h.server.assets.Folder() + "/app.js"
@@ -205,7 +206,8 @@ func (h *house) checkAccess(t *testing.T, name, key string, want int) {
 	defer h.mu.Unlock()
 	for _, call := range h.asked {
 		user := h.keys[key]
-		if path != "/" && (call.user.Kind != user.Kind || call.user.Owner != user.Owner) && (user.Role == Holder || call.user.Kind != "token" || user.Role == Viewer && !call.looks) {
+		if path != "/" && (call.user.Kind != user.Kind || call.user.Owner != user.Owner) &&
+			(user.Role == Holder || call.user.Kind != "token" || user.Role == Viewer && !call.looks) {
 			t.Errorf("%s as %q: the API was asked as %+v", name, key, call.user)
 		}
 	}
@@ -217,7 +219,8 @@ func (h *house) checkAccess(t *testing.T, name, key string, want int) {
 		t.Errorf("%s as %q: the API was asked %+v, the stores %q", name, key, h.asked, h.used)
 	}
 	for _, used := range h.used {
-		if user := h.keys[key]; user.Role == Holder && !slices.Contains([]string{"calls", "limits", "balances", "usage"}, used) && !strings.HasSuffix(used, "of "+user.Owner) && used != "cancel" && used != "delete" {
+		if user := h.keys[key]; user.Role == Holder && !slices.Contains([]string{"calls", "limits", "balances", "usage"}, used) &&
+			!strings.HasSuffix(used, "of "+user.Owner) && used != "cancel" && used != "delete" {
 			t.Errorf("%s as %q: a holder read %s", name, key, used)
 		}
 	}

@@ -249,7 +249,8 @@ func (s *Server) signedIn(do func(v *View)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := s.view(w, r)
 		secret := s.auth.cookie(r)
-		if secret == "" && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate" {
+		if secret == "" && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" &&
+			r.Header.Get("Sec-Fetch-Mode") == "navigate" {
 			s.render(v, http.StatusOK, "again", nil)
 			return
 		}

@@ -74,7 +74,8 @@ func (s *stores) services() (*operator.Service, *account.Service) {
 		Prices: pricing.NewList(nil), Router: s.router, Channels: channelHealth{s}, Tester: channelHealth{s}, Durations: usualDurations{},
 	})
 	return service, account.New(account.Options{
-		Limits: s, Money: s, Usage: service.UsageOf, Logs: service.Logs, Tasks: ownTaskStore{s}, Models: func(*tokens.Token) []router.Model { return s.models },
+		Limits: s, Money: s, Usage: service.UsageOf, Logs: service.Logs, Tasks: ownTaskStore{s},
+		Models: func(*tokens.Token) []router.Model { return s.models },
 	})
 }
 

@@ -50,7 +50,8 @@ func TestTemplatesHoldNoLetters(t *testing.T) {
 		if at := strings.IndexFunc(bare, unicode.IsLetter); at >= 0 {
 			t.Errorf("%s: letters outside of words: %.60q", file, bare[at:])
 		}
-		if strings.Contains(string(content), " style=") || strings.Contains(string(content), "<style") || regexp.MustCompile(`\son[a-z]+=`).Match(content) ||
+		if strings.Contains(string(content), " style=") || strings.Contains(string(content), "<style") ||
+			regexp.MustCompile(`\son[a-z]+=`).Match(content) ||
 			regexp.MustCompile(`<script(?:[^>]*)>[^<]`).Match(content) || strings.Contains(string(content), "://") {
 			t.Errorf("%s: has a style, a handler, a script or an absolute address", file)
 		}

@@ -62,14 +62,27 @@ func number(n any) string { return group(fmt.Sprint(n)) }
 // beginning, "" of none.
 func browserOf(agent string) string {
 	name := cut(agent, 40)
-	for _, known := range []struct{ mark, name string }{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Version/", "Safari"}} {
+	for _, known := range []struct{ mark, name string }{
+		{"Edg/", "Edge"},
+		{"OPR/", "Opera"},
+		{"Firefox/", "Firefox"},
+		{"Chrome/", "Chrome"},
+		{"Version/", "Safari"},
+	} {
 		if _, rest, ok := strings.Cut(agent, known.mark); ok {
 			version, _, _ := strings.Cut(rest, ".")
 			name = known.name + " " + cut(version, 8)
 			break
 		}
 	}
-	for _, system := range []struct{ mark, name string }{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS", "macOS"}, {"Linux", "Linux"}} {
+	for _, system := range []struct{ mark, name string }{
+		{"Android", "Android"},
+		{"iPhone", "iPhone"},
+		{"iPad", "iPad"},
+		{"Windows", "Windows"},
+		{"Mac OS", "macOS"},
+		{"Linux", "Linux"},
+	} {
 		if strings.Contains(agent, system.mark) {
 			return name + " · " + system.name
 		}

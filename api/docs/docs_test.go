@@ -19,9 +19,10 @@ const md = ".md"
 func TestPages(t *testing.T) {
 	t.Parallel()
 	manual := fstest.MapFS{
-		"index" + md:      {Data: []byte("# Manual\n\n## Use\n\n- [Python](use/python" + md + "): SDKs\n")},
-		"use/python" + md: {Data: []byte("# Python\n\nFor a developer. Ask " + docs.Placeholder + "/v1, and read [Node](node" + md + "#a-tool).\n\n| a | b |\n|---|---|\n| c | d |\n")},
-		"use/node" + md:   {Data: []byte("# Node\n")},
+		"index" + md: {Data: []byte("# Manual\n\n## Use\n\n- [Python](use/python" + md + "): SDKs\n")},
+		"use/python" + md: {Data: []byte("# Python\n\nFor a developer. Ask " + docs.Placeholder + "/v1, and read [Node](node" + md +
+			"#a-tool).\n\n| a | b |\n|---|---|\n| c | d |\n")},
+		"use/node" + md: {Data: []byte("# Node\n")},
 	}
 	mux := chi.NewMux()
 	docs.Routes(mux, manual, func(r *http.Request) string { return "http://" + r.Host })
@@ -46,7 +47,8 @@ func TestPages(t *testing.T) {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, r)
 		body := w.Body.String()
-		if w.Code != c.code || w.Header().Get("Content-Type") != c.kind || !strings.Contains(body, c.has) || c.lacks != "" && strings.Contains(body, c.lacks) {
+		if w.Code != c.code || w.Header().Get("Content-Type") != c.kind || !strings.Contains(body, c.has) || c.lacks != "" &&
+			strings.Contains(body, c.lacks) {
 			t.Errorf("%s of %s: got %d %s\n%s", c.path, c.host, w.Code, w.Header().Get("Content-Type"), body)
 		}
 	}

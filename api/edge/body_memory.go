@@ -74,8 +74,8 @@ func (e *Edge) unhold(token string, n int64, background bool) {
 	}
 }
 
-// HoldBackground counts n bytes that the worker of a background call of the token holds, until release is called. The error is fair.ErrShare or
-// fair.ErrFull.
+// HoldBackground counts n bytes that the worker of a background call of the token holds, until release is called. The error is
+// fair.ErrShare or fair.ErrFull.
 func (e *Edge) HoldBackground(token string, n int64) (release func(), err error) {
 	if err := e.hold(token, n, true); err != nil {
 		return nil, err

@@ -200,7 +200,8 @@ func (c *callers) judge(asked inquiry, caller *tokens.Token) {
 			p.lost = providers.Faultf(providers.Unauthenticated, "The API key may no longer be used.")
 		case p.background(): // its create was checked
 			continue
-		case caller.ID != p.caller.ID || caller.Group != p.caller.Group || !p.admits(caller) || p.permission != "" && !caller.Permits(p.permission):
+		case caller.ID != p.caller.ID || caller.Group != p.caller.Group || !p.admits(caller) || p.permission != "" &&
+			!caller.Permits(p.permission):
 			p.lost = providers.Faultf(providers.Forbidden, "The API key may no longer be used for this.")
 		default:
 			continue
@@ -229,7 +230,10 @@ func (x *Request) TakeReads(n int) error {
 		return nil
 	}
 	x.Outcome.Refused = LimitReads
-	return &providers.Fault{Kind: providers.RateLimited, RetryAfter: wait, Message: "Rate limit reached: " + strconv.Itoa(limit) + " reads per minute."}
+	return &providers.Fault{
+		Kind: providers.RateLimited, RetryAfter: wait,
+		Message: "Rate limit reached: " + strconv.Itoa(limit) + " reads per minute.",
+	}
 }
 
 // Watch counts an event stream or wait of the caller, for a task or an upstream, until done is called.

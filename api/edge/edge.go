@@ -96,7 +96,8 @@ func New(o Options, formats ...*Format) *Edge {
 	}
 	e := &Edge{
 		options: o, formats: formats, internalKey: rand.Text(), stopping: make(chan struct{}),
-		bodies: bodyMemory(o.BodyMemory), backgroundBodies: bodyMemory(o.BodyMemory / backgroundShare), discards: fair.New[string](fair.Bounds{Total: discardsAtOnce, Share: discardsOfOne}),
+		bodies: bodyMemory(o.BodyMemory), backgroundBodies: bodyMemory(o.BodyMemory / backgroundShare),
+		discards: fair.New[string](fair.Bounds{Total: discardsAtOnce, Share: discardsOfOne}),
 	}
 	e.callers = newCallers(e.callerOf)
 	for kind := range e.open {

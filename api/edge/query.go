@@ -109,7 +109,8 @@ func Moment(name, text string) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, providers.InvalidField(name, "Invalid request: '%s' is neither a date such as 2026-01-31 nor a time of RFC 3339.", name)
+	return time.Time{}, providers.InvalidField(name, "Invalid request: '%s' is neither a date such as 2026-01-31 nor a time of RFC 3339.",
+		name)
 }
 
 // Words returns the words of a text that commas or spaces separate, each once. wrong: a word is unknown.

@@ -67,7 +67,8 @@ func (x report) endTrace() {
 	}
 	// The name of an unknown model is the client's own text.
 	if x.Outcome.Model != "" && (x.Fault == nil || x.Fault.Kind != providers.ModelNotFound) {
-		attributes = append(attributes, semconv.GenAIOperationNameKey.String(operationOf(x.Request).Convention()), semconv.GenAIRequestModel(x.Outcome.Model))
+		attributes = append(attributes, semconv.GenAIOperationNameKey.String(operationOf(x.Request).Convention()),
+			semconv.GenAIRequestModel(x.Outcome.Model))
 	}
 	if x.Outcome.Task != "" {
 		attributes = append(attributes, providers.TraceTask.String(x.Outcome.Task))

@@ -68,8 +68,8 @@ func RunningInteraction(request []byte) []byte {
 	return body.WithoutMember(InteractionRequest(request), previousField)
 }
 
-// continues makes a call continue from the interaction that its body names. One that is a task is known to its vendor under another id, which
-// the client's answer does not have.
+// continues makes a call continue from the interaction that its body names. One that is a task is known to its vendor under another id,
+// which the client's answer does not have.
 func (a *Interactions) continues(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON, call *calls.Call) error {
 	previous := b.Text(previousField)
 	if previous == "" {
@@ -90,10 +90,12 @@ func (a *Interactions) continues(x *edge.Request, r *http.Request, ch *calls.Cha
 		case err != nil:
 			return err
 		case earlier.State != workflows.Completed:
-			return providers.InvalidField(previousField, "Invalid request: '%s' names an interaction that is %s.", previousField, statusOfTask(earlier))
+			return providers.InvalidField(previousField, "Invalid request: '%s' names an interaction that is %s.", previousField,
+				statusOfTask(earlier))
 		}
 		if made = apitasks.MadeBy(earlier); made.ID == "" {
-			return providers.InvalidField(previousField, "Invalid request: '%s' names an interaction that its upstream has not stored.", previousField)
+			return providers.InvalidField(previousField, "Invalid request: '%s' names an interaction that its upstream has not stored.",
+				previousField)
 		}
 		theirs := rawjson.Quote(made.ID)
 		call.Edits = append(call.Edits, providers.Edit{At: b.Span(previousField), Text: theirs})
@@ -287,7 +289,8 @@ func openingEvents(t tasks.Task, request []byte) [][]byte {
 	status := string(workflows.InProgress)
 	return [][]byte{
 		interactionEvent("interaction.created", 0, body.Named("interaction", body.WithMembers(nil, partialInteraction(t, request, status)...))),
-		interactionEvent("interaction.status_update", 1, body.Named("interaction_id", rawjson.Quote(t.ID)), body.Named("status", rawjson.Quote(status))),
+		interactionEvent("interaction.status_update", 1, body.Named("interaction_id", rawjson.Quote(t.ID)),
+			body.Named("status", rawjson.Quote(status))),
 	}
 }
 
@@ -308,8 +311,8 @@ func InteractionError(fault *providers.Fault, n int64) []byte {
 	return interactionEvent("error", n, body.Named("error", text))
 }
 
-// InteractionWorker makes the upstream's answer to an interaction in the background that of its task: the id is the task's, and so are the ids
-// of the events. End must be called after the answer.
+// InteractionWorker makes the upstream's answer to an interaction in the background that of its task: the id is the task's, and so are the
+// ids of the events. End must be called after the answer.
 type InteractionWorker struct {
 	*apitasks.Rewriter
 

@@ -22,24 +22,42 @@ func TestInteractionOf(t *testing.T) {
 	}
 	for name, tc := range map[string]struct{ events, want string }{
 		"text": {
-			step(`{"type":"model_output"}`, `{"type":"text","text":"a\"b"}`, `{"type":"text","text":"c"}`, `{"type":"text_annotation_delta","annotations":[{"type":"url_citation","url":"u"}]}`,
+			step(`{"type":"model_output"}`, `{"type":"text","text":"a\"b"}`, `{"type":"text","text":"c"}`,
+				`{"type":"text_annotation_delta","annotations":[{"type":"url_citation","url":"u"}]}`,
 				`{"type":"image","mime_type":"image/png","data":"AAAA"}`, `{"type":"text","text":"d"}`),
 			`[{"type":"model_output","content":[{"type":"text","text":"a\"bc","annotations":[{"type":"url_citation","url":"u"}]},{"type":"image","mime_type":"image/png","data":"AAAA"},{"type":"text","text":"d"}]}]`,
 		},
-		"text that began with the step": {step(`{"type":"model_output","content":[{"type":"text","text":"a"}]}`, `{"type":"text","text":"b"}`), `[{"type":"model_output","content":[{"type":"text","text":"ab"}]}]`},
+		"text that began with the step": {
+			step(`{"type":"model_output","content":[{"type":"text","text":"a"}]}`, `{"type":"text","text":"b"}`),
+			`[{"type":"model_output","content":[{"type":"text","text":"ab"}]}]`,
+		},
 		"sound": {
-			step(`{"type":"model_output"}`, `{"type":"audio","mime_type":"audio/l16","data":"YQ=="}`, `{"type":"audio","mime_type":"audio/l16","data":"YmM="}`),
+			step(`{"type":"model_output"}`, `{"type":"audio","mime_type":"audio/l16","data":"YQ=="}`,
+				`{"type":"audio","mime_type":"audio/l16","data":"YmM="}`),
 			`[{"type":"model_output","content":[{"type":"audio","mime_type":"audio/l16","data":"YWJj"}]}]`,
 		},
 		"a thought": {
-			step(`{"type":"thought"}`, `{"type":"thought_summary","content":{"type":"text","text":"hm"}}`, `{"type":"thought_summary","content":{"type":"text","text":"m"}}`, `{"type":"thought_signature","signature":"s"}`),
+			step(`{"type":"thought"}`, `{"type":"thought_summary","content":{"type":"text","text":"hm"}}`,
+				`{"type":"thought_summary","content":{"type":"text","text":"m"}}`, `{"type":"thought_signature","signature":"s"}`),
 			`[{"type":"thought","signature":"s","summary":[{"type":"text","text":"hmm"}]}]`,
 		},
-		"a function call":             {step(`{"type":"function_call","id":"1","name":"f","arguments":{}}`, `{"type":"arguments_delta","arguments":"{\"a\""}`, `{"type":"arguments_delta","arguments":":1}"}`), `[{"type":"function_call","id":"1","name":"f","arguments":{"a":1}}]`},
-		"an unfinished call":          {step(`{"type":"function_call","id":"1","name":"f"}`, `{"type":"arguments_delta","arguments":"{\"a\""}`), `[{"type":"function_call","id":"1","name":"f","arguments":"{\"a\""}]`},
-		"a tool's result":             {step(`{"type":"code_execution_result","call_id":"1"}`, `{"type":"code_execution_result","result":"4","is_error":false}`), `[{"type":"code_execution_result","call_id":"1","result":"4","is_error":false}]`},
-		"a delta without its step":    {`data: {"event_type":"step.delta","index":7,"delta":{"type":"text","text":"x"}}` + "\n\n", `[]`},
-		"steps within the last event": {step(`{"type":"thought"}`) + `data: {"event_type":"interaction.completed","interaction":{"id":"i","steps":[{"type":"x"}]}}` + "\n\n", `[{"type":"x"}]`},
+		"a function call": {
+			step(`{"type":"function_call","id":"1","name":"f","arguments":{}}`,
+				`{"type":"arguments_delta","arguments":"{\"a\""}`, `{"type":"arguments_delta","arguments":":1}"}`),
+			`[{"type":"function_call","id":"1","name":"f","arguments":{"a":1}}]`,
+		},
+		"an unfinished call": {
+			step(`{"type":"function_call","id":"1","name":"f"}`, `{"type":"arguments_delta","arguments":"{\"a\""}`),
+			`[{"type":"function_call","id":"1","name":"f","arguments":"{\"a\""}]`,
+		},
+		"a tool's result": {
+			step(`{"type":"code_execution_result","call_id":"1"}`,
+				`{"type":"code_execution_result","result":"4","is_error":false}`),
+			`[{"type":"code_execution_result","call_id":"1","result":"4","is_error":false}]`,
+		},
+		"a delta without its step": {`data: {"event_type":"step.delta","index":7,"delta":{"type":"text","text":"x"}}` + "\n\n", `[]`},
+		"steps within the last event": {step(`{"type":"thought"}`) +
+			`data: {"event_type":"interaction.completed","interaction":{"id":"i","steps":[{"type":"x"}]}}` + "\n\n", `[{"type":"x"}]`},
 	} {
 		got, err := gemini.InteractionOf(tc.events)
 		if err != nil || !strings.HasSuffix(got, `"steps":`+tc.want+"}") || !json.Valid([]byte(got)) {

@@ -31,7 +31,8 @@ func Format() *edge.Format {
 func speaks(r *http.Request) bool {
 	path := r.URL.Path
 	switch {
-	case strings.HasPrefix(path, "/v1beta/"), strings.HasPrefix(path, "/v1alpha/"), strings.HasPrefix(path, "/upload/v1"), path == "/v1"+interactionsPath, strings.HasPrefix(path, "/v1"+interactionsPath+"/"):
+	case strings.HasPrefix(path, "/v1beta/"), strings.HasPrefix(path, "/v1alpha/"), strings.HasPrefix(path, "/upload/v1"),
+		path == "/v1"+interactionsPath, strings.HasPrefix(path, "/v1"+interactionsPath+"/"):
 		return true
 	case strings.HasPrefix(path, "/v1/files/"): // OpenAI's are not here
 		return strings.HasSuffix(path, ":download")

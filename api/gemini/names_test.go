@@ -15,7 +15,8 @@ func FuzzModelNames(f *testing.F) {
 	for _, seed := range []string{
 		`{"requests":[{"model":"models/m","content":{}}]}`,
 		`{ "requests" : [ {"content":{"parts":[{"text":"models/m"}]},"model":"\u006dodels\/m"} , {"content":{},"model":"m"},{"content":{}}] }`,
-		`{"requests":[{"model":null,"content":{}}]}`, `{"requests":[{"model":"models/models/m","content":{}}]}`, `{"requests":[]}`, `{"requests":[1]}`,
+		`{"requests":[{"model":null,"content":{}}]}`, `{"requests":[{"model":"models/models/m","content":{}}]}`, `{"requests":[]}`,
+		`{"requests":[1]}`,
 		`{"x":{"model":"models/m"},"requests":[{"x":[{"model":"models/m"}],"content":{},"mod\u0065l":"models/m"}]}`,
 	} {
 		f.Add(seed, "m")

@@ -10,8 +10,8 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// steps collects the steps of an interaction from the events of its stream, as the vendor's whole object has them: the last event leaves them
-// out. The events are StepStart and StepDelta of @google/genai 3.1.0, and the deltas its StepDeltaData.
+// steps collects the steps of an interaction from the events of its stream, as the vendor's whole object has them: the last event leaves
+// them out. The events are StepStart and StepDelta of @google/genai 3.1.0, and the deltas its StepDeltaData.
 type steps struct {
 	all     []*step
 	byIndex map[int64]*step

@@ -81,8 +81,8 @@ func Add(g *edge.Group, c *calls.Calls, long, read edge.PathOperation) {
 // longVerb begins a long-running operation.
 const longVerb = "predictLongRunning"
 
-// addVerbs declares each verb and routes all of them at once, with those that the routes have: a model's name may hold slashes and colons, which no path
-// parameter of the router does.
+// addVerbs declares each verb and routes all of them at once, with those that the routes have: a model's name may hold slashes and colons,
+// which no path parameter of the router does.
 func addVerbs(g *edge.Group, c *calls.Calls, prefix, suffix string, routes map[string]edge.PathOperation) {
 	registry := g.OpenAPI().Components.Schemas
 	for _, verb := range verbs() {

@@ -88,11 +88,13 @@ func NewCall(c calllog.Call) Call {
 	call := Call{
 		Object: "call", At: c.At, Cursor: c.Place, Attempts: make([]Attempt, len(c.Tries)), Skipped: c.Skipped,
 		CallNames: CallNames{
-			ID: c.ID, ClientID: c.Client, TraceID: c.Trace, VendorID: c.VendorID(), TaskID: c.Task, Token: c.Token, TokenName: c.TokenName, UserAgent: c.Agent,
+			ID: c.ID, ClientID: c.Client, TraceID: c.Trace, VendorID: c.VendorID(), TaskID: c.Task, Token: c.Token, TokenName: c.TokenName,
+			UserAgent: c.Agent,
 		},
 		CallAsked: CallAsked{Operation: c.Operation, Format: c.Format, Model: c.Model, Stream: c.Stream},
 		CallOutcome: CallOutcome{
-			Channel: c.Channel, Status: c.Status, Fault: c.Fault, Message: c.Words, Code: c.Code, BeforeMS: inMS(c.Before), MS: inMS(c.Took), Bytes: c.Bytes,
+			Channel: c.Channel, Status: c.Status, Fault: c.Fault, Message: c.Words, Code: c.Code, BeforeMS: inMS(c.Before), MS: inMS(c.Took),
+			Bytes: c.Bytes,
 		},
 		CallUsed: CallUsed{
 			InputTokens: c.Input, CachedTokens: c.Cached, OutputTokens: c.Output, Images: c.Images, AudioSeconds: c.Audio.Seconds(),
@@ -143,7 +145,8 @@ func (c Call) Cells() []string {
 		attempts[i] = strings.TrimSpace(a.Channel + " " + a.Outcome + " " + number(a.MS))
 	}
 	return []string{
-		c.At.UTC().Format("2006-01-02T15:04:05.000Z"), c.ID, c.ClientID, c.TraceID, c.VendorID, c.TaskID, c.Token, c.TokenName, c.Operation, c.Format, c.Model,
+		c.At.UTC().Format("2006-01-02T15:04:05.000Z"), c.ID, c.ClientID, c.TraceID, c.VendorID, c.TaskID, c.Token, c.TokenName, c.Operation,
+		c.Format, c.Model,
 		strconv.FormatBool(c.Stream), c.Channel, strconv.Itoa(c.Status), c.Fault, c.Message, c.Code, number(c.BeforeMS), first, number(c.MS),
 		whole(c.InputTokens), whole(c.CachedTokens), whole(c.OutputTokens), whole(c.Images), number(c.AudioSeconds), c.Cost.String(),
 		strconv.FormatBool(c.Estimated), whole(c.Bytes), c.UserAgent, strings.Join(attempts, "; "),

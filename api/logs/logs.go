@@ -169,7 +169,10 @@ func (r Reader) scan(ctx context.Context, filter calllog.Filter, within calllog.
 // logFault is the fault of a log that does not answer; other errors stay as they are.
 func logFault(err error) error {
 	if errors.Is(err, storage.ErrUnavailable) {
-		return &providers.Fault{Kind: providers.Overloaded, Message: "The log of calls does not answer at the moment.", RetryAfter: time.Second, Err: err}
+		return &providers.Fault{
+			Kind: providers.Overloaded, Message: "The log of calls does not answer at the moment.", RetryAfter: time.Second,
+			Err: err,
+		}
 	}
 	return err
 }

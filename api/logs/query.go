@@ -48,7 +48,8 @@ func parameters(operators bool) []*huma.Param {
 	}
 	if operators {
 		list = append([]*huma.Param{
-			{Name: "token", Schema: text, Description: "Id or name"}, {Name: "channel", Schema: text, Description: "Channel that answered, or was asked and did not"},
+			{Name: "token", Schema: text, Description: "Id or name"},
+			{Name: "channel", Schema: text, Description: "Channel that answered, or was asked and did not"},
 		}, list...)
 	}
 	for _, p := range list {

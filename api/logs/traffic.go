@@ -71,7 +71,10 @@ func (o Options) ReadTraffic(ctx context.Context, in *TrafficQuery) (TrafficList
 	}
 	rows, err := o.Traffic.Read(ctx, list.From, list.To)
 	if errors.Is(err, storage.ErrUnavailable) {
-		return list, &providers.Fault{Kind: providers.Overloaded, Message: "The store does not answer at the moment.", RetryAfter: time.Second, Err: err}
+		return list, &providers.Fault{
+			Kind: providers.Overloaded, Message: "The store does not answer at the moment.", RetryAfter: time.Second,
+			Err: err,
+		}
 	}
 	list.Data = sumTraffic(rows, list.From, time.Duration(list.Step)*time.Second, by)
 	return list, err

@@ -246,7 +246,8 @@ func withoutObfuscation(event []byte) []byte {
 
 // lifeEvent is an event of a response's status.
 func lifeEvent(kind string, n int, response []byte) []byte {
-	return sse.Format(kind, slices.Concat([]byte(`{"type":"`+kind+`","sequence_number":`+strconv.Itoa(n)+`,"response":`), response, []byte("}")))
+	return sse.Format(kind, slices.Concat([]byte(`{"type":"`+kind+`","sequence_number":`+strconv.Itoa(n)+`,"response":`), response,
+		[]byte("}")))
 }
 
 // Opening returns what makes the first events of a response's stream, which exist before its worker has begun.
@@ -257,8 +258,8 @@ func Opening(t tasks.Task) func(request []byte) [][]byte {
 // repeatedMost bounds what the gateway's own events repeat of a request, in bytes: every reader of a stream has them in memory.
 const repeatedMost = 256 << 10
 
-// repeated returns the members of a request that the events of its response repeat. Those that do not fit are left out, but for the name of the
-// response before.
+// repeated returns the members of a request that the events of its response repeat. Those that do not fit are left out, but for the name of
+// the response before.
 func repeated(request []byte) []byte {
 	var out []byte
 	for name, value := range rawjson.Trim(request).Members() {
@@ -313,8 +314,8 @@ func Request(request []byte) []byte {
 	return body.WithMembers(body.WithoutMember(rawjson.Trim(request), "background"), body.Named("store", []byte("true")))
 }
 
-// Running returns the body for a response that its upstream makes already: without what the gateway would read of stored responses, which may be
-// gone.
+// Running returns the body for a response that its upstream makes already: without what the gateway would read of stored responses, which
+// may be gone.
 func Running(request []byte) []byte {
 	return body.WithMembers(body.WithoutMember(Request(request), "previous_response_id"), body.Named("input", []byte(`""`)))
 }
@@ -397,9 +398,11 @@ func (w *Worker) End() (status string) {
 	return w.status
 }
 
-// ended returns a response of the caller that is a task and has ended, as it is stored, and its upstream's id. One that has not completed is a
-// *providers.Fault.
-func (s *stored) ended(x *edge.Request, r *http.Request, id string) (response responses.Response, made providers.Made, found bool, err error) {
+// ended returns a response of the caller that is a task and has ended, as it is stored, and its upstream's id. One that has not completed
+// is a *providers.Fault.
+func (s *stored) ended(x *edge.Request, r *http.Request, id string) (response responses.Response, made providers.Made, found bool,
+	err error,
+) {
 	found, err = s.ofTask(x, r, id, func(_ *edge.Request, r *http.Request, t tasks.Task) error {
 		if t.State != workflows.Completed {
 			return providers.InvalidField("previous_response_id", "Invalid request: the response %q is %s.", id, string(t.State))
@@ -416,7 +419,8 @@ func (s *stored) ended(x *edge.Request, r *http.Request, id string) (response re
 				return err
 			}
 		case previous != "" && made.ID == "": // else the upstream may have it
-			return providers.InvalidField("previous_response_id", "Invalid request: the response %q continues from %q, which is not stored.", id, previous)
+			return providers.InvalidField("previous_response_id", "Invalid request: the response %q continues from %q, which is not stored.", id,
+				previous)
 		}
 		response.Object, err = s.background.final(r.Context(), t)
 		return err
@@ -425,7 +429,9 @@ func (s *stored) ended(x *edge.Request, r *http.Request, id string) (response re
 }
 
 // previous returns a response of the caller from which a call may continue, and its upstream's id if it is a task that its upstream stores.
-func (s *stored) previous(x *edge.Request, r *http.Request, id string) (response responses.Response, made providers.Made, found bool, err error) {
+func (s *stored) previous(x *edge.Request, r *http.Request, id string) (response responses.Response, made providers.Made, found bool,
+	err error,
+) {
 	response, found, err = s.find(x, r, id)
 	switch {
 	case err != nil:
@@ -464,8 +470,8 @@ func ownInput(request []byte) []byte {
 // ResponseSaver stores a response of a token for a time: its items, the items before its own input, and its own input.
 type ResponseSaver func(ctx context.Context, token, id string, object, earlier, input []byte)
 
-// Save stores the response of a worker with its whole chain. It stores none that is too large for the memory of answers, or whose chain is not
-// known or too large: that is read from tasks.
+// Save stores the response of a worker with its whole chain. It stores none that is too large for the memory of answers, or whose chain is
+// not known or too large: that is read from tasks.
 func (save ResponseSaver) Save(ctx context.Context, token string, w *Worker, earlier []byte) {
 	if save == nil || w.final == nil || w.input == nil || previousOf(w.request) != "" && earlier == nil {
 		return

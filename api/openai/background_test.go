@@ -61,7 +61,8 @@ func TestWorkerStream(t *testing.T) {
 		return fmt.Sprintf("event: %s\ndata: {\"type\":%q,\"sequence_number\":%d%s}\n\n", kind, kind, n, rest)
 	}
 	for _, piece := range []string{
-		event("response.created", 0, `,"response":{"id":"resp_up","status":"in_progress"}`) + event("response.in_progress", 1, `,"response":{"id":"resp_up"}`),
+		event("response.created", 0, `,"response":{"id":"resp_up","status":"in_progress"}`) +
+			event("response.in_progress", 1, `,"response":{"id":"resp_up"}`),
 		event("response.output_text.delta", 2, `,"delta":"a"`),
 		event("response.completed", 3, `,"response":{"id":"resp_up","status":"incomplete","output":[]}`),
 	} {
@@ -106,7 +107,8 @@ func (a *adding) Add(n int) { a.added += n }
 func TestWorkerRepeats(t *testing.T) {
 	t.Parallel()
 	rec := &adding{ResponseRecorder: httptest.NewRecorder()}
-	request := `{"instructions":"` + strings.Repeat("x", 1<<20) + `","model":"m","input":[],"metadata":{"a":"b"},"previous_response_id":"resp_0"}`
+	request := `{"instructions":"` + strings.Repeat("x", 1<<20) +
+		`","model":"m","input":[],"metadata":{"a":"b"},"previous_response_id":"resp_0"}`
 	w := openai.NewWorker(rec, ownID, created(), []byte(request))
 	w.Header().Set("Content-Type", "text/event-stream")
 	const upstream = "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"a\"}\n\n"

@@ -108,7 +108,8 @@ func realtimeCall(r *http.Request, standard string) (providers.RealtimeCall, err
 // mayBeCredential reports whether a query parameter may hold the client's key, which no upstream gets.
 func mayBeCredential(name string) bool {
 	name = strings.ToLower(name)
-	return strings.Contains(name, "key") || strings.Contains(name, "token") || strings.Contains(name, "auth") || strings.Contains(name, "secret")
+	return strings.Contains(name, "key") || strings.Contains(name, "token") || strings.Contains(name, "auth") ||
+		strings.Contains(name, "secret")
 }
 
 // checkUpgrade reports whether the request asks for a WebSocket as RFC 6455, section 4.2.1, has it. A client that does not is

@@ -80,8 +80,8 @@ func responseEvents(_ *http.Request, call *calls.Call, _ *body.JSON) error {
 	return nil
 }
 
-// showPrevious returns a wrapper for the answer of an upstream that received stored items, or its own id, in place of a response's id: it writes
-// the id where the answer says what it continues from.
+// showPrevious returns a wrapper for the answer of an upstream that received stored items, or its own id, in place of a response's id: it
+// writes the id where the answer says what it continues from.
 func showPrevious(chain providers.Chain) func(io.ReadCloser) io.ReadCloser {
 	const name = `"previous_response_id":`
 	old := [][]byte{[]byte(name + "null"), []byte(name + " null")}

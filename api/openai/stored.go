@@ -60,7 +60,8 @@ func (a adder) addStored(s *stored) {
 		Responses:  calls.DeclareAnswer("The response", true),
 	}, s.get)
 	add(huma.Operation{
-		OperationID: "deleteResponse", Method: http.MethodDelete, Summary: "Delete a response", Responses: calls.DeclareAnswer("It is deleted", false),
+		OperationID: "deleteResponse", Method: http.MethodDelete, Summary: "Delete a response",
+		Responses: calls.DeclareAnswer("It is deleted", false),
 	}, s.remove)
 	add(huma.Operation{
 		OperationID: "cancelResponse", Method: http.MethodPost, Path: "/cancel", Summary: "Cancel a response",
@@ -105,7 +106,8 @@ func (s *stored) serves(x *edge.Request) bool {
 	return s.store != nil && x.Permit(edge.RelayPermission) == nil
 }
 
-// missing returns the fault of a search that failed: nil if the gateway does not have what was searched, or it is none of the gateway's ids.
+// missing returns the fault of a search that failed: nil if the gateway does not have what was searched, or it is none of the gateway's
+// ids.
 func missing(err error, ids ...string) error {
 	switch {
 	case err == nil, errors.Is(err, storage.ErrNotFound):
@@ -151,7 +153,8 @@ func (s *stored) get(x *edge.Request, r *http.Request, id string) error {
 		if done, err := s.ofTask(x, r, id, s.background.get); done || err != nil {
 			return err
 		}
-		return s.relay(x, r, providers.StoredRequest{Do: providers.StoredGet, ID: id, Stream: stream}, "stream", "starting_after", "include", "include_obfuscation")
+		return s.relay(x, r, providers.StoredRequest{Do: providers.StoredGet, ID: id, Stream: stream}, "stream", "starting_after", "include",
+			"include_obfuscation")
 	case stream:
 		return providers.InvalidField("stream", "The events of this response are not stored.")
 	}
@@ -159,7 +162,9 @@ func (s *stored) get(x *edge.Request, r *http.Request, id string) error {
 }
 
 // ofTask answers for a response that is a task; false if it is none of the caller's.
-func (s *stored) ofTask(x *edge.Request, r *http.Request, id string, answer func(*edge.Request, *http.Request, tasks.Task) error) (bool, error) {
+func (s *stored) ofTask(x *edge.Request, r *http.Request, id string, answer func(*edge.Request, *http.Request, tasks.Task) error) (bool,
+	error,
+) {
 	if err := x.Permit(edge.RelayPermission); err != nil {
 		return false, nil //nolint:nilerr // for such a token there are no responses
 	}
@@ -296,8 +301,8 @@ type inputItem struct {
 	json []byte
 }
 
-// inputItems are the items of a response's own input, each with a type and an id. The id of an item that came without one is derived from the
-// response's and the place of the item.
+// inputItems are the items of a response's own input, each with a type and an id. The id of an item that came without one is derived from
+// the response's and the place of the item.
 func inputItems(response string, input []byte) (items []inputItem) {
 	for i, item := range list(input).Items() {
 		id, kind := item.Get("id").Text().String(), item.Get("type").Text()
@@ -381,8 +386,8 @@ func (s *stored) resolve(x *edge.Request, r *http.Request, b *body.JSON) (raw []
 	return slices.Concat(pieces...), chain, nil
 }
 
-// earlier returns the items of a response of the caller from which a call continues, and its upstream's id. A background call has those that its
-// create found.
+// earlier returns the items of a response of the caller from which a call continues, and its upstream's id. A background call has those
+// that its create found.
 func (s *stored) earlier(x *edge.Request, r *http.Request, previous string) (items []byte, made providers.Made, found bool, err error) {
 	staged, items, err := calls.StagedChain(r.Context(), previous, x.Hold)
 	if staged != nil || err != nil {

@@ -33,7 +33,10 @@ func StoreFault(kind, name string, err error) error {
 	case errors.Is(err, tokens.ErrDisabled):
 		return refused(providers.Conflict, "The %s %q is disabled.")
 	case errors.Is(err, storage.ErrUnavailable):
-		return &providers.Fault{Kind: providers.Overloaded, Message: fmt.Sprintf("The store does not answer at the moment: %v.", err), RetryAfter: time.Second, Err: err}
+		return &providers.Fault{
+			Kind: providers.Overloaded, Message: fmt.Sprintf("The store does not answer at the moment: %v.", err),
+			RetryAfter: time.Second, Err: err,
+		}
 	default:
 		return err
 	}

@@ -40,7 +40,10 @@ type Setup struct {
 func SetupResults(texts words.Texts, results []setup.Result) []SetupResult {
 	shown := make([]SetupResult, len(results))
 	for i, result := range results {
-		shown[i] = SetupResult{Name: result.Name, Status: result.Status, Findings: []Finding{}, Latency: float64(result.Took.Microseconds()) / 1000}
+		shown[i] = SetupResult{
+			Name: result.Name, Status: result.Status, Findings: []Finding{},
+			Latency: float64(result.Took.Microseconds()) / 1000,
+		}
 		for _, finding := range result.Findings {
 			shown[i].Findings = append(shown[i].Findings, Finding{finding, english(texts, finding.Code, finding.Values)})
 		}

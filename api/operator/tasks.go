@@ -17,7 +17,8 @@ type TaskStore interface {
 	// Page reads tasks newest first behind a cursor, empty for the first page; next is empty at the end.
 	Page(ctx context.Context, filter tasks.Filter, cursor []byte, limit int) (found []tasks.Listed, next []byte, err error)
 	// Deliveries reads deliveries of webhooks as Page reads tasks.
-	Deliveries(ctx context.Context, filter tasks.DeliveryFilter, cursor []byte, limit int) (found []tasks.ListedDelivery, next []byte, err error)
+	Deliveries(ctx context.Context, filter tasks.DeliveryFilter, cursor []byte, limit int) (found []tasks.ListedDelivery, next []byte,
+		err error)
 	Show(ctx context.Context, id string) (tasks.Details, error)
 	Task(ctx context.Context, id string) (tasks.Task, error)
 	Cancel(ctx context.Context, id string) error
@@ -148,7 +149,10 @@ func (s *Service) ListTasks(ctx context.Context, by Actor, in *TaskQuery) (list 
 	if err := reads(by, in); err != nil {
 		return list, err
 	}
-	filter := tasks.Filter{Kind: in.Kind, Operation: in.Operation, Model: in.Model, Channel: in.Channel, Phase: workflows.Phase(in.State), Stuck: in.Stuck}
+	filter := tasks.Filter{
+		Kind: in.Kind, Operation: in.Operation, Model: in.Model, Channel: in.Channel, Phase: workflows.Phase(in.State),
+		Stuck: in.Stuck,
+	}
 	cursor, err := in.cursor("model", in.Model, "channel", in.Channel, "operation", in.Operation)
 	if err == nil {
 		filter.Since, filter.Until, err = span(in.Since, in.Until)

@@ -166,7 +166,9 @@ func (s *Service) sorted(ctx context.Context, in *TokenQuery, cursor []byte, now
 		return nil, nil, err
 	}
 	if count > sortedTokens {
-		return nil, nil, providers.InvalidField("sort", "Invalid request: there are %d tokens, and more than %d are listed by name alone; 'q', 'group' and 'state' narrow that list.", count, sortedTokens)
+		return nil, nil, providers.InvalidField("sort",
+			"Invalid request: there are %d tokens, and more than %d are listed by name alone; 'q', 'group' and 'state' narrow that list.", count,
+			sortedTokens)
 	}
 	var all []tokens.Token
 	for from := ""; ; {

@@ -12,7 +12,8 @@ import (
 func TestRecordHoldsNoFormula(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"gpt-4o": "gpt-4o", "": "", `=HYPERLINK("http://x")`: `'=HYPERLINK("http://x")`, "+1": "'+1", "-2": "'-2", "@sum": "'@sum", "\t=1": "'\t=1", "a=1": "a=1",
+		"gpt-4o": "gpt-4o", "": "", `=HYPERLINK("http://x")`: `'=HYPERLINK("http://x")`, "+1": "'+1", "-2": "'-2", "@sum": "'@sum",
+		"\t=1": "'\t=1", "a=1": "a=1",
 	} {
 		row := operator.UsageRow{Model: name, Requests: 1, Failed: -1}
 		by := []string{ledger.ByModel}

@@ -217,7 +217,8 @@ func (s *Setup) configuration(context.Context) ([]Finding, error) {
 	cfg := s.Config()
 	all := cfg.Warnings
 	if len(cfg.Channels) == 0 {
-		all = append(all, found(Warning, "channels:\n  - {name: main, vendor: openai, keys: [\"${OPENAI_API_KEY}\"], models: {gpt-4o: }}", "config.channelless")...)
+		all = append(all, found(Warning, "channels:\n  - {name: main, vendor: openai, keys: [\"${OPENAI_API_KEY}\"], models: {gpt-4o: }}",
+			"config.channelless")...)
 	}
 	if len(all) == 0 {
 		return fine("config.ok", "channels", len(cfg.Channels), "tokens", cfg.Tokens), nil

@@ -141,7 +141,10 @@ func reasonOf(err error) string {
 		{"refused", []string{"connection refused"}},
 		{"host", []string{"no such host"}},
 		{"tls", []string{"x509:", "tls:"}},
-		{"denied", []string{"WRONGPASS", "NOAUTH", "NOPERM", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "PermissionDenied", "Unauthenticated"}},
+		{"denied", []string{
+			"WRONGPASS", "NOAUTH", "NOPERM", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "PermissionDenied",
+			"Unauthenticated",
+		}},
 		{"late", []string{"deadline exceeded", "i/o timeout"}},
 	} {
 		for _, text := range known.texts {

@@ -21,7 +21,8 @@ func NewCreate(x *edge.Request, r *http.Request, format providers.Format) (tasks
 	key, err := idempotencyKey(r.Header)
 	return tasks.Create{
 		TokenID: x.Caller.ID, TokenName: x.Caller.Name, Group: x.Caller.Group,
-		Weight: x.Caller.Weight, Lane: x.Caller.Lane, MaxTasks: x.Caller.MaxTasks, Budget: x.Caller.Budget, TokenWebhook: x.Caller.WebhookURL != "", TokenSigns: x.Caller.WebhookSecret != "",
+		Weight: x.Caller.Weight, Lane: x.Caller.Lane, MaxTasks: x.Caller.MaxTasks, Budget: x.Caller.Budget,
+		TokenWebhook: x.Caller.WebhookURL != "", TokenSigns: x.Caller.WebhookSecret != "",
 		Format: format, IdempotencyKey: key, Repeat: isRepeat(r.Header), Arrived: x.Arrived(r.Context()),
 	}, err
 }
@@ -84,7 +85,8 @@ func (s *Service) Start(x *edge.Request, r *http.Request, call calls.BackgroundC
 		}
 		create.Request.Inputs = append(create.Request.Inputs, providers.Media{Data: call.Items, ContentType: "application/json"})
 	}
-	create.Call = &tasks.CallCreate{StagedCall: call.Staged, Digest: call.Digest, Response: call.Answer != nil && call.Operation == providers.Responses}
+	create.Call = &tasks.CallCreate{StagedCall: call.Staged, Digest: call.Digest, Response: call.Answer != nil &&
+		call.Operation == providers.Responses}
 	started, err := s.create(r.Context(), create, call.Refusal)
 	x.Outcome.Task = started.ID
 	if err != nil {

@@ -58,7 +58,8 @@ type taskResult struct {
 
 // Schema implements huma.SchemaProvider: huma cannot declare a nullable reference.
 func (taskUsage) Schema(huma.Registry) *huma.Schema {
-	return nullable(properties(huma.TypeInteger, "input_tokens", "Tokens of the request", "output_tokens", "Tokens of the answer", "total_tokens", "Both"))
+	return nullable(properties(huma.TypeInteger, "input_tokens", "Tokens of the request", "output_tokens", "Tokens of the answer",
+		"total_tokens", "Both"))
 }
 
 // Schema implements huma.SchemaProvider.
@@ -68,7 +69,8 @@ func (taskError) Schema(huma.Registry) *huma.Schema {
 
 // Schema implements huma.SchemaProvider.
 func (taskResult) Schema(huma.Registry) *huma.Schema {
-	all := properties(huma.TypeString, "url", "Path of the result, which needs the token", "content_type", "Media type", "sha256", "Digest in hexadecimal")
+	all := properties(huma.TypeString, "url", "Path of the result, which needs the token", "content_type", "Media type", "sha256",
+		"Digest in hexadecimal")
 	maps.Copy(all, properties(huma.TypeInteger, "status_code", "HTTP status", "bytes", "Length"))
 	return nullable(all)
 }

@@ -62,7 +62,10 @@ func (s *Service) ServeResult(x *edge.Request, r *http.Request, t tasks.Task) er
 		return nil
 	}
 	output := t.Outputs[0]
-	object := Object{Key: output.Object, ContentType: output.ContentType, SHA256: output.SHA256, Size: output.Size, Modified: t.CompletedAt, Noun: "result", Gone: gone}
+	object := Object{
+		Key: output.Object, ContentType: output.ContentType, SHA256: output.SHA256, Size: output.Size, Modified: t.CompletedAt,
+		Noun: "result", Gone: gone,
+	}
 	if t.Call == nil {
 		return ServeObject(x, r, s.archive, object)
 	}

@@ -19,8 +19,8 @@ type Rewriter struct {
 	status   int
 }
 
-// NewRewriter returns a Rewriter. event returns the events in place of one of the upstream's. The edits are made in the object of a 2xx answer,
-// of which the values of the names in keep are kept, up to the sizes there. Other answers stay as they are.
+// NewRewriter returns a Rewriter. event returns the events in place of one of the upstream's. The edits are made in the object of a 2xx
+// answer, of which the values of the names in keep are kept, up to the sizes there. Other answers stay as they are.
 func NewRewriter(w http.ResponseWriter, event func(sse.Event) []byte, edits []rawjson.Edit, keep map[string]int) *Rewriter {
 	return &Rewriter{ResponseWriter: w, event: event, document: rawjson.Editor{To: w, Edits: edits, Keep: keep}}
 }

@@ -119,7 +119,8 @@ func takeRoles(req *providers.VideoRequest, raw rawjson.Value) error {
 		role, ok := known[word.Text().String()]
 		switch {
 		case !ok:
-			return providers.InvalidField("input_reference_role", "Invalid request: 'input_reference_role' must hold first_frame, last_frame or reference.")
+			return providers.InvalidField("input_reference_role",
+				"Invalid request: 'input_reference_role' must hold first_frame, last_frame or reference.")
 		case i >= len(req.Inputs):
 			return providers.InvalidField("input_reference_role", "Invalid request: 'input_reference_role' has more words than there are images.")
 		}

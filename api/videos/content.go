@@ -114,12 +114,13 @@ func outputOf(task tasks.Task, index int, variant string) (output, error) {
 // send serves an output.
 func (c content) send(x *edge.Request, r *http.Request, task tasks.Task, of output) error {
 	return apitasks.ServeObject(x, r, c.archive, apitasks.Object{
-		Key: of.object, ContentType: of.contentType, SHA256: of.sha256, Size: of.size, Modified: task.CompletedAt, Noun: "video", Gone: noContent(),
+		Key: of.object, ContentType: of.contentType, SHA256: of.sha256, Size: of.size, Modified: task.CompletedAt, Noun: "video",
+		Gone: noContent(),
 	})
 }
 
-// contentType returns the content type of an output, or of a variant of it. The vendor's type is used only if it is a video or a picture: no
-// page or script of a vendor may be served from this server's address.
+// contentType returns the content type of an output, or of a variant of it. The vendor's type is used only if it is a video or a picture:
+// no page or script of a vendor may be served from this server's address.
 func contentType(called, variant string) string {
 	kind := upstream.MediaType(http.Header{"Content-Type": {called}})
 	switch {

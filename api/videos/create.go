@@ -150,7 +150,8 @@ func addressIn(object json.RawMessage, depth int) string {
 	}
 	for name, value := range members {
 		switch strings.ReplaceAll(strings.ToLower(name), "_", "") {
-		case "storageuri", "outputstorageuri", "pubsubtopic", "webhookconfig", "callbackurl", "webhookurl", "webhook", "webhookeventsfilter", "notifyhook":
+		case "storageuri", "outputstorageuri", "pubsubtopic", "webhookconfig", "callbackurl", "webhookurl", "webhook", "webhookeventsfilter",
+			"notifyhook":
 			if string(value) != "null" {
 				return name
 			}
@@ -172,8 +173,8 @@ func (c *creator) forbidden(x *edge.Request, req providers.VideoRequest) error {
 	return nil
 }
 
-// served returns nil if the caller may use the request's model and a channel supports the request, and the reason otherwise. An open circuit
-// is not a reason: tasks wait for it.
+// served returns nil if the caller may use the request's model and a channel supports the request, and the reason otherwise. An open
+// circuit is not a reason: tasks wait for it.
 func (c *creator) served(x *edge.Request, in wording, req providers.VideoRequest) error {
 	shape := req.Shape()
 	pick := router.Request{

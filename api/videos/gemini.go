@@ -88,7 +88,8 @@ func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
 			OperationID: "getVideoOperation", Method: http.MethodGet, Path: "/v1beta/models/{model}/operations/{operation}", Tags: tags,
 			Summary: "Get a video task, Gemini format",
 			Parameters: []*huma.Param{
-				edge.PathParameter("model", "Model id; it may hold slashes and colons"), edge.PathParameter("operation", "Video task id"), apitasks.WaitParameter(),
+				edge.PathParameter("model", "Model id; it may hold slashes and colons"), edge.PathParameter("operation", "Video task id"),
+				apitasks.WaitParameter(),
 			},
 			Responses: body.DeclareAnswer[geminiOperation](registry, "The operation"),
 		},

@@ -163,11 +163,18 @@ const storedWords = "For a day, a relayed interaction is requested from the chan
 
 // begin starts the task of an interaction that requests a video in the background; taken is false for other interactions.
 func (a interactions) begin(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON) (taken bool, err error) {
-	relayed := router.Request{Group: x.Caller.Group, Model: a.service.creator.router.Public(b.Text("model")), Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions}}
+	relayed := router.Request{
+		Group: x.Caller.Group, Model: a.service.creator.router.Public(b.Text("model")),
+		Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions},
+	}
 	if !isVideo(b) {
 		if relayed.Model != "" && b.Flag("background") && x.Caller.Allows(relayed.Model) && !a.service.creator.router.Serves(relayed) {
-			if video := (router.Request{Group: relayed.Group, Model: relayed.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask}}); a.service.creator.router.Serves(video) {
-				return true, providers.InvalidField("background", "Invalid request: for this model, 'background' requires a video: 'response_format' with the type video.")
+			if video := (router.Request{
+				Group: relayed.Group, Model: relayed.Model,
+				Endpoint: providers.Endpoint{Operation: providers.VideoTask},
+			}); a.service.creator.router.Serves(video) {
+				return true, providers.InvalidField("background",
+					"Invalid request: for this model, 'background' requires a video: 'response_format' with the type video.")
 			}
 		}
 		return false, nil
@@ -196,7 +203,8 @@ func (a interactions) begin(x *edge.Request, r *http.Request, ch *calls.Charge, 
 func (a interactions) read(_ *edge.Request, r *http.Request, id string) (any, error) {
 	query := r.URL.Query()
 	if stream := query.Get("stream"); stream != "" && stream != "false" {
-		return nil, providers.InvalidField("stream", "Invalid request: an interaction that makes a video has no stream; use 'wait' to wait for a change.")
+		return nil, providers.InvalidField("stream",
+			"Invalid request: an interaction that makes a video has no stream; use 'wait' to wait for a change.")
 	}
 	wait, err := apitasks.ParseWait([]byte(query.Get("wait")))
 	if err != nil {
@@ -229,6 +237,7 @@ func interactionWords() wording {
 	const response = "response_format."
 	return wording{providers.Gemini, map[string]string{
 		"seconds": response + "duration", "aspect_ratio": response + "aspect_ratio", "resolution": response + "resolution", "prompt": "input",
-		"image": "input", "last_image": "input", "reference_images": "input", "video": "input", "audio": "input", "seed": "generation_config.seed",
+		"image": "input", "last_image": "input", "reference_images": "input", "video": "input", "audio": "input",
+		"seed": "generation_config.seed",
 	}}
 }

@@ -31,8 +31,8 @@ func videoFormat(format rawjson.Value) rawjson.Value {
 	return format
 }
 
-// readInteraction reads an interaction that requests a video. Other members of it, and of its generation_config, reach the vendor as its own
-// parameters.
+// readInteraction reads an interaction that requests a video. Other members of it, and of its generation_config, reach the vendor as its
+// own parameters.
 func readInteraction(b *body.JSON) (req providers.VideoRequest, on work, err error) {
 	refuse := func(field, why string) error {
 		return providers.InvalidField(field, "Invalid request: '%s' %s.", field, why)
@@ -55,7 +55,10 @@ func readInteraction(b *body.JSON) (req providers.VideoRequest, on work, err err
 	if err != nil {
 		return req, on, err
 	}
-	known := []string{"model", "input", "background", "stream", "store", "previous_interaction_id", "response_format", "response_modalities", "generation_config", "webhook_config"}
+	known := []string{
+		"model", "input", "background", "stream", "store", "previous_interaction_id", "response_format", "response_modalities",
+		"generation_config", "webhook_config",
+	}
 	for name, value := range b.Members() {
 		if !slices.ContainsFunc(known, name.Is) && !isNull(value) {
 			extra = body.AppendMember(extra, name, value)
@@ -246,10 +249,12 @@ func (in *interactionInput) finish(before string) (on work, err error) {
 	on = work{source: in.source, role: providers.SourceVideo}
 	if before != "" {
 		if !tasks.IsTaskID(before) {
-			return on, providers.InvalidField("previous_interaction_id", "Invalid request: 'previous_interaction_id' is not an interaction that made a video here.")
+			return on, providers.InvalidField("previous_interaction_id",
+				"Invalid request: 'previous_interaction_id' is not an interaction that made a video here.")
 		}
 		if on.source != "" {
-			return on, providers.InvalidField("previous_interaction_id", "Invalid request: 'previous_interaction_id' cannot be used with a video in 'input'.")
+			return on, providers.InvalidField("previous_interaction_id",
+				"Invalid request: 'previous_interaction_id' cannot be used with a video in 'input'.")
 		}
 		on.source = before
 	}

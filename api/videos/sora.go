@@ -19,8 +19,8 @@ import (
 // defaultSeconds is the length in an answer if neither the client nor the vendor specified it.
 const defaultSeconds = "4"
 
-// openAIVideo is the video object of the Sora-compatible format. All of its thirteen keys are always present, null if unset; metadata only if
-// the client sent some.
+// openAIVideo is the video object of the Sora-compatible format. All of its thirteen keys are always present, null if unset; metadata only
+// if the client sent some.
 type openAIVideo struct {
 	ID          string          `json:"id" doc:"Video task id"`
 	Object      string          `json:"object" enum:"video"`

@@ -67,7 +67,10 @@ func (s sora) addSources(g *edge.Group, tags []string) {
 		id, path, summary, description string
 		role                           providers.InputRole
 	}{
-		{"editVideo", "/v1/videos/edits", "Edit a video", words + " A source of which only its upstream can make a variation is remixed there.", providers.SourceVideo},
+		{
+			"editVideo", "/v1/videos/edits", "Edit a video", words + " A source of which only its upstream can make a variation is remixed there.",
+			providers.SourceVideo,
+		},
 		{"extendVideo", "/v1/videos/extensions", "Extend a video", words, providers.ExtendVideo},
 	} {
 		g.With(creates()).Handle(huma.Operation{
@@ -93,7 +96,9 @@ func (s sora) addSources(g *edge.Group, tags []string) {
 }
 
 // readSource reads an edit or an extension. A source that is a task is returned as its id; another is the request's first input.
-func (c fieldChecks) readSource(x *edge.Request, r *http.Request, check *body.Checker) (req providers.VideoRequest, source string, err error) {
+func (c fieldChecks) readSource(x *edge.Request, r *http.Request, check *body.Checker) (req providers.VideoRequest, source string,
+	err error,
+) {
 	if boundary, isForm := body.IsForm(r.Header.Get("Content-Type")); isForm {
 		form := videoForm{sources: true}
 		req, err = form.read(x, r, boundary)
@@ -113,7 +118,9 @@ func (c fieldChecks) readSource(x *edge.Request, r *http.Request, check *body.Ch
 	return req, source, err
 }
 
-func (c fieldChecks) readSourceBody(x *edge.Request, r *http.Request, check *body.Checker) (req providers.VideoRequest, source string, err error) {
+func (c fieldChecks) readSourceBody(x *edge.Request, r *http.Request, check *body.Checker) (req providers.VideoRequest, source string,
+	err error,
+) {
 	b, err := readJSON(x, r, check)
 	if err != nil {
 		return req, "", err

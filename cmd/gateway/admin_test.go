@@ -63,7 +63,8 @@ func TestReloadOfOperators(t *testing.T) {
 	if code, body := s.admin("key-of-vera", "GET", "/admin/tokens"); code != 404 {
 		t.Errorf("without operators: %d %s", code, body)
 	}
-	if log := s.err.String(); strings.Contains(log, "after a restart") || strings.Contains(log, "second-admin-key") || strings.Contains(log, "key-of-vera") {
+	if log := s.err.String(); strings.Contains(log, "after a restart") || strings.Contains(log, "second-admin-key") ||
+		strings.Contains(log, "key-of-vera") {
 		t.Errorf("log:\n%s", log)
 	}
 }
@@ -123,13 +124,15 @@ func TestAdminUnsettled(t *testing.T) {
 		t.Fatalf("unsettled %+v", list)
 	}
 	one := "/admin/usage/unsettled/" + list.Data[1].ID
-	if code, body := s.admin("some-admin-key", "POST", one+"/charge"); code != 200 || !strings.Contains(body, list.Data[1].ID) || !strings.Contains(body, `"amount":0.25`) {
+	if code, body := s.admin("some-admin-key", "POST", one+"/charge"); code != 200 || !strings.Contains(body, list.Data[1].ID) ||
+		!strings.Contains(body, `"amount":0.25`) {
 		t.Errorf("charge: %d %s", code, body)
 	}
 	if code, body := s.admin("some-admin-key", "POST", one+"/refund"); code != 404 {
 		t.Errorf("a second time: %d %s", code, body)
 	}
-	if code, body := s.admin("some-admin-key", "POST", "/admin/usage/unsettled/all/refund"); code != 200 || len(decode[answer](t, body).Data) != 2 {
+	if code, body := s.admin("some-admin-key", "POST", "/admin/usage/unsettled/all/refund"); code != 200 ||
+		len(decode[answer](t, body).Data) != 2 {
 		t.Errorf("refund: %d %s", code, body)
 	}
 	if code, body := s.admin("some-admin-key", "GET", "/admin/usage?group_by="); code != 200 || !strings.Contains(body, `"cost":0.25`) {

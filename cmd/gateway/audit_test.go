@@ -25,7 +25,8 @@ func TestAuditOfCommandsAndReloads(t *testing.T) {
 	} {
 		_, _, _ = run(t, nil, append(args, "--config", path)...)
 	}
-	s.rewrite(strings.Replace(text, "admin_key: some-admin-key", "admin_key: some-admin-key\naliases: {gpt: gpt-4o}\noperators: [{name: vera, key: key-of-vera, role: viewer}]", 1))
+	s.rewrite(strings.Replace(text, "admin_key: some-admin-key",
+		"admin_key: some-admin-key\naliases: {gpt: gpt-4o}\noperators: [{name: vera, key: key-of-vera, role: viewer}]", 1))
 	s.err.line(t, 1, `"msg":"operators changed"`)
 	s.rewrite("nonsense: 1\n")
 	s.err.line(t, 1, "configuration refused")
@@ -63,7 +64,8 @@ func TestAuditOfCommandsAndReloads(t *testing.T) {
 	for _, change := range reloads[1].Changes {
 		fields[change.Field] = change.New
 	}
-	if fields["aliases.gpt"] != "gpt-4o" || fields["operators.vera.role"] != "viewer" || fields["operators.vera.key"] != "***" || len(fields) != 4 {
+	if fields["aliases.gpt"] != "gpt-4o" || fields["operators.vera.role"] != "viewer" || fields["operators.vera.key"] != "***" ||
+		len(fields) != 4 {
 		t.Errorf("reloaded %+v", fields)
 	}
 }

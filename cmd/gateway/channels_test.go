@@ -110,7 +110,8 @@ channels:
 		t.Errorf("got last fault %+v of the dead channel", fault)
 	}
 	key := got["mixed"].Keys[0]
-	if key.Fingerprint != broke.Fingerprint() || key.LastFault.Key != "exhausted" || key.LastFault.Code != "insufficient_quota" || key.CooldownLeft < 200 {
+	if key.Fingerprint != broke.Fingerprint() || key.LastFault.Key != "exhausted" || key.LastFault.Code != "insufficient_quota" ||
+		key.CooldownLeft < 200 {
 		t.Errorf("got key %+v", key)
 	}
 	if got["mixed"].State != health.StateClosed {
@@ -135,7 +136,10 @@ channels:
 	if code != 0 || stderr != "" {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	for _, want := range []string{"CHANNEL", "dead", "open", "key " + broke.Fingerprint(), "key exhausted 429 insufficient_quota", "for busy", "ago"} {
+	for _, want := range []string{
+		"CHANNEL", "dead", "open", "key " + broke.Fingerprint(), "key exhausted 429 insufficient_quota", "for busy",
+		"ago",
+	} {
 		if !strings.Contains(table, want) {
 			t.Errorf("no %q in\n%s", want, table)
 		}
@@ -187,7 +191,8 @@ channels:
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	for _, state := range decode[[]health.ChannelState](t, text) {
-		if state.Name == "films" && (len(state.Videos) != 1 || state.Videos[0].Upstream != "ray-3.2" || len(state.Videos[0].Video.Seconds) == 0) ||
+		if state.Name == "films" && (len(state.Videos) != 1 || state.Videos[0].Upstream != "ray-3.2" ||
+			len(state.Videos[0].Video.Seconds) == 0) ||
 			state.Name == "words" && state.Videos != nil {
 			t.Errorf("%s: got %+v", state.Name, state.Videos)
 		}

@@ -70,7 +70,8 @@ func TestChannelVerbs(t *testing.T) {
 	if stdout, stderr, code := run(t, nil, "channels", "--config", path); code != 0 || !strings.Contains(stdout, "paused") {
 		t.Errorf("listed: %s%s", stdout, stderr)
 	}
-	if stdout, stderr, code := run(t, nil, "channels", "pause", "main", "--for", "5m", "--config", path); code != 0 || !strings.Contains(stdout, "main is paused until") {
+	if stdout, stderr, code := run(t, nil, "channels", "pause", "main", "--for", "5m", "--config", path); code != 0 ||
+		!strings.Contains(stdout, "main is paused until") {
 		t.Errorf("a shorter pause: %s%s", stdout, stderr)
 	}
 	if stdout, stderr, code := run(t, nil, "channels", "resume", "main", "--config", path); code != 0 {
@@ -91,20 +92,24 @@ func TestChannelVerbs(t *testing.T) {
 	if stdout, stderr, code := run(t, nil, "channels", "wake", "main", "--config", path); code != 0 {
 		t.Errorf("wake: %s%s", stdout, stderr)
 	}
-	if _, stderr, code := run(t, nil, "channels", "pause", "none", "--config", path); code != 1 || !strings.Contains(stderr, `no channel "none"`) {
+	if _, stderr, code := run(t, nil, "channels", "pause", "none", "--config", path); code != 1 ||
+		!strings.Contains(stderr, `no channel "none"`) {
 		t.Errorf("pause of none: %d %s", code, stderr)
 	}
-	if stdout, stderr, code := run(t, nil, "channels", "test", "main", "--config", path); code != 0 || !strings.Contains(stdout, "the right to m") || strings.Contains(stdout, "Hello") {
+	if stdout, stderr, code := run(t, nil, "channels", "test", "main", "--config", path); code != 0 ||
+		!strings.Contains(stdout, "the right to m") || strings.Contains(stdout, "Hello") {
 		t.Errorf("free test by the command: %d %s%s", code, stdout, stderr)
 	}
 	code, body = post(here, "some-admin-key", "/admin/channels/main/test", `{"key":"sk-typed-by-hand"}`)
-	if code != 200 || !strings.Contains(body, `"ok":false`) || !strings.Contains(body, "the key is refused (status 401: Incorrect API key provided: ***.)") || strings.Contains(body, "sk-typed") {
+	if code != 200 || !strings.Contains(body, `"ok":false`) ||
+		!strings.Contains(body, "the key is refused (status 401: Incorrect API key provided: ***.)") || strings.Contains(body, "sk-typed") {
 		t.Errorf("free test with a typed key: %d %s", code, body)
 	}
 	if chats(here) != 200 {
 		t.Error("a test with a wrong key counts against the channel")
 	}
-	if code, body := here.admin("some-admin-key", "GET", "/admin/audit?subject=main&by=cli"); code != 200 || strings.Count(body, `"what"`) != 4 {
+	if code, body := here.admin("some-admin-key", "GET", "/admin/audit?subject=main&by=cli"); code != 200 ||
+		strings.Count(body, `"what"`) != 4 {
 		t.Errorf("audit: %d %s", code, body)
 	}
 }

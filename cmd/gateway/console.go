@@ -22,7 +22,8 @@ func (p *parts) console(store *tokens.Store, service *operator.Service) func(con
 	people := &people{parts: p, tokens: store}
 	return func(backend console.Backend) http.Handler {
 		return console.New(console.Options{
-			Backend: backend, Operator: service, Token: people.find, Key: people.key, Wrong: people.wrong, Lookup: people.lookup, Opened: p.operators.Any,
+			Backend: backend, Operator: service, Token: people.find, Key: people.key, Wrong: people.wrong, Lookup: people.lookup,
+			Opened:   p.operators.Any,
 			Sessions: sessions.New(p.redis, p.cfg.Console.Idle),
 			URL:      p.cfg.ConsoleURL(), TraceURL: p.cfg.Console.TraceURL, TemporalURL: p.cfg.Temporal.UIOrigin, Currency: p.cfg.Currency,
 			Log: p.log,

@@ -44,7 +44,8 @@ func TestEgressProxy(t *testing.T) {
 	t.Cleanup(proxy.Close)
 	keys := "egress_proxy: \"http://gateway:proxy-password@" + strings.TrimPrefix(proxy.URL, "http://") + "\"\n"
 	through := serve(t, keys+configFor(redisAway, "http://upstream.test", "sk-demo", ""), "--worker=false")
-	if status, body, err := through.chat(t.Context(), newClient(t), "sk-demo"); status != http.StatusOK || !strings.Contains(body, "far") || err != nil || asked.Load() != 1 {
+	if status, body, err := through.chat(t.Context(), newClient(t), "sk-demo"); status != http.StatusOK || !strings.Contains(body, "far") ||
+		err != nil || asked.Load() != 1 {
 		t.Errorf("got %d %s, %v; the proxy was asked %d times", status, body, err, asked.Load())
 	}
 	past := serve(t, keys+"no_proxy: [.test]\n"+configFor(redisAway, "http://upstream.test", "sk-demo", ""), "--worker=false")

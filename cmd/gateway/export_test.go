@@ -19,5 +19,6 @@ func ConnectionsWithin(files int) (int, error) { return connectionsWithin(files)
 
 // CommandLine returns the commands with their flags, for the manual.
 func CommandLine() (*kong.Kong, error) {
-	return kong.New(new(commands), append([]kong.Option{kong.Name("gateway")}, cli.Options(func(string) (string, bool) { return "", false })...)...)
+	return kong.New(new(commands), append([]kong.Option{kong.Name("gateway")},
+		cli.Options(func(string) (string, bool) { return "", false })...)...)
 }

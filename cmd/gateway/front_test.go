@@ -23,7 +23,8 @@ func TestServeTLS(t *testing.T) {
 	dir := t.TempDir()
 	first := testcert.New(t, dir)
 	file := filepath.Join(dir, "gateway.yaml")
-	text := "tls: {cert: tls.crt, key: tls.key}\nadmin_key: an-operators-own-key\nadmin: {listen: 127.0.0.1:0}\n" + configFor(redisAway, u.URL, "sk-demo", "")
+	text := "tls: {cert: tls.crt, key: tls.key}\nadmin_key: an-operators-own-key\nadmin: {listen: 127.0.0.1:0}\n" +
+		configFor(redisAway, u.URL, "sk-demo", "")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,8 @@ func TestHealthOfFront(t *testing.T) {
 	for name, keys := range map[string]string{
 		"tls": "tls: {cert: tls.crt, key: tls.key}\n", "proxy protocol": "proxy_protocol: true\ntrusted_proxies: [127.0.0.0/8]\n",
 		"others' proxy protocol": "proxy_protocol: true\ntrusted_proxies: [10.0.0.0/8]\n",
-		"both":                   "tls: {cert: tls.crt, key: tls.key}\nproxy_protocol: true\ntrusted_proxies: [127.0.0.0/8]\n", "h2c": "h2c: true\n",
+		"both":                   "tls: {cert: tls.crt, key: tls.key}\nproxy_protocol: true\ntrusted_proxies: [127.0.0.0/8]\n",
+		"h2c":                    "h2c: true\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,11 +104,13 @@ func TestHealthOfFront(t *testing.T) {
 			}
 			s := serveFile(t, file, "--worker=false")
 			here := filepath.Join(dir, "here.yaml")
-			if err := os.WriteFile(here, []byte(strings.Replace(text, "listen: 127.0.0.1:0", "listen: "+strings.TrimPrefix(s.url, "http://"), 1)), 0o600); err != nil {
+			if err := os.WriteFile(here, []byte(strings.Replace(text, "listen: 127.0.0.1:0", "listen: "+strings.TrimPrefix(s.url, "http://"), 1)),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 			// It answers, that Redis was never there.
-			if stdout, stderr, code := run(t, nil, "health", "--for", "relay", "--config", here); code != 1 || !strings.Contains(stderr, "listen: 503") {
+			if stdout, stderr, code := run(t, nil, "health", "--for", "relay", "--config", here); code != 1 ||
+				!strings.Contains(stderr, "listen: 503") {
 				t.Errorf("exit code %d, %q %q", code, stdout, stderr)
 			}
 		})
@@ -119,7 +123,8 @@ func TestServeProxyProtocol(t *testing.T) {
 	u := startUpstream(t, "A")
 	close(u.release)
 	text := "proxy_protocol: true\ntrusted_proxies: [127.0.0.1]\n" +
-		strings.Replace(configFor(redisAway, u.URL, "sk-demo", ""), "{name: demo, key: sk-demo}", "{name: demo, key: sk-demo, networks: [203.0.113.0/24]}", 1)
+		strings.Replace(configFor(redisAway, u.URL, "sk-demo", ""), "{name: demo, key: sk-demo}",
+			"{name: demo, key: sk-demo, networks: [203.0.113.0/24]}", 1)
 	s := serve(t, text, "--worker=false")
 	for client, want := range map[string]int{"203.0.113.7": http.StatusOK, "198.51.100.9": http.StatusForbidden} {
 		transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {

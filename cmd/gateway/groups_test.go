@@ -14,9 +14,11 @@ import (
 func TestForbiddableWords(t *testing.T) {
 	t.Parallel()
 	words := strings.Join(providers.Forbiddable(), ", ")
-	file := writeFile(t, "gateway.yaml", configFor("redis://127.0.0.1:1", "http://127.0.0.1:1", "sk-demo", "")+"groups: {default: {forbid: ["+words+", money]}}\n")
+	file := writeFile(t, "gateway.yaml", configFor("redis://127.0.0.1:1", "http://127.0.0.1:1", "sk-demo", "")+"groups: {default: {forbid: ["+
+		words+", money]}}\n")
 	_, stderr, code := run(t, nil, "config", "check", "--config", file)
-	if want := fmt.Sprintf("groups.default.forbid[%d]: \"money\" is unknown; known are %s\n", len(providers.Forbiddable()), words); code != 2 || !strings.Contains(stderr, want) || strings.Count(stderr, "forbid[") != 1 {
+	if want := fmt.Sprintf("groups.default.forbid[%d]: \"money\" is unknown; known are %s\n", len(providers.Forbiddable()),
+		words); code != 2 || !strings.Contains(stderr, want) || strings.Count(stderr, "forbid[") != 1 {
 		t.Errorf("code %d: %s, want %s", code, stderr, want)
 	}
 }
@@ -35,7 +37,8 @@ func TestReloadOfGroups(t *testing.T) {
 	}
 	create := func(name, limits string) made {
 		t.Helper()
-		stdout, stderr, code := run(t, nil, append([]string{"token", "create", "--name", name, "--json", "--config", s.config}, strings.Fields(limits)...)...)
+		stdout, stderr, code := run(t, nil, append([]string{"token", "create", "--name", name, "--json", "--config", s.config},
+			strings.Fields(limits)...)...)
 		if code != 0 {
 			t.Fatalf("code %d: %s", code, stderr)
 		}
@@ -74,7 +77,8 @@ func TestReloadOfGroups(t *testing.T) {
 		t.Errorf("show: %d\n%s", code, stdout)
 	}
 	stdout, _, code = run(t, nil, "token", "groups", "--config", s.config)
-	if code != 0 || !strings.Contains(stdout, "concurrency 9") || !strings.Contains(stdout, "background") || !strings.Contains(stdout, "default") {
+	if code != 0 || !strings.Contains(stdout, "concurrency 9") || !strings.Contains(stdout, "background") ||
+		!strings.Contains(stdout, "default") {
 		t.Errorf("groups: %d\n%s", code, stdout)
 	}
 }

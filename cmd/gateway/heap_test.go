@@ -52,7 +52,8 @@ func TestBodyMemoryOfConfig(t *testing.T) {
 	if got := config.Relay.BodyMemory(cfg.Relay, 8<<30); got != 300<<20 {
 		t.Errorf("configured: got %d", got)
 	}
-	_, stderr, code := run(t, nil, "config", "check", "--config", writeFile(t, "gateway.yaml", "relay: {max_body: 64MiB, max_body_memory: 100MiB}\n"))
+	_, stderr, code := run(t, nil, "config", "check", "--config",
+		writeFile(t, "gateway.yaml", "relay: {max_body: 64MiB, max_body_memory: 100MiB}\n"))
 	if code != 2 || !strings.Contains(stderr, "relay.max_body_memory") || !strings.Contains(stderr, "256MiB") {
 		t.Errorf("too little: code %d: %s", code, stderr)
 	}

@@ -20,8 +20,14 @@ func TestUsage(t *testing.T) {
 		{"help as a word", "help", 0, "Usage: gateway <command>", ""},
 		{"help of a command as a word", "help video create", 0, "--idempotency-key", ""},
 		{"help of no command", "help dance", 2, "", "unexpected argument dance"},
-		{"no moment of the past", "video list --since yesterday --query", 2, "", `"yesterday" is neither a date (2027-01-31), an RFC 3339 time nor a duration such as 24h`},
-		{"no moment of the future", "token create --name a --expires tomorrow", 2, "", `"tomorrow" is neither a date (2027-01-31), an RFC 3339 time nor a duration such as 24h`},
+		{
+			"no moment of the past", "video list --since yesterday --query", 2, "",
+			`"yesterday" is neither a date (2027-01-31), an RFC 3339 time nor a duration such as 24h`,
+		},
+		{
+			"no moment of the future", "token create --name a --expires tomorrow", 2, "",
+			`"tomorrow" is neither a date (2027-01-31), an RFC 3339 time nor a duration such as 24h`,
+		},
 		{"unknown command", "dance", 2, "", "unexpected argument dance"},
 		{"unknown flag", "serve --dance", 2, "", "unknown flag --dance"},
 		{"flag of the wrong type", "token create --name a --weight x", 2, "", "--weight"},
@@ -34,8 +40,14 @@ func TestUsage(t *testing.T) {
 		{"create without anything", "video create --token t", 2, "", "--prompt or --image is needed"},
 		{"download before the first", "video download video_x --token t --index=-1", 2, "", "--index: is negative"},
 		{"list below zero", "video list --limit=-1", 2, "", "--limit: is negative"},
-		{"query of a list", "video list --state failed --query", 0, "WorkflowType IN ('Video', 'Call') AND ExecutionStatus != 'ContinuedAsNew' AND TaskState = 'failed'\n", ""},
-		{"query for machines", "video list --state failed --query --json", 0, `"query": "WorkflowType IN ('Video', 'Call') AND ExecutionStatus != 'ContinuedAsNew' AND TaskState = 'failed'"`, ""},
+		{
+			"query of a list", "video list --state failed --query", 0,
+			"WorkflowType IN ('Video', 'Call') AND ExecutionStatus != 'ContinuedAsNew' AND TaskState = 'failed'\n", "",
+		},
+		{
+			"query for machines", "video list --state failed --query --json", 0,
+			`"query": "WorkflowType IN ('Video', 'Call') AND ExecutionStatus != 'ContinuedAsNew' AND TaskState = 'failed'"`, "",
+		},
 		{"openapi", "openapi", 0, "openapi: 3.1", ""},
 		{"openapi as json", "openapi --format json", 0, `"openapi": "3.1`, ""},
 		{"openapi as xml", "openapi --format xml", 2, "", "--format"},

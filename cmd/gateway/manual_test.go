@@ -108,7 +108,7 @@ func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 // metricReference returns the page of metrics, from the instruments that the package makes.
 func metricReference(t *testing.T) string {
 	t.Helper()
-	made := regexp.MustCompile(`in\.(seconds|amounts|counter|sum|gauge|seen)\("([^"]+)"(?:, "([^"]*)")?, "([^"]+)"`)
+	made := regexp.MustCompile(`in\.(seconds|amounts|counter|sum|gauge|seen)\("([^"]+)"(?:,\s+"([^"]*)")?,\s+"([^"]+)"`)
 	kinds := map[string][2]string{
 		"seconds": {"_seconds", "histogram"}, "amounts": {"", "histogram"}, "counter": {"_total", "counter"},
 		"sum": {"_total", "counter"}, "gauge": {"", "gauge"}, "seen": {"_total", "counter"},
@@ -225,7 +225,10 @@ func TestManualConfigurations(t *testing.T) {
 		t.Fatal("operate/install.md has no configuration")
 	}
 	example = strings.Replace(example, "127.0.0.1:7233", "127.0.0.1:1", 1) // no Temporal of this machine
-	env := map[string]string{"S3_ACCESS_KEY": "a", "S3_SECRET_KEY": "b", "FIRST_TOKEN": "sk-first", "OPENAI_API_KEY": "sk-up", "GATEWAY_ADMIN_KEY": "an-admin-key-of-32-characters-ab"}
+	env := map[string]string{
+		"S3_ACCESS_KEY": "a", "S3_SECRET_KEY": "b", "FIRST_TOKEN": "sk-first", "OPENAI_API_KEY": "sk-up",
+		"GATEWAY_ADMIN_KEY": "an-admin-key-of-32-characters-ab",
+	}
 	stdout, stderr, code := run(t, env, "config", "check", "--config", writeFile(t, "gateway.yaml", example))
 	if code != 0 || !strings.Contains(stdout, "first") || !strings.Contains(stdout, "https://api.openai.com/v1") {
 		t.Errorf("code %d: %s%s", code, stdout, stderr)

@@ -88,7 +88,8 @@ func TestMetricsOfCalls(t *testing.T) {
 	config := strings.NewReplacer(
 		"{name: demo, key: sk-demo}", "{name: demo, key: sk-demo}, {name: one, key: sk-one, requests_per_minute: 1}",
 		"models: {m: }}]", "models: {m: }}, {name: dead, vendor: openai, base_url: \"http://127.0.0.1:1\", keys: [k], models: {m: }, priority: 9}]",
-	).Replace(withMetrics(configFor(redisAway, u.URL, "sk-demo", "cooldown_failures: 1"))) + "prices: {m: {input: 1, output: 2, unit: \"1\"}}\n"
+	).Replace(withMetrics(configFor(redisAway, u.URL, "sk-demo", "cooldown_failures: 1"))) +
+		"prices: {m: {input: 1, output: 2, unit: \"1\"}}\n"
 	s := serve(t, config, "--worker=false")
 	client := newClient(t)
 	for range 3 {
@@ -227,7 +228,8 @@ func TestMetricsAddress(t *testing.T) {
 	path := writeFile(t, "gateway.yaml", strings.Replace(config, `metrics: {listen: ""}`, "metrics: {listen: "+taken.Addr().String()+"}", 1))
 	for _, command := range []string{"serve", "worker"} {
 		_, stderr, code := run(t, nil, command, "--config", path)
-		if code != main.ExitFailed || !strings.Contains(stderr, "gateway: metrics.listen: ") || !strings.Contains(stderr, "an address of its own") {
+		if code != main.ExitFailed || !strings.Contains(stderr, "gateway: metrics.listen: ") ||
+			!strings.Contains(stderr, "an address of its own") {
 			t.Errorf("%s: code %d\n%s", command, code, stderr)
 		}
 	}

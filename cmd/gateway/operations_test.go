@@ -14,7 +14,8 @@ import (
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)
-	text := strings.Replace(configFor("redis://"+server.Addr(), "http://127.0.0.1:1", "sk-demo", ""), "{m: }", "{gpt-4o: }", 1) + "prices: {gpt-4o: {input: 1, output: 2, unit: 1M}}\n"
+	text := strings.Replace(configFor("redis://"+server.Addr(), "http://127.0.0.1:1", "sk-demo", ""), "{m: }", "{gpt-4o: }", 1) +
+		"prices: {gpt-4o: {input: 1, output: 2, unit: 1M}}\n"
 	path := writeFile(t, "gateway.yaml", text)
 	command := func(want int, args ...string) (stdout, stderr string) {
 		t.Helper()
@@ -26,7 +27,8 @@ func TestOperations(t *testing.T) {
 	}
 	command(0, "token", "create", "--name", "app")
 	command(0, "token", "update", "app", "--max-tasks", "4")
-	if out, _ := command(0, "audit", "--what", "update_token"); !strings.Contains(out, "update_token") || !strings.Contains(out, "max_tasks: 0 → 4") || strings.Contains(out, "create_token") {
+	if out, _ := command(0, "audit", "--what", "update_token"); !strings.Contains(out, "update_token") ||
+		!strings.Contains(out, "max_tasks: 0 → 4") || strings.Contains(out, "create_token") {
 		t.Errorf("audit: %s", out)
 	}
 	out, _ := command(0, "audit", "--limit", "1", "--json")
@@ -48,7 +50,8 @@ func TestOperations(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, told := command(0, "prices", "draft", list)
-	if !strings.HasPrefix(out, "prices:\n") || !strings.Contains(out, "gpt-4o") || !strings.Contains(out, "input: 3") || !strings.Contains(told, "input 1, output 2") {
+	if !strings.HasPrefix(out, "prices:\n") || !strings.Contains(out, "gpt-4o") || !strings.Contains(out, "input: 3") ||
+		!strings.Contains(told, "input 1, output 2") {
 		t.Errorf("draft: %s%s", out, told)
 	}
 	if out, _ = command(0, "audit", "--what", "draft_prices", "--by", "cli"); !strings.Contains(out, "draft_prices") {
@@ -73,7 +76,8 @@ func TestOperations(t *testing.T) {
 		t.Errorf("traffic of no time: %s", told)
 	}
 	out, told = command(1, "config", "check", "--connect") // only Redis is there
-	if !strings.Contains(out, "redis") || !strings.Contains(out, "→") || !strings.Contains(told, "not ready") || !strings.Contains(told, "temporal") {
+	if !strings.Contains(out, "redis") || !strings.Contains(out, "→") || !strings.Contains(told, "not ready") ||
+		!strings.Contains(told, "temporal") {
 		t.Errorf("config check --connect: %s%s", out, told)
 	}
 	if _, told = command(1, "video", "counts"); told == "" {

@@ -115,8 +115,8 @@ func (w *watcher) onHangup(ctx context.Context, tokens *tokens.Store, hangup <-c
 	}
 }
 
-// follow watches the folders of the file, and of those that it names: an editor replaces the file itself, and a mounted one is a link into a
-// folder that is replaced.
+// follow watches the folders of the file, and of those that it names: an editor replaces the file itself, and a mounted one is a link into
+// a folder that is replaced.
 func (w *watcher) follow(changes *fsnotify.Watcher) {
 	var folders []string
 	for _, path := range append([]string{w.file}, w.secrets...) {
@@ -162,7 +162,8 @@ func (w *watcher) read(ctx context.Context, tokens *tokens.Store) {
 // errEmptied is why an empty file counts as broken here: a writer is writing it, or failed to. It would shut every client out.
 var errEmptied = errors.New("the file is empty")
 
-// take uses the text's channels, aliases, tokens, prices, operators and the keys for Temporal, or leaves everything as it is when there is anything wrong with it.
+// take uses the text's channels, aliases, tokens, prices, operators and the keys for Temporal, or leaves everything as it is when there is
+// anything wrong with it.
 func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	defer func() { w.seen = w.withSecrets(text) }()
 	if len(bytes.TrimSpace(text)) == 0 {

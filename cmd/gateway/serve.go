@@ -69,7 +69,8 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	for _, s := range servers {
 		background.Go(func() { failed <- api.Serve(s.server, s.listener) })
 	}
-	p.log.Info("listening", "address", servers[0].listener.Addr().String(), "tls", p.cfg.TLS.Enabled(), "worker", c.Worker, "connections", connections, "channels", len(p.cfg.Channels), "tokens", len(p.cfg.Tokens))
+	p.log.Info("listening", "address", servers[0].listener.Addr().String(), "tls", p.cfg.TLS.Enabled(), "worker", c.Worker, "connections",
+		connections, "channels", len(p.cfg.Channels), "tokens", len(p.cfg.Tokens))
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve: %w", err)

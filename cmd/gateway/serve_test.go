@@ -255,7 +255,8 @@ func TestReadyWithoutTemporalOrStore(t *testing.T) {
 		return status == 200
 	})
 	got := ready("", 200)
-	if got.Status != "degraded" || got.Parts["relay"] != "ok" || got.Parts["video"] != "error" || got.Checks["redis"].Status != "ok" || got.Checks["temporal"].Status != "error" {
+	if got.Status != "degraded" || got.Parts["relay"] != "ok" || got.Parts["video"] != "error" || got.Checks["redis"].Status != "ok" ||
+		got.Checks["temporal"].Status != "error" {
 		t.Errorf("readyz: %+v", got)
 	}
 	ready("?for=relay", 200)
@@ -388,7 +389,8 @@ func TestReloadOfAMountedFile(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(folder, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, name, "gateway.yaml"), []byte(configFor(redisAway, u.URL, "sk-demo", "")), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name, "gateway.yaml"), []byte(configFor(redisAway, u.URL, "sk-demo", "")),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -457,7 +459,8 @@ func TestStopCutsOffAfterTheGrace(t *testing.T) {
 	if err != nil || strings.Contains(string(rest), "[DONE]") || !strings.Contains(string(rest), `"code":"overloaded"`) {
 		t.Errorf("rest %q, %v, want an error event at its end", rest, err)
 	}
-	if code := s.end(); code != 0 || !strings.Contains(s.err.String(), "open calls are cut off") || strings.Contains(s.err.String(), "still running") {
+	if code := s.end(); code != 0 || !strings.Contains(s.err.String(), "open calls are cut off") ||
+		strings.Contains(s.err.String(), "still running") {
 		t.Errorf("exit code %d\n%s", code, s.err)
 	}
 }

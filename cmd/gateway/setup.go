@@ -49,7 +49,10 @@ func (p *parts) setupConfig() setup.Config {
 		}
 	}
 	for _, warning := range cfg.Warnings(p.catalog) {
-		all.Warnings = append(all.Warnings, setup.Finding{Status: setup.Warning, Code: warning.Code, Values: warning.Values, Fix: "gateway config check"})
+		all.Warnings = append(all.Warnings, setup.Finding{
+			Status: setup.Warning, Code: warning.Code, Values: warning.Values,
+			Fix: "gateway config check",
+		})
 	}
 	return all
 }

@@ -48,7 +48,10 @@ func TestSetup(t *testing.T) {
 			}
 		}
 	}
-	for name, want := range map[string]string{"redis": "ok", "temporal": "failed", "store": "failed", "clocks": "ok", "configuration": "warning", "versions": "ok"} {
+	for name, want := range map[string]string{
+		"redis": "ok", "temporal": "failed", "store": "failed", "clocks": "ok",
+		"configuration": "warning", "versions": "ok",
+	} {
 		if found[name] != want {
 			t.Errorf("%s is %q, want %q in %s", name, found[name], want, body)
 		}

@@ -10,8 +10,10 @@ import (
 
 // call is the task of a background call.
 func call(status, rest string) string {
-	return `{"id":"call_1","object":"task","kind":"call","operation":"POST /v1/chat/completions","model":"gpt-4o","status":"` + status + `","stage":null,` +
-		`"queue_position":null,"attempts":1,"created_at":1800000000,"started_at":1800000001,"completed_at":null,"expires_at":null,` + rest + `,"metadata":{}}`
+	return `{"id":"call_1","object":"task","kind":"call","operation":"POST /v1/chat/completions","model":"gpt-4o","status":"` + status +
+		`","stage":null,` +
+		`"queue_position":null,"attempts":1,"created_at":1800000000,"started_at":1800000001,"completed_at":null,"expires_at":null,` + rest +
+		`,"metadata":{}}`
 }
 
 const unfinishedCall = `"usage":null,"cost":null,"error":null,"result":null`
@@ -26,9 +28,10 @@ func TestTaskCommandOfAClient(t *testing.T) {
 		"GET /v1/tasks/call_1/result":  {answer(200, body)},
 		"GET /v1/tasks/call_2/result":  {answer(202, call("queued", unfinishedCall))},
 		"POST /v1/tasks/call_1/cancel": {answer(200, call("cancelled", unfinishedCall))},
-		"GET /v1/tasks/call_3":         {answer(200, call("failed", `"usage":null,"cost":null,"error":{"code":"queue_timeout","message":"No upstream."},"result":null`))},
-		"GET /v1/tasks/call_4":         {answer(200, call("cancelled", unfinishedCall))},
-		"DELETE /v1/tasks/call_1":      {answer(200, `{"id":"call_1","object":"task.deleted","deleted":true}`)},
+		"GET /v1/tasks/call_3": {answer(200,
+			call("failed", `"usage":null,"cost":null,"error":{"code":"queue_timeout","message":"No upstream."},"result":null`))},
+		"GET /v1/tasks/call_4":    {answer(200, call("cancelled", unfinishedCall))},
+		"DELETE /v1/tasks/call_1": {answer(200, `{"id":"call_1","object":"task.deleted","deleted":true}`)},
 	})
 	file := filepath.Join(t.TempDir(), "answer.json")
 	for _, test := range []struct {

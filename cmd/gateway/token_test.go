@@ -59,8 +59,10 @@ func TestTokenLife(t *testing.T) {
 		t.Helper()
 		return run(t, nil, append(append([]string{"token"}, args...), "--config", path)...)
 	}
-	stdout, stderr, code := token("create", "--name", "app", "--group", "g", "--models", "gpt-*", "--models", "sora-2", "--requests-per-minute", "60",
-		"--budget", "2.5", "--expires", "720h", "--networks", "10.1.2.3,10.0.0.0/8", "--webhook-url", "https://h.test/x", "--webhook-secret", "whsec_aGlkZGVuIGhpZGRlbiBoaWRkZW4gaGlk", "--json")
+	stdout, stderr, code := token("create", "--name", "app", "--group", "g", "--models", "gpt-*", "--models", "sora-2",
+		"--requests-per-minute", "60",
+		"--budget", "2.5", "--expires", "720h", "--networks", "10.1.2.3,10.0.0.0/8", "--webhook-url", "https://h.test/x", "--webhook-secret",
+		"whsec_aGlkZGVuIGhpZGRlbiBoaWRkZW4gaGlk", "--json")
 	if code != 0 {
 		t.Fatalf("code %d, %s", code, stderr)
 	}
@@ -74,7 +76,8 @@ func TestTokenLife(t *testing.T) {
 	}
 	left := time.Until(stored.Expires)
 	if stored.Group != "g" || len(stored.Models) != 2 || stored.RequestsPerMinute != 60 || stored.Budget != 2.5 || stored.Weight != 1 ||
-		stored.Lane != "normal" || strings.Join(stored.Networks, " ") != "10.1.2.3/32 10.0.0.0/8" || left < 719*time.Hour || left > 720*time.Hour ||
+		stored.Lane != "normal" || strings.Join(stored.Networks, " ") != "10.1.2.3/32 10.0.0.0/8" || left < 719*time.Hour ||
+		left > 720*time.Hour ||
 		stored.WebhookSecret != "whsec_aGlkZGVuIGhpZGRlbiBoaWRkZW4gaGlk" {
 		t.Errorf("stored %+v", stored)
 	}
@@ -87,7 +90,8 @@ func TestTokenLife(t *testing.T) {
 		t.Errorf("list: %d\n%s", code, stdout)
 	}
 	stdout, _, code = token("show", "app")
-	if code != 0 || !strings.Contains(stdout, made.ID) || !strings.Contains(stdout, "state                active") || strings.Contains(stdout, made.Key) {
+	if code != 0 || !strings.Contains(stdout, made.ID) || !strings.Contains(stdout, "state                active") ||
+		strings.Contains(stdout, made.Key) {
 		t.Errorf("show: %d\n%s", code, stdout)
 	}
 
@@ -184,10 +188,12 @@ func TestTokenWebhookSecret(t *testing.T) {
 	if code != 0 || strings.Count(stdout, "whsec_") != 1 || !strings.Contains(stderr, "webhook secret: shown only now") {
 		t.Errorf("rotate: %d\n%s%s", code, stdout, stderr)
 	}
-	if got, err := store.Webhook(t.Context(), made.ID); err != nil || len(got.Secrets) != 2 || !strings.Contains(stdout, got.Secrets[0].Reveal()) {
+	if got, err := store.Webhook(t.Context(), made.ID); err != nil || len(got.Secrets) != 2 ||
+		!strings.Contains(stdout, got.Secrets[0].Reveal()) {
 		t.Errorf("%d secrets sign, %v; want the new one and the first", len(got.Secrets), err)
 	}
-	if _, stderr, code := token("rotate", "app", "--webhook-secret", "--overlap=-1s"); code != 2 || !strings.Contains(stderr, "--overlap: is negative") {
+	if _, stderr, code := token("rotate", "app", "--webhook-secret", "--overlap=-1s"); code != 2 ||
+		!strings.Contains(stderr, "--overlap: is negative") {
 		t.Errorf("negative overlap: %d %s", code, stderr)
 	}
 	if stdout, _, _ := token("rotate", "app", "--json"); strings.Contains(stdout, "whsec_") || strings.Contains(stdout, "webhook_secret\":") {
@@ -263,7 +269,8 @@ func TestTokenUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(got.Models, []string{"sora-*", "gpt-4o"}) || !slices.Equal(got.Networks, []string{"10.1.2.3/32"}) ||
-		!slices.Equal(got.Operations, []string{"video", "relay"}) || got.WebhookURL != "https://h.test/new" || got.WebhookSecret != changed.NewWebhookSecret ||
+		!slices.Equal(got.Operations, []string{"video", "relay"}) || got.WebhookURL != "https://h.test/new" ||
+		got.WebhookSecret != changed.NewWebhookSecret ||
 		got.RequestsPerMinute != 60 || got.MaxTasks != 3 || got.Disabled || time.Until(got.Expires) < 23*time.Hour {
 		t.Errorf("stored %+v", got)
 	}
@@ -271,13 +278,15 @@ func TestTokenUpdate(t *testing.T) {
 		t.Fatalf("update: %d %s", code, stderr)
 	}
 	shown, _, _ := token("show", "app")
-	if stdout, stderr, code := token("update", "app", "--max-sockets=-1"); code != 0 || !strings.Contains(shown, "100 (default)") || !strings.Contains(stdout, "no limit") {
+	if stdout, stderr, code := token("update", "app", "--max-sockets=-1"); code != 0 || !strings.Contains(shown, "100 (default)") ||
+		!strings.Contains(stdout, "no limit") {
 		t.Errorf("update of a limit that has a default: %d %s%s; before:\n%s", code, stdout, stderr, shown)
 	}
 	if _, stderr, _ := token("update", "app", "--max-tasks", "3"); stderr != "" {
 		t.Errorf("an update that shows nothing for once says: %s", stderr)
 	}
-	if got, err := store.Find(t.Context(), made.ID); err != nil || len(got.Models)+len(got.Networks)+got.RequestsPerMinute != 0 || !got.Expires.IsZero() || got.MaxTasks != 3 {
+	if got, err := store.Find(t.Context(), made.ID); err != nil || len(got.Models)+len(got.Networks)+got.RequestsPerMinute != 0 ||
+		!got.Expires.IsZero() || got.MaxTasks != 3 {
 		t.Errorf("stored %+v, %v", got, err)
 	}
 	for _, test := range []struct {
@@ -302,7 +311,8 @@ func TestTokenUpdate(t *testing.T) {
 	if err := store.Seed(t.Context(), []tokens.Seed{{Token: tokens.Token{Name: "file", Group: "other"}, Key: "sk-of-the-file"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, stderr, code := token("update", "file", "--lane", "low"); code != 1 || !strings.Contains(stderr, "comes from the configuration file") {
+	if _, stderr, code := token("update", "file", "--lane", "low"); code != 1 ||
+		!strings.Contains(stderr, "comes from the configuration file") {
 		t.Errorf("update of a token of the file: %d %s", code, stderr)
 	}
 	if stdout, _, _ := token("list", "--group", "other"); !strings.Contains(stdout, "file") || strings.Contains(stdout, "app") {

@@ -16,14 +16,38 @@ func TestTracingIsRefusedClearly(t *testing.T) {
 		env  map[string]string
 		want string // "" where nothing is wrong with tracing
 	}{
-		"protocol":            {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "thrift"}, `environment: OTEL_EXPORTER_OTLP_PROTOCOL: "thrift" is not supported; http/protobuf and http/json are`},
-		"grpc":                {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, `environment: OTEL_EXPORTER_OTLP_PROTOCOL: grpc is not supported: use http/protobuf, and the port where the collector takes OTLP over HTTP`},
-		"protocol of traces":  {map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "thrift", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: "thrift" is not supported`},
-		"exporter":            {map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}, `environment: OTEL_TRACES_EXPORTER: "zipkin" is not known here; otlp and none are`},
-		"endpoint":            {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "localhost:4318"}, `environment: OTEL_EXPORTER_OTLP_ENDPOINT: wants an address such as http://localhost:4318`},
-		"sampler":             {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_TRACES_SAMPLER": "sometimes"}, `environment: OTEL_TRACES_SAMPLER: "sometimes" is not known here`},
-		"disabled":            {env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "thrift", "OTEL_SDK_DISABLED": "true"}},
-		"none":                {env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "thrift", "OTEL_TRACES_EXPORTER": "none"}},
+		"protocol": {
+			map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "thrift"},
+			`environment: OTEL_EXPORTER_OTLP_PROTOCOL: "thrift" is not supported; http/protobuf and http/json are`,
+		},
+		"grpc": {
+			map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+			`environment: OTEL_EXPORTER_OTLP_PROTOCOL: grpc is not supported: use http/protobuf, and the port where the collector takes OTLP over HTTP`,
+		},
+		"protocol of traces": {map[string]string{
+			"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "thrift",
+			"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
+		}, `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: "thrift" is not supported`},
+		"exporter": {
+			map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"},
+			`environment: OTEL_TRACES_EXPORTER: "zipkin" is not known here; otlp and none are`,
+		},
+		"endpoint": {
+			map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "localhost:4318"},
+			`environment: OTEL_EXPORTER_OTLP_ENDPOINT: wants an address such as http://localhost:4318`,
+		},
+		"sampler": {
+			map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_TRACES_SAMPLER": "sometimes"},
+			`environment: OTEL_TRACES_SAMPLER: "sometimes" is not known here`,
+		},
+		"disabled": {env: map[string]string{
+			"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "thrift",
+			"OTEL_SDK_DISABLED": "true",
+		}},
+		"none": {env: map[string]string{
+			"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "thrift",
+			"OTEL_TRACES_EXPORTER": "none",
+		}},
 		"protocol, no traces": {env: map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "thrift"}},
 	} {
 		t.Run(name, func(t *testing.T) {

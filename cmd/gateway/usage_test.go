@@ -48,7 +48,10 @@ func TestUsageSums(t *testing.T) {
 2026-01-31,app,gpt-4o,2,0,0,10,0,0,0,1.5,0,1.500000001
 2026-01-31,other,gpt-4o,1,0,0,0,0,0,0,0,0,0
 `},
-		"by model": {[]string{"--format", "csv", "--token", "app", "--model", "free", "--by", "model"}, head[len("day,token,"):] + "free,2,0,0,10,0,0,0,1.5,0,1.500000001\n"},
+		"by model": {
+			[]string{"--format", "csv", "--token", "app", "--model", "free", "--by", "model"},
+			head[len("day,token,"):] + "free,2,0,0,10,0,0,0,1.5,0,1.500000001\n",
+		},
 	} {
 		if got, stderr, code := usage(append(test.args, days...)...); code != 0 || got != test.want {
 			t.Errorf("%s: %d %s\n%s\nwant\n%s", name, code, stderr, got, test.want)
@@ -68,10 +71,16 @@ func TestUsageSums(t *testing.T) {
 	if stdout, _, code = usage("--format", "csv"); code != 0 || stdout != head {
 		t.Errorf("of the last days: %d %s", code, stdout)
 	}
-	if stdout, stderr, code = usage("--from", "2026-01-31T15:00:00Z", "--to", "2026-01-31", "--token", "app", "--model", "free", "--by", "model", "--format", "csv"); code != 0 || !strings.Contains(stdout, "\nfree,2,") {
+	if stdout, stderr, code = usage("--from", "2026-01-31T15:00:00Z", "--to", "2026-01-31", "--token", "app", "--model", "free", "--by",
+		"model", "--format", "csv"); code != 0 || !strings.Contains(stdout, "\nfree,2,") {
 		t.Errorf("from within the last day: %d %s\n%s", code, stderr, stdout)
 	}
-	for _, wrong := range [][]string{{"--by", "week"}, {"--from", "soon"}, {"--from", "2026-02-01", "--to", "2026-01-01"}, {"--charge", "a", "--refund", "b"}} {
+	for _, wrong := range [][]string{
+		{"--by", "week"},
+		{"--from", "soon"},
+		{"--from", "2026-02-01", "--to", "2026-01-01"},
+		{"--charge", "a", "--refund", "b"},
+	} {
 		if _, _, code := usage(wrong...); code != 2 {
 			t.Errorf("%v: code %d", wrong, code)
 		}
@@ -100,7 +109,8 @@ func TestUsageUnsettled(t *testing.T) {
 	}
 	limiter := limits.New(client, nil)
 	for range 3 {
-		if _, err := limiter.Admit(t.Context(), storage.Allowance{Token: "app", Budget: storage.Billionths(10)}, limits.Cost{Requests: 1, Money: 250_000_000, Model: "gpt-4o"}); err != nil {
+		if _, err := limiter.Admit(t.Context(), storage.Allowance{Token: "app", Budget: storage.Billionths(10)},
+			limits.Cost{Requests: 1, Money: 250_000_000, Model: "gpt-4o"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -131,7 +141,8 @@ func TestUsageUnsettled(t *testing.T) {
 	if got := usage("--refund", "all"); got != "refunded 2, 0.5 in all\n" {
 		t.Errorf("refund: %s", got)
 	}
-	if _, stderr, code := run(t, nil, "usage", "--refund", rows[0].ID, "--config", path); code != 1 || !strings.Contains(stderr, "no unsettled reservation") {
+	if _, stderr, code := run(t, nil, "usage", "--refund", rows[0].ID, "--config", path); code != 1 ||
+		!strings.Contains(stderr, "no unsettled reservation") {
 		t.Errorf("a second time: %d %s", code, stderr)
 	}
 	if got := usage("--by", "model", "--format", "csv"); !strings.HasSuffix(got, "gpt-4o,1,0,1,0,0,0,0,0,0,0.25\n") {

@@ -54,7 +54,8 @@ func TestLicensesCommand(t *testing.T) {
 	}
 	for name := range strings.FieldsSeq(string(linked)) {
 		if licenses[name] == "" || licenses[name] == "unknown" {
-			t.Errorf("%s is linked and has the licence %q: go run -C dev ./licenses > cmd/gateway/internal/buildinfo/licenses.txt", name, licenses[name])
+			t.Errorf("%s is linked and has the licence %q: go run -C dev ./licenses > cmd/gateway/internal/buildinfo/licenses.txt", name,
+				licenses[name])
 		}
 	}
 	stdout, _, _ = run(t, nil, "version", "--licenses")
@@ -96,11 +97,13 @@ func TestVersionIsShown(t *testing.T) {
 	_, served := s.get("/openapi.json")
 	printed, _, _ := run(t, nil, "openapi", "--format", "json")
 	for name, text := range map[string]string{"served": served, "printed": printed} {
-		if got := decode[document](t, text).Info; got.Gateway != build.Version || got.Version != "1.0.0" || got.License.Identifier != "Apache-2.0" {
+		if got := decode[document](t, text).Info; got.Gateway != build.Version || got.Version != "1.0.0" ||
+			got.License.Identifier != "Apache-2.0" {
 			t.Errorf("the %s document: got %+v", name, got)
 		}
 	}
-	s.scrape().want(t, 1, "gateway_build_info", `version="`+build.Version+`"`, `commit="`+build.Commit+`"`, `go_version="`+runtime.Version()+`"`)
+	s.scrape().want(t, 1, "gateway_build_info", `version="`+build.Version+`"`, `commit="`+build.Commit+`"`,
+		`go_version="`+runtime.Version()+`"`)
 	_, _, _ = run(t, nil, "video", "get", "video_x", "--token", "t", "--url", server.URL)
 	if got, want := agent.Load(), "modelrelay-cli/"+build.Version; got != want {
 		t.Errorf("the command sent the agent %v, want %s", got, want)

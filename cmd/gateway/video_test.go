@@ -82,7 +82,8 @@ func video(status string, progress int) string {
 		failure = `{"code":"moderation_blocked","message":"The prompt was refused."}`
 	}
 	return fmt.Sprintf(`{"id":"video_1","object":"video","model":"sora-2","status":%q,"progress":%d,"created_at":1800000000,`+
-		`"completed_at":null,"expires_at":null,"seconds":"4","size":"720x1280","prompt":"a cat","remixed_from_video_id":null,"error":%s}`, status, progress, failure)
+		`"completed_at":null,"expires_at":null,"seconds":"4","size":"720x1280","prompt":"a cat","remixed_from_video_id":null,"error":%s}`, status,
+		progress, failure)
 }
 
 func startFakeGateway(t *testing.T, answers map[string][]http.HandlerFunc) (fake *fakeGateway, env map[string]string) {
@@ -138,7 +139,8 @@ func TestVideoCreateSaysHowToRepeat(t *testing.T) {
 		answer(503, `{"error":{"message":"Temporal is away.","code":"overloaded"}}`, "Retry-After: 0"),
 	}})
 	_, stderr, code := run(t, env, "video", "create", "--prompt", "a cat", "--idempotency-key", "k1")
-	if code != 1 || !strings.Contains(stderr, "--idempotency-key k1") || !strings.Contains(stderr, "Temporal is away. (503 overloaded, request req_1)") {
+	if code != 1 || !strings.Contains(stderr, "--idempotency-key k1") ||
+		!strings.Contains(stderr, "Temporal is away. (503 overloaded, request req_1)") {
 		t.Errorf("code %d\n%s", code, stderr)
 	}
 }
@@ -149,11 +151,13 @@ func TestVideoErrorsAreShownAndFinal(t *testing.T) {
 		answer(429, `{"error":{"message":"Out of budget.","type":"insufficient_quota","code":"insufficient_quota"}}`, "X-Should-Retry: false"),
 	}})
 	_, stderr, code := run(t, env, "video", "create", "--prompt", "a cat")
-	if requests, _ := fake.requests(http.MethodPost); code != 1 || len(requests) != 1 || !strings.Contains(stderr, "Out of budget. (429 insufficient_quota") {
+	if requests, _ := fake.requests(http.MethodPost); code != 1 || len(requests) != 1 ||
+		!strings.Contains(stderr, "Out of budget. (429 insufficient_quota") {
 		t.Errorf("code %d, %d requests\n%s", code, len(requests), stderr)
 	}
 	_, stderr, code = run(t, env, "video", "get", "video_2")
-	if code != 1 || !strings.Contains(stderr, "There is nothing at this path. (404 not_found, request req_1)") || strings.Contains(stderr, "sk-hidden") {
+	if code != 1 || !strings.Contains(stderr, "There is nothing at this path. (404 not_found, request req_1)") ||
+		strings.Contains(stderr, "sk-hidden") {
 		t.Errorf("code %d\n%s", code, stderr)
 	}
 }
@@ -228,7 +232,8 @@ func TestVideoWait(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, "completed") {
 		t.Errorf("code %d\n%s\n%s", code, stdout, stderr)
 	}
-	if lines := strings.Split(strings.TrimSpace(stderr), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[0], "queued   0%") || !strings.HasPrefix(lines[2], "completed 100%") {
+	if lines := strings.Split(strings.TrimSpace(stderr), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[0], "queued   0%") ||
+		!strings.HasPrefix(lines[2], "completed 100%") {
 		t.Errorf("progress:\n%s", stderr)
 	}
 	requests, _ := fake.requests(http.MethodGet)
@@ -254,7 +259,8 @@ func TestVideoWaitForFailure(t *testing.T) {
 	t.Parallel()
 	_, env := startFakeGateway(t, map[string][]http.HandlerFunc{"GET /v1/videos/video_1": {answer(200, video("failed", 30))}})
 	stdout, stderr, code := run(t, env, "video", "wait", "video_1", "--every", "1ms", "--json")
-	if code != 1 || !strings.Contains(stderr, "video_1 failed: The prompt was refused. (moderation_blocked)") || decode[map[string]any](t, stdout)["status"] != "failed" {
+	if code != 1 || !strings.Contains(stderr, "video_1 failed: The prompt was refused. (moderation_blocked)") ||
+		decode[map[string]any](t, stdout)["status"] != "failed" {
 		t.Errorf("code %d\n%s\n%s", code, stdout, stderr)
 	}
 }

@@ -46,7 +46,8 @@ func TestProxyWarning(t *testing.T) {
 		"trusted_proxies: [10.0.0.0/16]\nproxy_protocol: false\n": false,
 	} {
 		stdout, stderr, code := run(t, nil, "config", "check", "--config", writeFile(t, "gateway.yaml", front+text))
-		if got := strings.Contains(stdout, "warning   trusted_proxies: X-Forwarded-For and Forwarded count on every connection"); code != 0 || got != want {
+		if got := strings.Contains(stdout, "warning   trusted_proxies: X-Forwarded-For and Forwarded count on every connection"); code != 0 ||
+			got != want {
 			t.Errorf("%q: code %d, warns %v, want %v: %s%s", front, code, got, want, stdout, stderr)
 		}
 	}

@@ -96,7 +96,10 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	p.events = p.eventLog()
 	p.upstreams = m.openUpstreams(cfg, p.redis, p.log)
 	p.metrics.Learn(cfg.Routes(), cfg.Named(), p.catalog)
-	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{Agent: buildinfo.Read().Agent(), AllowPrivate: cfg.Webhooks.AllowPrivateNetworks})
+	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{
+		Agent:        buildinfo.Read().Agent(),
+		AllowPrivate: cfg.Webhooks.AllowPrivateNetworks,
+	})
 	m.onClose(func() error { p.receivers.Close(); return nil })
 	p.audit = audit.New(p.redis, p.log)
 	p.operators = admin.NewOperators(operatorKeys(cfg))
@@ -168,11 +171,14 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		Events:    p.events,
 		CallLife:  p.cfg.Background.Deadline + p.callRetention(),
 		TokenByID: (&people{parts: p, tokens: tokens}).find,
-		Stores:    api.Stores{Tokens: tokens, Limits: limits, Ledger: usage, Archive: p.archive, Links: links, Responses: stored, SaveResponse: saveResponse(newResponseStore(stored, p.callRetention()))},
-		Prices:    p.prices,
-		Forbids:   func(group string) []string { return p.current().Forbids(group) },
-		Priced:    p.catalog.Priced(),
-		Health:    p.checks(tokens),
+		Stores: api.Stores{
+			Tokens: tokens, Limits: limits, Ledger: usage, Archive: p.archive, Links: links, Responses: stored,
+			SaveResponse: saveResponse(newResponseStore(stored, p.callRetention())),
+		},
+		Prices:  p.prices,
+		Forbids: func(group string) []string { return p.current().Forbids(group) },
+		Priced:  p.catalog.Priced(),
+		Health:  p.checks(tokens),
 		Defaults: api.Defaults{
 			DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
 			DefaultRealtimeModel: p.cfg.Relay.RealtimeModel,

@@ -104,7 +104,8 @@ func TestImages(t *testing.T) {
 		switch {
 		case s.Build != nil:
 			builders[s.Image]++
-			if s.Build.Context != "." || s.Build.Dockerfile != "dev/compose/Dockerfile" || !strings.Contains(dockerfile, " AS "+s.Build.Target+"\n") {
+			if s.Build.Context != "." || s.Build.Dockerfile != "dev/compose/Dockerfile" ||
+				!strings.Contains(dockerfile, " AS "+s.Build.Target+"\n") {
 				t.Errorf("%s: builds %+v, want a target of dev/compose/Dockerfile", name, *s.Build)
 			}
 		case strings.HasPrefix(s.Image, "modelrelay-"):
@@ -180,7 +181,8 @@ func TestGatewayImage(t *testing.T) {
 			t.Errorf("the gateway's image lacks %q", line)
 		}
 	}
-	version := regexp.MustCompile(`(?m)^\tversion += "(\d+\.\d+\.\d+)"`).FindStringSubmatch(text(t, filepath.Join(root, "cmd/gateway/internal/buildinfo/buildinfo.go")))
+	version := regexp.MustCompile(`(?m)^\tversion += "(\d+\.\d+\.\d+)"`).FindStringSubmatch(text(t,
+		filepath.Join(root, "cmd/gateway/internal/buildinfo/buildinfo.go")))
 	if version == nil || !strings.Contains(text(t, "Dockerfile"), "\nARG VERSION="+version[1]+"\n") {
 		t.Errorf("the Dockerfile's VERSION is not the source's, %v", version)
 	}
@@ -188,7 +190,8 @@ func TestGatewayImage(t *testing.T) {
 		t.Error("the gateway's image runs a program of its own, but has none")
 	}
 	for _, name := range []string{"gateway", "worker"} {
-		if check := compose(t).Services[name].Healthcheck; check != nil && (len(check.Test) < 2 || check.Test[0] != "CMD" || check.Test[1] != "gateway") {
+		if check := compose(t).Services[name].Healthcheck; check != nil &&
+			(len(check.Test) < 2 || check.Test[0] != "CMD" || check.Test[1] != "gateway") {
 			t.Errorf("%s: its health check %v runs what the image does not have", name, check.Test)
 		}
 	}
@@ -301,7 +304,8 @@ func TestArchiveAgrees(t *testing.T) {
 		t.Errorf("bucket: got %v, want %s", got, settings.Bucket)
 	}
 	for env, want := range map[string]string{
-		"MINIO_ROOT_USER": "${MINIO_ROOT_USER:-" + settings.AccessKey + "}", "MINIO_ROOT_PASSWORD": "${MINIO_ROOT_PASSWORD:-" + settings.SecretKey + "}",
+		"MINIO_ROOT_USER":     "${MINIO_ROOT_USER:-" + settings.AccessKey + "}",
+		"MINIO_ROOT_PASSWORD": "${MINIO_ROOT_PASSWORD:-" + settings.SecretKey + "}",
 	} {
 		if got := services["minio"].Environment[env]; got != want {
 			t.Errorf("%s: got %q, want %q", env, got, want)
@@ -334,8 +338,10 @@ func TestGatewayConfig(t *testing.T) {
 		t.Errorf("got %+v, want what the embedded stack has", got)
 	}
 	for what, pair := range map[string][2]string{
-		"redis": {got.Redis.URL, "redis://redis:" + port(settings.RedisAddress) + "/0"}, "temporal": {got.Temporal.Address, "temporal:" + port(settings.TemporalAddress)},
-		"archive": {got.Archive.Endpoint, "http://minio:" + port(settings.StoreAddress)}, "channel": {got.Channels[0].BaseURL, "http://upstream:" + port(settings.UpstreamAddress) + "/openai/v1"},
+		"redis":    {got.Redis.URL, "redis://redis:" + port(settings.RedisAddress) + "/0"},
+		"temporal": {got.Temporal.Address, "temporal:" + port(settings.TemporalAddress)},
+		"archive":  {got.Archive.Endpoint, "http://minio:" + port(settings.StoreAddress)},
+		"channel":  {got.Channels[0].BaseURL, "http://upstream:" + port(settings.UpstreamAddress) + "/openai/v1"},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s: got %s, want %s", what, pair[0], pair[1])
@@ -363,7 +369,8 @@ func TestGatewayAcceptsConfig(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "run", "./cmd/gateway", "config", "check", "--config", file)
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "GOWORK=off", "ADMIN_KEY=an-operators-key-of-a-test", "DEMO_TOKEN=sk-demo", "ARCHIVE_ACCESS_KEY=a", "ARCHIVE_SECRET_KEY=b")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "ADMIN_KEY=an-operators-key-of-a-test", "DEMO_TOKEN=sk-demo", "ARCHIVE_ACCESS_KEY=a",
+		"ARCHIVE_SECRET_KEY=b")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("config check: got %v\n%s\nwant no complaint", err, out)
 	}

@@ -54,7 +54,8 @@ func TestScrapes(t *testing.T) {
 		t.Errorf("rules: got %v, want %v", config.RuleFiles, want)
 	}
 	text(t, filepath.Join(alerts, "alerts.yml"))
-	module := regexp.MustCompile(`(?m)^\s+github.com/prometheus/prometheus v0\.(\d)0?(\d+)\.(\d+)`).FindStringSubmatch(text(t, filepath.Join(root, "dev/e2e/go.mod")))
+	module := regexp.MustCompile(`(?m)^\s+github.com/prometheus/prometheus v0\.(\d)0?(\d+)\.(\d+)`).FindStringSubmatch(text(t,
+		filepath.Join(root, "dev/e2e/go.mod")))
 	if module == nil {
 		t.Fatal("the parser that checks the rules is not in go.mod")
 	}

@@ -39,15 +39,18 @@ func adapterRows(s *stack.Stack) []adapterRow {
 	}
 	more := func(name, vendor, path, model, pictured string, seconds int) adapterRow {
 		return adapterRow{VideoVendor: stack.VideoVendor{
-			Name: name, Vendor: vendor, Path: path, Key: "sk-upstream-adapters", VideoModel: stack.VideoModel{Model: model, Seconds: seconds, Unknown: "unknown"},
+			Name: name, Vendor: vendor, Path: path, Key: "sk-upstream-adapters",
+			VideoModel: stack.VideoModel{Model: model, Seconds: seconds, Unknown: "unknown"},
 		}, pictured: pictured}
 	}
 	first := more("hailuo first", "hailuo", "/hailuo", "MiniMax-Hailuo-02", "", 6)
 	first.finishes = true
 	hosted := more("fal kling", "fal", "/fal", "fal-ai/kling-video/v3/pro/text-to-video", "fal-ai/kling-video/v3/pro/image-to-video", 5)
 	hosted.Unknown = "unknown/app"
-	return append(rows, first, hosted, more("wan 2.7", "wan", "/wan/api/v1", "wan2.7-t2v", "wan2.7-i2v", 5), more("vidu 2", "vidu", "/vidu", "viduq3-turbo", "viduq2-turbo", 5),
-		more("seedance 2.5", "ark", "/ark/api/v3", "doubao-seedance-2-5-260628", "", 5), more("runway 4", "runway", "/runway", "gen4.5", "gen4_turbo", 5),
+	return append(rows, first, hosted, more("wan 2.7", "wan", "/wan/api/v1", "wan2.7-t2v", "wan2.7-i2v", 5),
+		more("vidu 2", "vidu", "/vidu", "viduq3-turbo", "viduq2-turbo", 5),
+		more("seedance 2.5", "ark", "/ark/api/v3", "doubao-seedance-2-5-260628", "", 5),
+		more("runway 4", "runway", "/runway", "gen4.5", "gen4_turbo", 5),
 		more("pixverse by path", "pixverse", "/pixverse/openapi/v2", "v6", "", 5))
 }
 
@@ -63,7 +66,8 @@ func TestAdapters(t *testing.T) {
 	for _, row := range adapterRows(s) {
 		t.Run(row.Name, func(t *testing.T) {
 			a := adapterTest{adapterRow: row, adapter: vendors[row.Vendor].Video, control: s.Control.For(t), to: providers.Target{
-				Channel: providers.Channel{Name: row.Name, Vendor: row.Vendor, BaseURL: "http://" + s.UpstreamAt + row.Path}, Key: providers.Secret(row.Key),
+				Channel: providers.Channel{Name: row.Name, Vendor: row.Vendor, BaseURL: "http://" + s.UpstreamAt + row.Path},
+				Key:     providers.Secret(row.Key),
 			}}
 			a.life(t)
 			a.fails(t)
@@ -201,7 +205,8 @@ func (a adapterTest) refuses(t *testing.T) {
 		to.Key = providers.Secret(strings.Replace(a.to.Key.Reveal(), `"private_key_id":"`, `"private_key_id":"x`, 1))
 	}
 	_, err := a.adapter.Submit(t.Context(), to, a.request("with a wrong key"))
-	if fault := providers.AsFault(err); fault == nil || fault.Accepted != providers.NotAccepted || fault.Blame != providers.BlameKey || fault.Key != providers.KeyRefused {
+	if fault := providers.AsFault(err); fault == nil || fault.Accepted != providers.NotAccepted || fault.Blame != providers.BlameKey ||
+		fault.Key != providers.KeyRefused {
 		t.Errorf("a wrong key: got %+v", fault)
 	}
 	to.Key = a.to.Key

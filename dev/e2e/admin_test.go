@@ -67,7 +67,8 @@ func TestAdmin(t *testing.T) {
 	if err := chat(g); err == nil || !strings.Contains(err.Error(), "403") {
 		t.Errorf("chat after the change: %v", err)
 	}
-	testwait.Eventually(t, "the second gateway follows", stack.TaskTimeout, func() bool { return strings.HasPrefix(models(second), "sora-2 ") })
+	testwait.Eventually(t, "the second gateway follows", stack.TaskTimeout,
+		func() bool { return strings.HasPrefix(models(second), "sora-2 ") })
 	if got := models(second); strings.Contains(got, "gpt") || got != models(g) {
 		t.Errorf("models there: %s; here: %s", got, models(g))
 	}
@@ -87,7 +88,8 @@ func TestAdmin(t *testing.T) {
 		Attempts []any
 		Outputs  []any
 	}
-	if status, text := g.Admin("GET", "/admin/tasks/"+video.ID, "", &story); status != 200 || story.State != "completed" || len(story.Attempts) != 1 || len(story.Outputs) != 1 {
+	if status, text := g.Admin("GET", "/admin/tasks/"+video.ID, "", &story); status != 200 || story.State != "completed" ||
+		len(story.Attempts) != 1 || len(story.Outputs) != 1 {
 		t.Errorf("show: %d %s", status, text)
 	}
 	if status, text := g.Admin("POST", "/admin/tasks/"+video.ID+"/cancel", "", nil); status != 409 || !strings.Contains(text, "has ended") {
@@ -115,11 +117,13 @@ func TestAdmin(t *testing.T) {
 	if status != 200 || !strings.HasPrefix(text, "token,model,requests,") || !strings.Contains(text, made.ID+",gpt-4o,2,") {
 		t.Errorf("usage as a table: %d\n%s", status, text)
 	}
-	if status, text := g.Admin("GET", "/admin/channels", "", nil); status != 200 || !strings.Contains(text, `"name":"main"`) || strings.Contains(text, "sk-upstream") {
+	if status, text := g.Admin("GET", "/admin/channels", "", nil); status != 200 || !strings.Contains(text, `"name":"main"`) ||
+		strings.Contains(text, "sk-upstream") {
 		t.Errorf("channels: %d %s", status, text)
 	}
 
-	if status, text := second.Admin("DELETE", "/admin/tokens/"+made.ID, "", nil); status != 200 || !strings.Contains(text, `"state":"revoked"`) {
+	if status, text := second.Admin("DELETE", "/admin/tokens/"+made.ID, "", nil); status != 200 ||
+		!strings.Contains(text, `"state":"revoked"`) {
 		t.Errorf("revoke: %d %s", status, text)
 	}
 	testwait.Eventually(t, "the revocation is known here", stack.TaskTimeout, func() bool { return strings.Contains(models(g), "401") })

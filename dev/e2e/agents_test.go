@@ -103,7 +103,8 @@ func codingAgents() []codingAgent {
 			},
 		},
 		{
-			name: "gemini-cli", program: "@google/gemini-cli/bundle/gemini.js", script: true, models: []string{"gemini-3-pro", "claude-opus-4-8", "gpt-native", "glm-5"},
+			name: "gemini-cli", program: "@google/gemini-cli/bundle/gemini.js", script: true,
+			models: []string{"gemini-3-pro", "claude-opus-4-8", "gpt-native", "glm-5"},
 			command: func(t agentTask) ([]string, []string) {
 				return []string{"-m", t.model, "--approval-mode", "yolo", "--output-format", "stream-json", "--skip-trust", "-p", t.prompt},
 					[]string{"GEMINI_API_KEY=" + stack.Token, "GOOGLE_GEMINI_BASE_URL=" + t.url, "GEMINI_SANDBOX=false"}
@@ -145,7 +146,8 @@ func codingAgents() []codingAgent {
 			read: readsPath("read", "filePath"), edit: replacesAt("edit", "filePath", "oldString", "newString"),
 		},
 		{
-			name: "pi", program: "@earendil-works/pi-coding-agent/dist/bundle/cli.js", script: true, models: []string{"glm-5", "claude-opus-4-8", "gemini-3-pro", "gpt-native"},
+			name: "pi", program: "@earendil-works/pi-coding-agent/dist/bundle/cli.js", script: true,
+			models: []string{"glm-5", "claude-opus-4-8", "gemini-3-pro", "gpt-native"},
 			command: func(t agentTask) ([]string, []string) {
 				return []string{"--mode", "json", "--no-session", "--provider", "relay", "--model", t.model, t.prompt},
 					[]string{"RELAY_KEY=" + stack.Token, "PI_OFFLINE=1", "PI_TELEMETRY=0"}
@@ -160,10 +162,12 @@ func codingAgents() []codingAgent {
 			},
 		},
 		{
-			name: "claude-code", program: "@anthropic-ai/claude-code-linux-*/claude", models: []string{"claude-opus-4-8", "gpt-native", "gemini-3-pro", "glm-5"},
+			name: "claude-code", program: "@anthropic-ai/claude-code-linux-*/claude",
+			models: []string{"claude-opus-4-8", "gpt-native", "gemini-3-pro", "glm-5"},
 			command: func(t agentTask) ([]string, []string) {
 				return []string{"-p", t.prompt, "--model", t.model, "--dangerously-skip-permissions", "--output-format", "json"}, []string{
-					"ANTHROPIC_BASE_URL=" + t.url, "ANTHROPIC_API_KEY=" + stack.Token, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
+					"ANTHROPIC_BASE_URL=" + t.url, "ANTHROPIC_API_KEY=" + stack.Token, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+					"DISABLE_AUTOUPDATER=1",
 					"ANTHROPIC_DEFAULT_HAIKU_MODEL=" + t.model, "IS_SANDBOX=1",
 				}
 			},
@@ -171,7 +175,10 @@ func codingAgents() []codingAgent {
 			search: &agentSearch{
 				models: []string{"claude-opus-4-8", "gpt-native", "gemini-3-pro"},
 				calls: func(query string) []map[string]any { // it offers the tool once it was asked for
-					return []map[string]any{call("ToolSearch", map[string]any{"query": "select:WebSearch"}), call("WebSearch", map[string]any{"query": query})}
+					return []map[string]any{
+						call("ToolSearch", map[string]any{"query": "select:WebSearch"}),
+						call("WebSearch", map[string]any{"query": query}),
+					}
 				},
 			},
 		},
@@ -271,7 +278,8 @@ func (a *codingAgent) run(t *testing.T, node, program, note string, task agentTa
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = filepath.Dir(note)
-	cmd.Env = append(env, "PATH="+filepath.Dir(node)+":/usr/bin:/bin", "HOME="+task.home, "TMPDIR="+filepath.Dir(task.home), "TERM=dumb", "LANG=C.UTF-8")
+	cmd.Env = append(env, "PATH="+filepath.Dir(node)+":/usr/bin:/bin", "HOME="+task.home, "TMPDIR="+filepath.Dir(task.home), "TERM=dumb",
+		"LANG=C.UTF-8")
 	// An agent starts processes of its own; they end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -297,7 +305,8 @@ func (a *codingAgent) searches(t *testing.T, g *stack.Gateway, node, program, mo
 	}
 	want := []string{query, "Three of them are white.", agentsSay}
 	answers := []any{
-		map[string]any{"parts": append(found, map[string]any{"any": a.read(note)})}, map[string]any{"parts": []any{map[string]any{"text": agentsSay}}},
+		map[string]any{"parts": append(found, map[string]any{"any": a.read(note)})},
+		map[string]any{"parts": []any{map[string]any{"text": agentsSay}}},
 	}
 	var script, inner struct {
 		ID string `json:"id"`
@@ -311,7 +320,8 @@ func (a *codingAgent) searches(t *testing.T, g *stack.Gateway, node, program, mo
 	}
 	g.Stack.Control.Do(http.MethodPost, "/scripts", map[string]any{"contains": task.prompt, "plan": true, "answers": answers}, &script)
 	if a.search.calls != nil {
-		g.Stack.Control.Do(http.MethodPost, "/scripts", map[string]any{"contains": query, "answers": []any{map[string]any{"parts": found}}}, &inner)
+		g.Stack.Control.Do(http.MethodPost, "/scripts", map[string]any{"contains": query, "answers": []any{map[string]any{"parts": found}}},
+			&inner)
 	}
 	out, err := a.run(t, node, program, note, task)
 	plain := strings.ReplaceAll(out, `\`, "") // the agents' output and Gemini's results of tools are JSON within JSON
@@ -333,7 +343,8 @@ func (a *codingAgent) edits(t *testing.T, g *stack.Gateway, node, program, model
 	task, note := a.prepared(t, g, model, fmt.Sprintf("Task %s: paint the lighthouse of %s white.", t.Name(), noteName))
 	parts := func(parts ...map[string]any) map[string]any { return map[string]any{"parts": parts} }
 	answers := []map[string]any{
-		parts(map[string]any{"think": "I should read it first."}, map[string]any{"text": "I read the note."}, map[string]any{"any": a.read(note)}),
+		parts(map[string]any{"think": "I should read it first."}, map[string]any{"text": "I read the note."},
+			map[string]any{"any": a.read(note)}),
 		parts(map[string]any{"think": "One word is wrong."}, map[string]any{"any": a.edit(note)}),
 		parts(map[string]any{"text": agentsSay}),
 	}

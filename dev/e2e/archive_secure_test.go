@@ -74,7 +74,8 @@ func (f *tlsStore) objects() []http.Header {
 
 // archiveSection is a section for the stack's store behind TLS; bucket and more are a test's own.
 func archiveSection(endpoint, bucket, more string) string {
-	return fmt.Sprintf("{endpoint: %q, bucket: %s, access_key: %s, secret_key: %s%s}", endpoint, bucket, stack.AccessKey, stack.SecretKey, more)
+	return fmt.Sprintf("{endpoint: %q, bucket: %s, access_key: %s, secret_key: %s%s}", endpoint, bucket, stack.AccessKey, stack.SecretKey,
+		more)
 }
 
 // keeps has a gateway make a video, hand it out and delete it.
@@ -100,7 +101,8 @@ func TestArchiveSecured(t *testing.T) {
 	s, p := stack.Shared(t), newPKI(t)
 	front := newTLSStore(t, s.S3At, p.serverCert, p.serverKey)
 	g := s.Configure(stack.GatewayOptions{Video: "poll_min: 200ms, poll_max: 1s"})
-	rewriteSection(t, g, "archive", archiveSection(front.endpoint, s.Bucket, ", ca: "+p.servers.File+", style: path, create_bucket: false, content_md5: true"))
+	rewriteSection(t, g, "archive", archiveSection(front.endpoint, s.Bucket,
+		", ca: "+p.servers.File+", style: path, create_bucket: false, content_md5: true"))
 	g.Start()
 	if stdout, stderr, err := g.Command(t.Context(), "config", "check", "--connect"); err != nil {
 		t.Errorf("%v\n%s%s", err, stdout, stderr)
@@ -138,16 +140,28 @@ func TestArchiveBadInput(t *testing.T) {
 		code    int    // the command's; 1 where something else is missing in any case
 		want    string // "": the store is well
 	}{
-		"right":                   {right, 1, ""},
-		"unknown authority":       {archiveSection(front.endpoint, s.Bucket, ", ca: "+p.clients.File), 1, "see archive.ca"},
-		"system's authorities":    {archiveSection(front.endpoint, s.Bucket, ""), 1, "see archive.ca"},
-		"another name":            {archiveSection(strings.Replace(front.endpoint, "localhost", "127.0.0.1", 1), s.Bucket, ca), 1, "archive.endpoint"},
-		"certificate expired":     {archiveSection(expiredFront.endpoint, s.Bucket, ca), 1, "certificate has expired"},
-		"a store without TLS":     {archiveSection("https://"+s.S3At, s.Bucket, ca), 1, "archive.endpoint"},
-		"a store with TLS":        {archiveSection(strings.Replace(front.endpoint, "https", "http", 1), s.Bucket, ""), 1, "archive.endpoint"},
-		"authority without TLS":   {archiveSection("http://"+s.S3At, s.Bucket, ca), 2, "archive.ca: wants archive.endpoint to begin with https://"},
-		"unreadable authority":    {archiveSection(front.endpoint, s.Bucket, ", ca: "+unreadable), 2, "archive.ca: the file cannot be read: read " + unreadable},
-		"authority is not there":  {archiveSection(front.endpoint, s.Bucket, ", ca: nowhere.pem"), 2, "archive.ca: the file cannot be read: open "},
+		"right":                {right, 1, ""},
+		"unknown authority":    {archiveSection(front.endpoint, s.Bucket, ", ca: "+p.clients.File), 1, "see archive.ca"},
+		"system's authorities": {archiveSection(front.endpoint, s.Bucket, ""), 1, "see archive.ca"},
+		"another name": {
+			archiveSection(strings.Replace(front.endpoint, "localhost", "127.0.0.1", 1), s.Bucket, ca), 1,
+			"archive.endpoint",
+		},
+		"certificate expired": {archiveSection(expiredFront.endpoint, s.Bucket, ca), 1, "certificate has expired"},
+		"a store without TLS": {archiveSection("https://"+s.S3At, s.Bucket, ca), 1, "archive.endpoint"},
+		"a store with TLS":    {archiveSection(strings.Replace(front.endpoint, "https", "http", 1), s.Bucket, ""), 1, "archive.endpoint"},
+		"authority without TLS": {
+			archiveSection("http://"+s.S3At, s.Bucket, ca), 2,
+			"archive.ca: wants archive.endpoint to begin with https://",
+		},
+		"unreadable authority": {
+			archiveSection(front.endpoint, s.Bucket, ", ca: "+unreadable), 2,
+			"archive.ca: the file cannot be read: read " + unreadable,
+		},
+		"authority is not there": {
+			archiveSection(front.endpoint, s.Bucket, ", ca: nowhere.pem"), 2,
+			"archive.ca: the file cannot be read: open ",
+		},
 		"wrong secret key":        {strings.Replace(right, stack.SecretKey, "wrong-secret", 1), 1, "archive.secret_key"},
 		"wrong access key":        {strings.Replace(right, "access_key: "+stack.AccessKey, "access_key: nobody", 1), 1, "archive.access_key"},
 		"a bucket that is not":    {archiveSection(front.endpoint, "nobodys", ca), 1, "see archive.bucket"},
@@ -161,7 +175,8 @@ func TestArchiveBadInput(t *testing.T) {
 			stdout, stderr, err := g.Command(t.Context(), "config", "check", "--connect")
 			said := stdout + stderr
 			well := strings.Contains(said, "The key may write, read, list and delete")
-			if exitCode(err) != test.code || !strings.Contains(said, test.want) || well != (test.want == "") || strings.Contains(said, stack.SecretKey) {
+			if exitCode(err) != test.code || !strings.Contains(said, test.want) || well != (test.want == "") ||
+				strings.Contains(said, stack.SecretKey) {
 				t.Errorf("%v: %s\nwant code %d, %s", err, said, test.code, test.want)
 			}
 		})
@@ -178,7 +193,8 @@ const storeDomain = "store.test"
 func newKeyedMinIO(t *testing.T, addr string) {
 	t.Helper()
 	service := func(cmd *exec.Cmd) error {
-		cmd.Env = append(os.Environ(), "MINIO_DOMAIN="+storeDomain, "MINIO_KMS_SECRET_KEY="+storeKey+":"+base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))))
+		cmd.Env = append(os.Environ(), "MINIO_DOMAIN="+storeDomain,
+			"MINIO_KMS_SECRET_KEY="+storeKey+":"+base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))))
 		return cmd.Start()
 	}
 	stack.LaunchBy(t, service, "minio", stack.Bin.Dev, "s3", "--parts", string(stack.Production), "--listen", addr, "--data", t.TempDir(),
@@ -231,7 +247,8 @@ func TestArchiveProduction(t *testing.T) {
 			t.Errorf("%s: %v\n%s%s", name, err, stdout, stderr)
 		}
 		versions := func() iter.Seq[minio.ObjectInfo] {
-			return behind.ListObjectsIter(t.Context(), test.bucket, minio.ListObjectsOptions{Recursive: true, WithVersions: test.versions, Prefix: "outputs/"})
+			return behind.ListObjectsIter(t.Context(), test.bucket,
+				minio.ListObjectsOptions{Recursive: true, WithVersions: test.versions, Prefix: "outputs/"})
 		}
 		earlier := make(map[string]bool)
 		for object := range versions() {
@@ -268,7 +285,8 @@ func TestArchiveProduction(t *testing.T) {
 	// A key that the service does not have fails no task.
 	g := s.Configure(stack.GatewayOptions{})
 	rewriteSection(t, g, "archive", archiveSection(front.endpoint, stack.DefaultBucket, ca+", sse: kms:nobodys"))
-	if stdout, stderr, err := g.Command(t.Context(), "config", "check", "--connect"); err == nil || !strings.Contains(stdout+stderr, "archive.sse") {
+	if stdout, stderr, err := g.Command(t.Context(), "config", "check", "--connect"); err == nil ||
+		!strings.Contains(stdout+stderr, "archive.sse") {
 		t.Errorf("a key that is not there: %v\n%s%s", err, stdout, stderr)
 	}
 }
@@ -290,7 +308,8 @@ func TestArchiveVirtualHosts(t *testing.T) {
 	}
 	dir := t.TempDir()
 	hosts, program := filepath.Join(dir, "hosts"), filepath.Join(dir, "gateway")
-	script := fmt.Sprintf("#!/bin/sh\nexec unshare --mount /bin/sh -c 'mount --bind %s /etc/hosts && exec \"$@\"' - %s \"$@\"\n", hosts, stack.Bin.Gateway)
+	script := fmt.Sprintf("#!/bin/sh\nexec unshare --mount /bin/sh -c 'mount --bind %s /etc/hosts && exec \"$@\"' - %s \"$@\"\n", hosts,
+		stack.Bin.Gateway)
 	if err := errors.Join(
 		os.WriteFile(hosts, []byte("127.0.0.1 localhost "+stack.DefaultBucket+"."+storeDomain+"\n"), 0o600),
 		os.WriteFile(program, []byte(script), 0o700),
@@ -307,7 +326,8 @@ func TestArchiveVirtualHosts(t *testing.T) {
 	id := g.Create(t.Context(), "sora-2-fast", "by link").ID
 	g.AwaitCompleted(id, stack.TaskTimeout)
 	var task struct{ URL string }
-	if answer := g.Call(t, stack.Request{Path: "/v1/video/generations/" + id}); json.Unmarshal(answer.Body, &task) != nil || !strings.HasPrefix(task.URL, "http://"+stack.DefaultBucket+"."+storeDomain+":"+port+"/") {
+	if answer := g.Call(t, stack.Request{Path: "/v1/video/generations/" + id}); json.Unmarshal(answer.Body, &task) != nil ||
+		!strings.HasPrefix(task.URL, "http://"+stack.DefaultBucket+"."+storeDomain+":"+port+"/") {
 		t.Fatalf("the task: %s", answer.Body)
 	}
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {

@@ -94,8 +94,8 @@ func TestKillWorkerDuringCall(t *testing.T) {
 	}
 }
 
-// TestKillWorkerDuringInteraction: an interaction whose answer died with its worker is sent once more, and its client reads it under the id of
-// the create. What the vendor stores of it is deleted with it.
+// TestKillWorkerDuringInteraction: an interaction whose answer died with its worker is sent once more, and its client reads it under the id
+// of the create. What the vendor stores of it is deleted with it.
 func TestKillWorkerDuringInteraction(t *testing.T) {
 	t.Parallel()
 	on := stack.Shared(t)
@@ -106,7 +106,8 @@ func TestKillWorkerDuringInteraction(t *testing.T) {
 	created := s.Front.Call(t, stack.Request{
 		Method: http.MethodPost, Path: "/v1beta/interactions", Body: `{"model":"gemini-2.5-flash","input":"lost interaction","background":true}`,
 	})
-	if err := json.Unmarshal(created.Body, &interaction); err != nil || created.Status != http.StatusOK || interaction.Status != "in_progress" {
+	if err := json.Unmarshal(created.Body, &interaction); err != nil || created.Status != http.StatusOK ||
+		interaction.Status != "in_progress" {
 		t.Fatalf("created %d %s, %v", created.Status, created.Body, err)
 	}
 	s.Control.Await("interactions", "gemini-2.5-flash", "accepted", 1)
@@ -116,19 +117,21 @@ func TestKillWorkerDuringInteraction(t *testing.T) {
 	ended := awaitBackground(t, s.Front, "", interaction.ID)
 	path := "/v1/interactions/" + interaction.ID
 	read := s.Front.Call(t, stack.Request{Path: path})
-	if ended.Status != "completed" || ended.Operation != "POST /v1beta/interactions" || read.Status != http.StatusOK || !bytes.Contains(read.Body, []byte("lost interaction")) ||
+	if ended.Status != "completed" || ended.Operation != "POST /v1beta/interactions" || read.Status != http.StatusOK ||
+		!bytes.Contains(read.Body, []byte("lost interaction")) ||
 		json.Unmarshal(read.Body, &interaction) != nil || interaction.ID != ended.ID || interaction.Status != "completed" {
 		t.Errorf("ended as %+v with %+v: %d %s", ended, ended.Error, read.Status, read.Body)
 	}
 	s.Control.Await("interactions", "gemini-2.5-flash", "accepted", 2)
-	if deleted := s.Front.Call(t, stack.Request{Method: http.MethodDelete, Path: path}); deleted.Status != http.StatusOK || strings.TrimSpace(string(deleted.Body)) != "{}" {
+	if deleted := s.Front.Call(t, stack.Request{Method: http.MethodDelete, Path: path}); deleted.Status != http.StatusOK ||
+		strings.TrimSpace(string(deleted.Body)) != "{}" {
 		t.Errorf("deleted %d %s", deleted.Status, deleted.Body)
 	}
 	s.Control.Await("interactions.delete", "", "accepted", 1)
 }
 
-// TestKillWorkerDuringAgent: the vendor runs an agent. After the death of the worker another one reads its interaction to the end, and nothing is
-// sent again.
+// TestKillWorkerDuringAgent: the vendor runs an agent. After the death of the worker another one reads its interaction to the end, and
+// nothing is sent again.
 func TestKillWorkerDuringAgent(t *testing.T) {
 	t.Parallel()
 	for _, stream := range []bool{true, false} {
@@ -168,13 +171,15 @@ func TestKillWorkerDuringAgent(t *testing.T) {
 			}
 			ended := awaitBackground(t, s.Front, "", list.Data[0].ID)
 			read := s.Front.Call(t, stack.Request{Path: "/v1beta/interactions/" + ended.ID})
-			if ended.Status != "completed" || ended.Attempts != 1 || !bytes.Contains(read.Body, []byte("You said: a lighthouse")) || !bytes.Contains(read.Body, []byte(ended.ID)) {
+			if ended.Status != "completed" || ended.Attempts != 1 || !bytes.Contains(read.Body, []byte("You said: a lighthouse")) ||
+				!bytes.Contains(read.Body, []byte(ended.ID)) {
 				t.Errorf("ended as %+v with %+v: %s", ended, ended.Error, read.Body)
 			}
 			if sent := len(requestsTo(s.Stack, "interactions")); sent != 1 {
 				t.Errorf("sent %d times", sent)
 			}
-			if got := <-answer; stream && (bytes.Count(got.Body, []byte(`"event_type":"interaction.completed"`)) != 1 || !bytes.HasSuffix(got.Body, []byte("data: [DONE]\n\n"))) {
+			if got := <-answer; stream && (bytes.Count(got.Body, []byte(`"event_type":"interaction.completed"`)) != 1 ||
+				!bytes.HasSuffix(got.Body, []byte("data: [DONE]\n\n"))) {
 				t.Errorf("the create's stream: %s", got.Body)
 			}
 		})
@@ -237,7 +242,8 @@ func TestKillWorkerAfterCall(t *testing.T) {
 	testwait.Eventually(t, "the answer is in the archive", stack.ReadyTimeout, func() bool { return answered(t, archive, task.ID) })
 	s.Worker.Kill()
 	s.RestartWorker()
-	if ended := awaitBackground(t, s.Front, "", task.ID); ended.Status != "completed" || ended.Result == nil || ended.Cost != nil && *ended.Cost != 0 {
+	if ended := awaitBackground(t, s.Front, "", task.ID); ended.Status != "completed" || ended.Result == nil || ended.Cost != nil &&
+		*ended.Cost != 0 {
 		t.Errorf("ended as %+v with %+v", ended, ended.Error)
 	}
 	wantSent(t, s.Stack, "found answer", 1)
@@ -266,7 +272,8 @@ func TestKillWorkerDuringStream(t *testing.T) {
 	s.RestartWorker()
 	ended := awaitBackground(t, s.Front, "", task.ID)
 	result := s.Front.Call(t, stack.Request{Path: "/v1/tasks/" + task.ID + "/result"})
-	if ended.Status != "failed" || ended.Error == nil || ended.Error.Code != "upstream_unknown" || result.Status != http.StatusOK || !bytes.Contains(result.Body, []byte("error")) {
+	if ended.Status != "failed" || ended.Error == nil || ended.Error.Code != "upstream_unknown" || result.Status != http.StatusOK ||
+		!bytes.Contains(result.Body, []byte("error")) {
 		t.Errorf("ended as %+v with %+v: %d %s", ended, ended.Error, result.Status, result.Body)
 	}
 	wantSent(t, s.Stack, "streamed", 1)
@@ -290,7 +297,8 @@ func TestKillDuringCall(t *testing.T) {
 		"the store": func(s *stack.Split) {
 			s.S3.Kill()
 			s.Control.Clear()
-			testwait.Eventually(s.T, "the answer waits for the store", stack.TaskTimeout, func() bool { return strings.Contains(s.Worker.Out.Text(), "answer of a call not stored") })
+			testwait.Eventually(s.T, "the answer waits for the store", stack.TaskTimeout,
+				func() bool { return strings.Contains(s.Worker.Out.Text(), "answer of a call not stored") })
 			s.StartS3()
 			s.S3.AwaitReady(s.T)
 		},

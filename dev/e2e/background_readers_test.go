@@ -19,7 +19,8 @@ import (
 	"modelrelay/workflows"
 )
 
-// streamReader reads the stream of a background response to its end. After each break it continues after its last event, at the next gateway.
+// streamReader reads the stream of a background response to its end. After each break it continues after its last event, at the next
+// gateway.
 type streamReader struct {
 	task   string
 	fronts []*stack.Gateway
@@ -108,9 +109,9 @@ func (r *streamReader) read(ctx context.Context, g *stack.Gateway) (whole bool, 
 	}
 }
 
-// TestReadersUnderKills: three readers at two gateways read one stream to its end, each in another way and the last one from late on, while the
-// gateways, Temporal, Redis, which loses all, the store and the worker are killed in turn. All of them read the same events. Of a stream that the
-// worker relays, its death is the end, with an error event. One that the vendor runs is whole.
+// TestReadersUnderKills: three readers at two gateways read one stream to its end, each in another way and the last one from late on, while
+// the gateways, Temporal, Redis, which loses all, the store and the worker are killed in turn. All of them read the same events. Of a
+// stream that the worker relays, its death is the end, with an error event. One that the vendor runs is whole.
 func TestReadersUnderKills(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)
@@ -218,7 +219,8 @@ func readUnderKills(t *testing.T, runs bool) {
 			t.Errorf("event %d is %s", n, event)
 		}
 	}
-	if last := whole[len(whole)-1]; runs && !strings.Contains(last, "You said: "+strings.TrimSpace(prompt)) || !runs && !strings.Contains(last, "error") || len(whole) < allowed-stepEvents {
+	if last := whole[len(whole)-1]; runs && !strings.Contains(last, "You said: "+strings.TrimSpace(prompt)) || !runs &&
+		!strings.Contains(last, "error") || len(whole) < allowed-stepEvents {
 		t.Errorf("%d events, of which the last is %s", len(whole), last)
 	}
 	if sent := len(requestsTo(s.Stack, "responses")); sent != 1 {
@@ -273,7 +275,8 @@ func createAndLeave(t *testing.T, g *stack.Gateway, prompt string) (id string) {
 	return ""
 }
 
-// killsInTurn are kills of what a stream depends on, each with the return of its victim. That of the worker of a relayed stream is the last.
+// killsInTurn are kills of what a stream depends on, each with the return of its victim. That of the worker of a relayed stream is the
+// last.
 func killsInTurn(s *stack.Split, fronts []*stack.Gateway, runs bool) (kills []func()) {
 	worker := func() { s.Worker.Kill(); s.RestartWorker() }
 	front := func(i int) func() { return func() { fronts[i].Kill(); fronts[i].Start() } }

@@ -24,7 +24,8 @@ func TestBackgroundResponsesSDK(t *testing.T) {
 		t.Run(model, func(t *testing.T) {
 			t.Parallel()
 			params := responses.ResponseNewParams{
-				Model: model, Background: openai.Bool(true), Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("Where is the lighthouse?")},
+				Model: model, Background: openai.Bool(true),
+				Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("Where is the lighthouse?")},
 			}
 			made, err := sdk.Responses.New(t.Context(), params)
 			if err != nil || made.Status != responses.ResponseStatusQueued {
@@ -50,8 +51,10 @@ func TestBackgroundResponsesSDK(t *testing.T) {
 				}
 			}
 			// The SDK names the stream in the body of its GET, where no server looks for it: github.com/openai/openai-go/issues/660.
-			rest := drain(t, sdk.Responses.GetStreaming(t.Context(), id, responses.ResponseGetParams{StartingAfter: openai.Int(2)}, option.WithQuery("stream", "true")))
-			if len(rest) != last-2 || rest[0].RawJSON() != events[3].RawJSON() || events[last].Type != "response.completed" || rest[len(rest)-1].RawJSON() != events[last].RawJSON() {
+			rest := drain(t, sdk.Responses.GetStreaming(t.Context(), id, responses.ResponseGetParams{StartingAfter: openai.Int(2)},
+				option.WithQuery("stream", "true")))
+			if len(rest) != last-2 || rest[0].RawJSON() != events[3].RawJSON() || events[last].Type != "response.completed" ||
+				rest[len(rest)-1].RawJSON() != events[last].RawJSON() {
 				t.Errorf("continued with %+v, want the events after 2 of %+v", rest, events)
 			}
 			if cancelled, err := sdk.Responses.Cancel(t.Context(), id); err != nil || cancelled.Status != responses.ResponseStatusCompleted {
@@ -71,7 +74,8 @@ func TestBackgroundResponsesSDK(t *testing.T) {
 		control := f.Stack.Control.For(t)
 		control.AddRule(map[string]any{"operation": "responses", "model": model, "action": "hang", "accept": true})
 		made, err := sdk.Responses.New(t.Context(), responses.ResponseNewParams{
-			Model: model, Background: openai.Bool(true), Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("Where is the lighthouse?")},
+			Model: model, Background: openai.Bool(true),
+			Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("Where is the lighthouse?")},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -90,11 +94,12 @@ func TestBackgroundResponsesSDK(t *testing.T) {
 	})
 }
 
-// python returns a request with the headers that OpenAI's Python SDK sends (src/openai/_base_client.py of openai-python): a request without a
-// body names a content type too, unless it is a GET.
+// python returns a request with the headers that OpenAI's Python SDK sends (src/openai/_base_client.py of openai-python): a request without
+// a body names a content type too, unless it is a GET.
 func python(method, path, body string, headers ...string) stack.Request {
 	r := stack.Request{Method: method, Path: path, Header: map[string]string{
-		"Accept": "application/json", "Accept-Encoding": "gzip, deflate", "Content-Type": "application/json", "User-Agent": "OpenAI/Python 2.30.0",
+		"Accept": "application/json", "Accept-Encoding": "gzip, deflate", "Content-Type": "application/json",
+		"User-Agent":       "OpenAI/Python 2.30.0",
 		"X-Stainless-Lang": "python", "X-Stainless-Package-Version": "2.30.0", "X-Stainless-OS": "Linux", "X-Stainless-Arch": "x64",
 		"X-Stainless-Runtime": "CPython", "X-Stainless-Runtime-Version": "3.13.5", "X-Stainless-Async": "false",
 		"x-stainless-retry-count": "0", "x-stainless-read-timeout": "600",
@@ -121,11 +126,13 @@ func TestBackgroundPython(t *testing.T) {
 		// client.chat.completions.with_raw_response.create(…, extra_headers={"Prefer": "respond-async"})
 		started := g.Call(t, python(http.MethodPost, "/v1/chat/completions", chat, "Prefer", prefer, "X-Stainless-Raw-Response", "true"))
 		var task background
-		if err := json.Unmarshal(started.Body, &task); err != nil || started.Status != http.StatusAccepted || started.Header.Get("Location") != "/v1/tasks/"+task.ID {
+		if err := json.Unmarshal(started.Body, &task); err != nil || started.Status != http.StatusAccepted ||
+			started.Header.Get("Location") != "/v1/tasks/"+task.ID {
 			t.Fatalf("created %d %s", started.Status, started.Body)
 		}
 		// What the SDK sends again after its timeout.
-		if again := g.Call(t, python(http.MethodPost, "/v1/chat/completions", chat, "Prefer", prefer, "x-stainless-retry-count", "1")); again.Header.Get("Location") != "/v1/tasks/"+task.ID {
+		if again := g.Call(t, python(http.MethodPost, "/v1/chat/completions", chat, "Prefer", prefer, "x-stainless-retry-count",
+			"1")); again.Header.Get("Location") != "/v1/tasks/"+task.ID {
 			t.Errorf("repeated: %d %v %s", again.Status, again.Header, again.Body)
 		}
 		// client.get("/tasks/…", cast_to=object, options={"params": {"wait": 30}})
@@ -133,7 +140,8 @@ func TestBackgroundPython(t *testing.T) {
 			g.CallJSON(t, python(http.MethodGet, "/v1/tasks/"+task.ID+"?wait=30", ""), &task)
 			return task.ended()
 		})
-		if result := g.Call(t, python(http.MethodGet, "/v1/tasks/"+task.ID+"/result", "")); task.Status != "completed" || result.Status != http.StatusOK || !strings.Contains(string(result.Body), said) {
+		if result := g.Call(t, python(http.MethodGet, "/v1/tasks/"+task.ID+"/result", "")); task.Status != "completed" ||
+			result.Status != http.StatusOK || !strings.Contains(string(result.Body), said) {
 			t.Errorf("ended as %+v: %d %s", task, result.Status, result.Body)
 		}
 		waited := g.Call(t, python(http.MethodPost, "/v1/chat/completions", chat, "Prefer", prefer+", wait=60"))
@@ -175,7 +183,8 @@ func pythonResponses(t *testing.T, g *stack.Gateway, model string) {
 	if shown.Status != "completed" || !strings.Contains(body, said) {
 		t.Errorf("ended as %s", body)
 	}
-	if _, items := read(python(http.MethodGet, path+"/input_items?limit=1&order=asc", "")); !strings.Contains(items, "Where is the lighthouse?") {
+	if _, items := read(python(http.MethodGet, path+"/input_items?limit=1&order=asc", "")); !strings.Contains(items,
+		"Where is the lighthouse?") {
 		t.Errorf("input items: %s", items)
 	}
 	if cancelled, body := read(python(http.MethodPost, path+"/cancel", "")); cancelled != shown { // a repeat changes nothing
@@ -190,7 +199,8 @@ func pythonResponses(t *testing.T, g *stack.Gateway, model string) {
 	events := strings.SplitAfter(streamed, "\n\n")
 	var first struct{ Response response }
 	_, data, _ := strings.Cut(events[0], "data: ")
-	if err := json.Unmarshal([]byte(data), &first); err != nil || len(events) < 5 || !strings.Contains(events[len(events)-2], "response.completed") {
+	if err := json.Unmarshal([]byte(data), &first); err != nil || len(events) < 5 ||
+		!strings.Contains(events[len(events)-2], "response.completed") {
 		t.Fatalf("the stream: %s, %v", streamed, err)
 	}
 	rest := g.Call(t, python(http.MethodGet, "/v1/responses/"+first.Response.ID+"?starting_after=3&stream=true", ""))

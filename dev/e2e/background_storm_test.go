@@ -28,8 +28,8 @@ var (
 	backgroundSeed  = flag.Uint64("background-seed", 1, "what TestBackgroundStorm asks for; 0: something else each time, which is printed")
 )
 
-// followRequests collects the bodies of the upstream's requests of an operation, of which it has the last ones alone. The returned function ends
-// that and returns them.
+// followRequests collects the bodies of the upstream's requests of an operation, of which it has the last ones alone. The returned function
+// ends that and returns them.
 func followRequests(s *stack.Stack, operation string) (all func() [][]byte) {
 	const every = 100 * time.Millisecond
 	type request struct {
@@ -119,8 +119,8 @@ func (s *storm) syncRedis() {
 	}
 }
 
-// request returns a call, which is streamed if its kind is flows. All calls have the same length, and their answers the same tokens, so each may
-// cost the same and costs the same.
+// request returns a call, which is streamed if its kind is flows. All calls have the same length, and their answers the same tokens, so
+// each may cost the same and costs the same.
 func (s *storm) request(token, prompt string) stack.Request {
 	r := chatIn(prompt, "Idempotency-Key", prompt, "Prefer", prefer)
 	r.Token = "sk-" + token
@@ -168,9 +168,9 @@ func (s *storm) kill(random *rand.Rand) {
 	s.RestartWorker()
 }
 
-// TestBackgroundStorm: calls under kills of the worker, the gateway and the link to Temporal; with a stack of its own also of Temporal, the store
-// and Redis. None is lost, none is stuck, and each is repeated at most once. The ledger has to the billionth what the upstream's answers cost, and
-// for each lost answer what was reserved for it.
+// TestBackgroundStorm: calls under kills of the worker, the gateway and the link to Temporal; with a stack of its own also of Temporal, the
+// store and Redis. None is lost, none is stuck, and each is repeated at most once. The ledger has to the billionth what the upstream's
+// answers cost, and for each lost answer what was reserved for it.
 func TestBackgroundStorm(t *testing.T) {
 	t.Parallel()
 	seed := *backgroundSeed
@@ -298,7 +298,8 @@ func (s *storm) checkMoney() {
 	}
 	// An answer that the upstream has written may be lost with the worker that received it.
 	if s.reserved <= answer || served.Served < completed || served.Served > completed+lost {
-		t.Errorf("the upstream has written %d answers of %d, for which %d was reserved; %d calls have one, %d answers were lost", served.Served, answer, s.reserved, completed, lost)
+		t.Errorf("the upstream has written %d answers of %d, for which %d was reserved; %d calls have one, %d answers were lost", served.Served,
+			answer, s.reserved, completed, lost)
 	}
 	t.Logf("%d answers of %s each, %d lost of %s each", completed, pricing.Money(answer), lost, pricing.Money(s.reserved))
 }

@@ -70,7 +70,8 @@ func startBackground(t *testing.T, g *stack.Gateway, r stack.Request) background
 	r.Header["Prefer"] = prefer
 	answer := g.Call(t, r)
 	var task background
-	if err := json.Unmarshal(answer.Body, &task); answer.Status != http.StatusAccepted || err != nil || answer.Header.Get("Location") != "/v1/tasks/"+task.ID {
+	if err := json.Unmarshal(answer.Body, &task); answer.Status != http.StatusAccepted || err != nil ||
+		answer.Header.Get("Location") != "/v1/tasks/"+task.ID {
 		t.Fatalf("%s: %d %v %s, %v", r.Path, answer.Status, answer.Header, answer.Body, err)
 	}
 	return task
@@ -97,7 +98,10 @@ func upload(t *testing.T, path, field, file string, fields map[string]string) st
 	to, _ := w.CreateFormFile(field, file)
 	_, _ = to.Write(picture())
 	_ = w.Close()
-	return stack.Request{Method: http.MethodPost, Path: path, Body: form.String(), Header: map[string]string{"Content-Type": w.FormDataContentType()}}
+	return stack.Request{
+		Method: http.MethodPost, Path: path, Body: form.String(),
+		Header: map[string]string{"Content-Type": w.FormDataContentType()},
+	}
 }
 
 // backgroundOperations are the operations that may run in the background, native and translated.
@@ -108,7 +112,10 @@ func backgroundOperations(t *testing.T) map[string]stack.Request {
 		if model != "" {
 			body["model"] = model
 		}
-		all[path+" "+model] = stack.Request{Method: http.MethodPost, Path: path, Body: body, Header: map[string]string{"Anthropic-Version": anthropicVersion}}
+		all[path+" "+model] = stack.Request{
+			Method: http.MethodPost, Path: path, Body: body,
+			Header: map[string]string{"Anthropic-Version": anthropicVersion},
+		}
 	}
 	ask := []map[string]any{{"role": "user", "content": "Where is the lighthouse?"}}
 	contents := []map[string]any{{"role": "user", "parts": []map[string]any{{"text": "Where is the lighthouse?"}}}}
@@ -128,7 +135,8 @@ func backgroundOperations(t *testing.T) map[string]stack.Request {
 	post("/v1/audio/speech", map[string]any{"input": "lighthouse", "voice": "alloy"}, "tts-1")
 	post("/v1/moderations", map[string]any{"input": "lighthouse"}, "omni-moderation-latest")
 	post("/v1/rerank", map[string]any{"query": "lighthouse", "documents": []string{"a lighthouse", "a harbour"}}, "rerank-v3.5")
-	all["an edited image"] = upload(t, "/v1/images/edits", "image", "lighthouse.png", map[string]string{"model": "gpt-image-1", "prompt": "lighthouse"})
+	all["an edited image"] = upload(t, "/v1/images/edits", "image", "lighthouse.png",
+		map[string]string{"model": "gpt-image-1", "prompt": "lighthouse"})
 	all["a transcription"] = upload(t, "/v1/audio/transcriptions", "file", "lighthouse.wav", map[string]string{"model": "whisper-1"})
 	all["a translation"] = upload(t, "/v1/audio/translations", "file", "lighthouse.wav", map[string]string{"model": "whisper-1"})
 	return all
@@ -178,8 +186,10 @@ func TestBackgroundOperations(t *testing.T) {
 			}
 			ended := awaitBackground(t, g, "", task.ID)
 			result := g.Call(t, stack.Request{Path: "/v1/tasks/" + task.ID + "/result"})
-			if ended.Status != "completed" || ended.Attempts != 1 || result.Status != sync.Status || result.Header.Get("Content-Type") != sync.Header.Get("Content-Type") {
-				t.Fatalf("ended as %+v with %+v; the result is %d %s, in the foreground %s", ended, ended.Error, result.Status, result.Header.Get("Content-Type"), sync.Header.Get("Content-Type"))
+			if ended.Status != "completed" || ended.Attempts != 1 || result.Status != sync.Status ||
+				result.Header.Get("Content-Type") != sync.Header.Get("Content-Type") {
+				t.Fatalf("ended as %+v with %+v; the result is %d %s, in the foreground %s", ended, ended.Error, result.Status,
+					result.Header.Get("Content-Type"), sync.Header.Get("Content-Type"))
 			}
 			if got, want := comparable(result.Body), comparable(sync.Body); !reflect.DeepEqual(got, want) {
 				t.Errorf("got %.500s\nwant %.500s", result.Body, sync.Body)
@@ -194,7 +204,8 @@ func TestBackgroundOperations(t *testing.T) {
 		task := startBackground(t, g, r)
 		ended := awaitBackground(t, g, "", task.ID)
 		result := g.Call(t, stack.Request{Path: "/v1/tasks/" + task.ID + "/result"})
-		if ended.Status != "failed" || sync.Status != http.StatusBadRequest || result.Status != sync.Status || !bytes.Equal(result.Body, sync.Body) || result.Header.Get("X-Should-Retry") != "false" {
+		if ended.Status != "failed" || sync.Status != http.StatusBadRequest || result.Status != sync.Status ||
+			!bytes.Equal(result.Body, sync.Body) || result.Header.Get("X-Should-Retry") != "false" {
 			t.Errorf("ended as %+v with %+v; %d %s, in the foreground %d %s", ended, ended.Error, result.Status, result.Body, sync.Status, sync.Body)
 		}
 	})
@@ -202,7 +213,8 @@ func TestBackgroundOperations(t *testing.T) {
 		t.Parallel()
 		r := chatIn("lighthouse", "Prefer", prefer)
 		r.Body = strings.Replace(r.Body.(string), "gpt-4o", "unknown", 1)
-		if answer := g.Call(t, r); answer.Status != http.StatusNotFound || answer.Header.Get("Location") != "" || answer.Header.Get("Preference-Applied") != "" {
+		if answer := g.Call(t, r); answer.Status != http.StatusNotFound || answer.Header.Get("Location") != "" ||
+			answer.Header.Get("Preference-Applied") != "" {
 			t.Errorf("got %d %v %s", answer.Status, answer.Header, answer.Body)
 		}
 	})
@@ -223,15 +235,21 @@ func TestBackgroundSDKs(t *testing.T) {
 		}
 	}
 	t.Run("openai", func(t *testing.T) {
-		sdk, params := f.openai(), openai.ChatCompletionNewParams{Model: "gpt-4o", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Where is the lighthouse?")}}
-		answer, err := sdk.Chat.Completions.New(t.Context(), params, option.WithHeader("Prefer", prefer+", wait=60"), option.WithResponseInto(&raw))
-		if err != nil || raw.StatusCode != http.StatusOK || !strings.Contains(answer.Choices[0].Message.Content, said) || raw.Header.Get("Content-Location") == "" {
+		sdk, params := f.openai(), openai.ChatCompletionNewParams{
+			Model:    "gpt-4o",
+			Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Where is the lighthouse?")},
+		}
+		answer, err := sdk.Chat.Completions.New(t.Context(), params, option.WithHeader("Prefer", prefer+", wait=60"),
+			option.WithResponseInto(&raw))
+		if err != nil || raw.StatusCode != http.StatusOK || !strings.Contains(answer.Choices[0].Message.Content, said) ||
+			raw.Header.Get("Content-Location") == "" {
 			t.Errorf("with a wait: %v %+v, %v", raw, answer, err)
 		}
 		_, err = sdk.Chat.Completions.New(t.Context(), params, option.WithHeader("Prefer", prefer), option.WithResponseInto(&raw))
 		location(t, err)
 		params.Model = "openai-says-400"
-		_, err = sdk.Chat.Completions.New(t.Context(), params, option.WithHeader("Prefer", prefer+", wait=60"), option.WithMaxRetries(3), option.WithResponseInto(&raw))
+		_, err = sdk.Chat.Completions.New(t.Context(), params, option.WithHeader("Prefer", prefer+", wait=60"), option.WithMaxRetries(3),
+			option.WithResponseInto(&raw))
 		if status := stack.ErrorStatus(err); status != http.StatusBadRequest || raw.Header.Get("X-Should-Retry") != "false" {
 			t.Errorf("a failed call: %v", err)
 		}
@@ -248,9 +266,10 @@ func TestBackgroundSDKs(t *testing.T) {
 	})
 	t.Run("genai", func(t *testing.T) {
 		sdk := f.genai(t, "v1beta", stack.Token)
-		answer, err := sdk.Models.GenerateContent(t.Context(), "gemini-2.5-flash", genai.Text("Where is the lighthouse?"), &genai.GenerateContentConfig{
-			HTTPOptions: &genai.HTTPOptions{Headers: http.Header{"Prefer": {prefer + ", wait=60"}}},
-		})
+		answer, err := sdk.Models.GenerateContent(t.Context(), "gemini-2.5-flash", genai.Text("Where is the lighthouse?"),
+			&genai.GenerateContentConfig{
+				HTTPOptions: &genai.HTTPOptions{Headers: http.Header{"Prefer": {prefer + ", wait=60"}}},
+			})
 		if err != nil || !strings.Contains(answer.Text(), said) {
 			t.Errorf("with a wait: %+v, %v", answer, err)
 		}
@@ -266,7 +285,8 @@ func TestBackgroundKeys(t *testing.T) {
 	if again := startBackground(t, g, chatIn("once", "Idempotency-Key", "k")); again.ID != first.ID {
 		t.Errorf("got the tasks %s and %s", first.ID, again.ID)
 	}
-	if answer := g.Call(t, chatIn("twice", "Idempotency-Key", "k", "Prefer", prefer)); answer.Status != http.StatusUnprocessableEntity || answer.Header.Get("X-Should-Retry") != "false" {
+	if answer := g.Call(t, chatIn("twice", "Idempotency-Key", "k", "Prefer", prefer)); answer.Status != http.StatusUnprocessableEntity ||
+		answer.Header.Get("X-Should-Retry") != "false" {
 		t.Errorf("another request: %d %s", answer.Status, answer.Body)
 	}
 	awaitBackground(t, g, "", first.ID)
@@ -324,7 +344,8 @@ func TestBackgroundCancel(t *testing.T) {
 	t.Logf("cancelled as %s, closed after %v", cancelled.Status, time.Since(began))
 	ended := awaitBackground(t, s.Front, "", task.ID)
 	result := s.Front.Call(t, stack.Request{Path: "/v1/tasks/" + task.ID + "/result"})
-	if ended.Status != "cancelled" || ended.Error != nil || result.Status != http.StatusConflict || result.Header.Get("X-Should-Retry") != "false" {
+	if ended.Status != "cancelled" || ended.Error != nil || result.Status != http.StatusConflict ||
+		result.Header.Get("X-Should-Retry") != "false" {
 		t.Errorf("ended as %+v; the result is %d %s", ended, result.Status, result.Body)
 	}
 	record(s.Stack, "call-cancelled", task.ID)
@@ -346,7 +367,8 @@ func TestBackgroundWebhooks(t *testing.T) {
 		return r
 	}
 	delivered := startBackground(t, g, hooked("delivered"))
-	if event := all.AwaitVerified(t, 1, delivered.ID); event.Type != "task.completed" || !bytes.Contains(all.Requests()[0].Body, []byte(`"kind":"call"`)) {
+	if event := all.AwaitVerified(t, 1, delivered.ID); event.Type != "task.completed" ||
+		!bytes.Contains(all.Requests()[0].Body, []byte(`"kind":"call"`)) {
 		t.Errorf("delivered %s: %s", event.Type, all.Requests()[0].Body)
 	}
 	wantEvents(t, s, delivered.ID, 24)
@@ -357,7 +379,10 @@ func TestBackgroundWebhooks(t *testing.T) {
 	s.Control.AddRule(map[string]any{"operation": "chat", "action": "hang", "accept": true, "contains": "held"})
 	removed, cancelled := startBackground(t, g, hooked("held and removed")), startBackground(t, g, hooked("held and cancelled"))
 	s.Control.Await("chat", "gpt-4o", "accepted", 4)
-	if answer := g.Call(t, stack.Request{Method: http.MethodDelete, Path: "/v1/tasks/" + removed.ID, Token: stack.HookToken}); answer.Status != http.StatusOK {
+	if answer := g.Call(t, stack.Request{
+		Method: http.MethodDelete, Path: "/v1/tasks/" + removed.ID,
+		Token: stack.HookToken,
+	}); answer.Status != http.StatusOK {
 		t.Fatalf("delete: %d %s", answer.Status, answer.Body)
 	}
 	if answer := g.Call(t, stack.Request{Path: "/v1/tasks/" + removed.ID, Token: stack.HookToken}); answer.Status != http.StatusNotFound {
@@ -424,11 +449,13 @@ func TestBackgroundMoney(t *testing.T) {
 	if !reflect.DeepEqual(got, want) || got.Requests != 1 || got.Cost == 0 {
 		t.Errorf("the ledger has %+v, in the foreground %+v", got, want)
 	}
-	if ended.Status != "completed" || ended.Cost == nil || fmt.Sprintf("%.0f", *ended.Cost*1e9) != fmt.Sprint(got.Cost) || ended.Usage == nil || ended.Usage.Output != got.OutputTokens || balance("rich").Spent != got.Cost {
+	if ended.Status != "completed" || ended.Cost == nil || fmt.Sprintf("%.0f", *ended.Cost*1e9) != fmt.Sprint(got.Cost) ||
+		ended.Usage == nil || ended.Usage.Output != got.OutputTokens || balance("rich").Spent != got.Cost {
 		t.Errorf("the task has %+v, the ledger %+v, the budget %+v", ended, got, balance("rich"))
 	}
 	sync, async := g.Call(t, call("sk-poor", "dear")), g.Call(t, call("sk-poor", "dear", "Prefer", prefer))
-	if sync.Status != http.StatusTooManyRequests || async.Status != sync.Status || async.Header.Get("Location") != "" || balance("poor").Reserved != 0 {
+	if sync.Status != http.StatusTooManyRequests || async.Status != sync.Status || async.Header.Get("Location") != "" ||
+		balance("poor").Reserved != 0 {
 		t.Errorf("beyond the budget: %d %s, in the foreground %d %s; %+v", async.Status, async.Body, sync.Status, sync.Body, balance("poor"))
 	}
 }

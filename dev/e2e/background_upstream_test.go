@@ -25,11 +25,14 @@ func requestsTo(s *stack.Stack, operation string) []seen {
 
 // newUpstreamSplit is newCallSplit with a channel whose vendor runs background calls.
 func newUpstreamSplit(on *stack.Stack) *stack.Split {
-	return splitOf(on, stack.GatewayOptions{Channels: on.Channel("main", "sk-upstream-main", "    background: upstream\n"), Relay: "grace: 1s"})
+	return splitOf(on, stack.GatewayOptions{
+		Channels: on.Channel("main", "sk-upstream-main", "    background: upstream\n"),
+		Relay:    "grace: 1s",
+	})
 }
 
-// TestKillWorkerDuringTicket: the vendor makes the response. After the death of the worker another one reads it to its end, and nothing is sent
-// again. A call that continues from it names it by the vendor's id, and its deletion deletes the vendor's copy.
+// TestKillWorkerDuringTicket: the vendor makes the response. After the death of the worker another one reads it to its end, and nothing is
+// sent again. A call that continues from it names it by the vendor's id, and its deletion deletes the vendor's copy.
 func TestKillWorkerDuringTicket(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ stream, stopped bool }{
@@ -94,7 +97,8 @@ func TestKillWorkerDuringTicket(t *testing.T) {
 			if ended := awaitBackground(t, s.Front, "", id); ended.Status != "completed" || ended.Attempts != 1 {
 				t.Fatalf("ended as %+v with %+v", ended, ended.Error)
 			}
-			if read := s.Front.Call(t, stack.Request{Path: "/v1/responses/" + id}); stream && string(read.Body) != text || !strings.Contains(string(read.Body), "You said: a lighthouse") {
+			if read := s.Front.Call(t, stack.Request{Path: "/v1/responses/" + id}); stream && string(read.Body) != text ||
+				!strings.Contains(string(read.Body), "You said: a lighthouse") {
 				t.Errorf("read %s, the stream ended with %s", read.Body, text)
 			}
 			if sent := requestsTo(s.Stack, "responses"); len(sent) != 1 || !bytes.Contains(sent[0].Head, []byte(`"background":true`)) {
@@ -103,20 +107,25 @@ func TestKillWorkerDuringTicket(t *testing.T) {
 			if read := requestsTo(s.Stack, "responses.get"); len(read) == 0 {
 				t.Error("the response was not read at its vendor")
 			}
-			follow := s.Front.Call(t, stack.Request{Method: http.MethodPost, Path: "/v1/responses", Body: map[string]any{"model": "gpt-4o", "input": "and then?", "previous_response_id": id}})
+			follow := s.Front.Call(t, stack.Request{
+				Method: http.MethodPost, Path: "/v1/responses",
+				Body: map[string]any{"model": "gpt-4o", "input": "and then?", "previous_response_id": id},
+			})
 			var shown struct {
 				Previous string `json:"previous_response_id"`
 			}
 			if err := json.Unmarshal(follow.Body, &shown); err != nil || shown.Previous != id {
 				t.Errorf("the following call: %d %s", follow.Status, follow.Body)
 			}
-			if sent := requestsTo(s.Stack, "responses"); len(sent) != 2 || bytes.Contains(sent[1].Head, []byte("lighthouse")) || !bytes.Contains(sent[1].Head, []byte(`"previous_response_id":"resp_`)) {
+			if sent := requestsTo(s.Stack, "responses"); len(sent) != 2 || bytes.Contains(sent[1].Head, []byte("lighthouse")) ||
+				!bytes.Contains(sent[1].Head, []byte(`"previous_response_id":"resp_`)) {
 				t.Errorf("the upstream received for the following call: %+v", sent)
 			}
 			if deleted := s.Front.Call(t, stack.Request{Method: http.MethodDelete, Path: "/v1/responses/" + id}); deleted.Status != http.StatusOK {
 				t.Errorf("delete: %d %s", deleted.Status, deleted.Body)
 			}
-			testwait.Eventually(t, "the vendor's copy is deleted", stack.TaskTimeout, func() bool { return len(requestsTo(s.Stack, "responses.delete")) == 1 })
+			testwait.Eventually(t, "the vendor's copy is deleted", stack.TaskTimeout,
+				func() bool { return len(requestsTo(s.Stack, "responses.delete")) == 1 })
 		})
 	}
 }
@@ -126,10 +135,16 @@ func TestCancelTicket(t *testing.T) {
 	t.Parallel()
 	s := newUpstreamSplit(stack.Shared(t))
 	s.Control.AddRule(map[string]any{"operation": "responses.get", "action": "hang"})
-	created := s.Front.Call(t, stack.Request{Method: http.MethodPost, Path: "/v1/responses", Body: map[string]any{"model": "gpt-4o", "input": "unwanted", "background": true}})
+	created := s.Front.Call(t, stack.Request{
+		Method: http.MethodPost, Path: "/v1/responses",
+		Body: map[string]any{"model": "gpt-4o", "input": "unwanted", "background": true},
+	})
 	id := rawjson.Trim(created.Body).Get("id").Text().String()
 	s.Control.Await("responses.get", "", "", 1)
-	if cancelled := s.Front.Call(t, stack.Request{Method: http.MethodPost, Path: "/v1/responses/" + id + "/cancel"}); cancelled.Status != http.StatusOK {
+	if cancelled := s.Front.Call(t, stack.Request{
+		Method: http.MethodPost,
+		Path:   "/v1/responses/" + id + "/cancel",
+	}); cancelled.Status != http.StatusOK {
 		t.Errorf("cancel: %d %s", cancelled.Status, cancelled.Body)
 	}
 	if ended := awaitBackground(t, s.Front, "", id); ended.Status != "cancelled" {

@@ -98,7 +98,8 @@ func (b *chromiumTab) listen() {
 			if err != nil {
 				return
 			}
-			if message.Type == chromedp.ConsoleError || message.Type == chromedp.ConsoleWarning || message.IsException() || message.Source == "security" {
+			if message.Type == chromedp.ConsoleError || message.Type == chromedp.ConsoleWarning || message.IsException() ||
+				message.Source == "security" {
 				b.note("the browser's console: " + message.String())
 			}
 		}
@@ -109,7 +110,8 @@ func (b *chromiumTab) listen() {
 				return
 			}
 			address, err := url.Parse(request.Request.URL)
-			if err != nil || address.Scheme != "data" && address.Scheme != "blob" && address.Scheme != "about" && !strings.HasPrefix(request.Request.URL, b.base+"/") {
+			if err != nil || address.Scheme != "data" && address.Scheme != "blob" && address.Scheme != "about" &&
+				!strings.HasPrefix(request.Request.URL, b.base+"/") {
 				b.note("a request to another host: " + request.Request.URL)
 			}
 		}
@@ -167,7 +169,8 @@ func (b *chromiumTab) await(what, expression string) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		question := chromedp.Evaluate[bool](`(async () => { try { return Boolean(`+expression+`); } catch { return false; } })()`, chromedp.EvalAwaitPromise)
+		question := chromedp.Evaluate[bool](`(async () => { try { return Boolean(`+expression+`); } catch { return false; } })()`,
+			chromedp.EvalAwaitPromise)
 		if b.bare { // where no promise is ever kept
 			question = chromedp.Evaluate[bool](`(() => { try { return Boolean(` + expression + `); } catch { return false; } })()`)
 		}
@@ -214,7 +217,8 @@ func (b *chromiumTab) see(width int64, theme, language string) {
 	}
 	if err == nil {
 		_, err = chromedp.Call(ctx, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{
-			UserAgent: "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/148.0.0.0 Safari/537.36", AcceptLanguage: language,
+			UserAgent:      "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/148.0.0.0 Safari/537.36",
+			AcceptLanguage: language,
 		})
 	}
 	if err != nil {
@@ -227,7 +231,8 @@ func (b *chromiumTab) switchScriptsOff() {
 	b.t.Helper()
 	ctx, cancel := b.within()
 	defer cancel()
-	if _, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+	if _, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled,
+		emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
 		b.t.Fatal(err)
 	}
 	b.bare = true
@@ -262,7 +267,8 @@ func (b *chromiumTab) shoot(whole bool) []byte {
 	b.t.Helper()
 	ctx, cancel := b.within()
 	defer cancel()
-	shot, err := chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng, CaptureBeyondViewport: &whole})
+	shot, err := chromedp.Call(ctx, page.CaptureScreenshot,
+		page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng, CaptureBeyondViewport: &whole})
 	if err != nil {
 		b.t.Fatal(err)
 	}

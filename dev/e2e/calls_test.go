@@ -75,7 +75,8 @@ func TestCallsHistory(t *testing.T) {
 		text, err := io.ReadAll(unpacked)
 		unpacked.Close()
 		_ = file.Close()
-		if err != nil || bytes.Count(text, []byte("\n")) == 0 || bytes.Contains(text, []byte(callCanary)) || bytes.Contains(text, []byte(stack.Token)) {
+		if err != nil || bytes.Count(text, []byte("\n")) == 0 || bytes.Contains(text, []byte(callCanary)) ||
+			bytes.Contains(text, []byte(stack.Token)) {
 			t.Errorf("%s: %v, %d lines, or what must not be in them", object.Key, err, bytes.Count(text, []byte("\n")))
 		}
 	}
@@ -123,10 +124,16 @@ func TestCallsHistory(t *testing.T) {
 		t.Errorf("the table has %d lines, want %d and its head (%v)", len(table), calls, err)
 	}
 	s.S3.Kill()
-	if answer := g.Call(t, stack.Request{Method: http.MethodGet, Path: "/admin/calls", Token: stack.AdminKey}); answer.Status != http.StatusOK {
+	if answer := g.Call(t, stack.Request{
+		Method: http.MethodGet, Path: "/admin/calls",
+		Token: stack.AdminKey,
+	}); answer.Status != http.StatusOK {
 		t.Errorf("the newest calls without the archive: %d %s", answer.Status, answer.Body)
 	}
-	if answer := g.Call(t, stack.Request{Method: http.MethodGet, Path: "/admin/calls?after=" + url.QueryEscape(after), Token: stack.AdminKey}); answer.Status != http.StatusServiceUnavailable {
+	if answer := g.Call(t, stack.Request{
+		Method: http.MethodGet, Path: "/admin/calls?after=" + url.QueryEscape(after),
+		Token: stack.AdminKey,
+	}); answer.Status != http.StatusServiceUnavailable {
 		t.Errorf("older calls without the archive: %d %s", answer.Status, answer.Body)
 	}
 }
@@ -137,7 +144,8 @@ func TestCallsCommand(t *testing.T) {
 	stack.Full(t)
 	g := stack.SharedRelay(t)
 	gateway := g.StartGateway(stack.GatewayOptions{})
-	follow := exec.CommandContext(t.Context(), stack.Bin.Gateway, "calls", "--follow", "--json", "--status", "failed", "--config", gateway.ConfigFile)
+	follow := exec.CommandContext(t.Context(), stack.Bin.Gateway, "calls", "--follow", "--json", "--status", "failed", "--config",
+		gateway.ConfigFile)
 	lines, err := follow.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

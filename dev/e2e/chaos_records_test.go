@@ -42,10 +42,11 @@ func (c *chaos) executions(query string) []*workflowpb.WorkflowExecutionInfo {
 func (c *chaos) settled() {
 	c.T.Helper()
 	testwait.Eventually(c.T, "every removal has erased its task's objects", stack.CrashTimeout, func() bool {
-		return !slices.ContainsFunc(c.executions("WorkflowType = 'Remove' AND ExecutionStatus = 'Running'"), func(info *workflowpb.WorkflowExecutionInfo) bool {
-			about, err := c.engine.DescribeWorkflowExecution(c.T.Context(), info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId())
-			return err == nil && !slices.ContainsFunc(about.GetPendingActivities(), erased)
-		})
+		return !slices.ContainsFunc(c.executions("WorkflowType = 'Remove' AND ExecutionStatus = 'Running'"),
+			func(info *workflowpb.WorkflowExecutionInfo) bool {
+				about, err := c.engine.DescribeWorkflowExecution(c.T.Context(), info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId())
+				return err == nil && !slices.ContainsFunc(about.GetPendingActivities(), erased)
+			})
 	})
 	testwait.Eventually(c.T, "every workflow ends well", stack.CrashTimeout, func() bool {
 		return !slices.ContainsFunc(c.executions("WorkflowType = 'Video'"), func(info *workflowpb.WorkflowExecutionInfo) bool {
@@ -116,7 +117,8 @@ func (c *chaos) adopt(tasks []*chaosTask) (strays map[string][]string) {
 			listed, ok = c.list(c.fronts[i])
 			return ok && slices.Equal(slices.Sorted(slices.Values(listed)), ids)
 		}) {
-			c.wrong("gateway %d lists %d tasks of %d: lacks %v, and also has %v", i, len(listed), len(ids), without(ids, listed), without(listed, ids))
+			c.wrong("gateway %d lists %d tasks of %d: lacks %v, and also has %v", i, len(listed), len(ids), without(ids, listed),
+				without(listed, ids))
 		}
 	}
 	return strays
@@ -156,7 +158,8 @@ func (c *chaos) list(g *stack.Gateway) (ids []string, ok bool) {
 			HasMore bool                  `json:"has_more"`
 			LastID  string                `json:"last_id"`
 		}
-		if code, _ := c.ask(c.T.Context(), g, request{method: http.MethodGet, path: "/v1/videos?" + query.Encode()}, &page); code != http.StatusOK {
+		if code, _ := c.ask(c.T.Context(), g, request{method: http.MethodGet, path: "/v1/videos?" + query.Encode()},
+			&page); code != http.StatusOK {
 			return nil, false
 		}
 		for _, one := range page.Data {
@@ -197,7 +200,8 @@ func (c *chaos) leftovers(tasks []*chaosTask) {
 		var memo struct {
 			Incarnation string `json:"incarnation"`
 		}
-		if err := converter.GetDefaultDataConverter().FromPayload(info.GetMemo().GetFields()["task"], &memo); err != nil || memo.Incarnation == "" {
+		if err := converter.GetDefaultDataConverter().FromPayload(info.GetMemo().GetFields()["task"], &memo); err != nil ||
+			memo.Incarnation == "" {
 			c.T.Fatalf("memo of %s: %v", id, err)
 		}
 		lives[id] = memo.Incarnation

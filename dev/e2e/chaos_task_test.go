@@ -32,7 +32,10 @@ func fates() []fate {
 		{name: "plain"},
 		{name: "dropped", unsure: true, rules: onCreates(map[string]any{"action": "drop"})},
 		{name: "polls fail", rules: on("get", map[string]any{"action": "status", "status": 500, "times": 25})},
-		{name: "busy", rules: on("create", map[string]any{"action": "status", "status": 429, "times": 10, "headers": map[string]string{"Retry-After": "1"}})},
+		{name: "busy", rules: on("create", map[string]any{
+			"action": "status", "status": 429, "times": 10,
+			"headers": map[string]string{"Retry-After": "1"},
+		})},
 		{name: "plain"},
 		{name: "garbled", unsure: true, rules: onCreates(map[string]any{"action": "garbage"})},
 		{name: "polls garbled", rules: on("get", map[string]any{"action": "garbage", "times": 25})},

@@ -148,7 +148,10 @@ func newChaos(t *testing.T) *chaos {
 		redis := stack.NewLink(t, c.RedisAt)
 		options.RedisAt = redis.Addr()
 		c.link("redis", redis)
-		c.troubles = append(c.troubles, &trouble{name: "slow", of: "link to redis", begin: func() { redis.Slow(c.between(slowLeast, slowMost)) }, end: redis.Restore})
+		c.troubles = append(c.troubles, &trouble{
+			name: "slow", of: "link to redis", begin: func() { redis.Slow(c.between(slowLeast, slowMost)) },
+			end: redis.Restore,
+		})
 		both := func(name string, begin func(*stack.Link)) {
 			c.troubles = append(c.troubles, &trouble{
 				name: name, of: "links to temporal and redis",

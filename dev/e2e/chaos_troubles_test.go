@@ -58,7 +58,10 @@ func (c *chaos) units() {
 		proc  func() *stack.Process
 		units []string
 	}{
-		{"temporal", func() *stack.Process { return c.Temporal }, []string{"postgres", "history-1", "history-2", "matching", "frontend", "worker"}},
+		{
+			"temporal", func() *stack.Process { return c.Temporal },
+			[]string{"postgres", "history-1", "history-2", "matching", "frontend", "worker"},
+		},
 		{"redis", func() *stack.Process { return c.Redis }, []string{"redis-1", "redis-2", "sentinel-1", "sentinel-2", "sentinel-3"}},
 		{"s3", func() *stack.Process { return c.S3 }, []string{"minio"}},
 	} {

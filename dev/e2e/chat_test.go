@@ -108,14 +108,16 @@ func TestChat(t *testing.T) {
 		testwait.Eventually(t, "the upstream sees its client leave", stack.ReadyTimeout, func() bool { return s.Control.Canceled("chat") > 0 })
 	})
 	t.Run("fall over", func(t *testing.T) {
-		two := s.StartGateway(stack.GatewayOptions{Channels: s.Channel("bad", "sk-upstream-bad", "    priority: 10\n") + s.Channel("good", "sk-upstream-good", "")})
+		two := s.StartGateway(stack.GatewayOptions{Channels: s.Channel("bad", "sk-upstream-bad", "    priority: 10\n") +
+			s.Channel("good", "sk-upstream-good", "")})
 		s.Control.AddRule(map[string]any{"operation": "chat", "key": "sk-upstream-bad", "action": "status", "status": 500, "times": 1})
 		sdk := two.SDK(option.WithMaxRetries(0))
 		if _, err := sdk.Chat.Completions.New(t.Context(), params); err != nil {
 			t.Errorf("a 500 of the first channel reached the client: %v", err)
 		}
 	})
-	if text := g.Out.Text(); strings.Contains(text, stack.Token) || strings.Contains(text, "sk-upstream") || strings.Contains(text, "harbour") {
+	if text := g.Out.Text(); strings.Contains(text, stack.Token) || strings.Contains(text, "sk-upstream") ||
+		strings.Contains(text, "harbour") {
 		t.Error("a token, an upstream key or a prompt stands in the gateway's log")
 	}
 }

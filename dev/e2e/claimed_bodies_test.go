@@ -47,7 +47,8 @@ func TestClaimedBodies(t *testing.T) {
 	}
 	served()
 	peak := g.PeakMemory(t)
-	t.Logf("idle %d MB, with %d sockets that claim %d MB each %d MB, at most %d MB", idle>>20, claims, claimedSize>>20, g.Memory(t)>>20, peak>>20)
+	t.Logf("idle %d MB, with %d sockets that claim %d MB each %d MB, at most %d MB", idle>>20, claims, claimedSize>>20, g.Memory(t)>>20,
+		peak>>20)
 	if peak-idle > claimsMemory {
 		t.Errorf("the gateway took %d MB more, want at most %d", (peak-idle)>>20, claimsMemory>>20)
 	}

@@ -48,7 +48,10 @@ func TestClientTimesOut(t *testing.T) {
 			}
 			s.StartGateway(stack.GatewayOptions{Args: []string{"worker"}})
 			temporal, redis := stack.NewLink(t, s.TemporalAt), stack.NewLink(t, s.RedisAt)
-			front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}, TemporalAt: temporal.Addr(), RedisAt: redis.Addr()})
+			front := s.StartGateway(stack.GatewayOptions{
+				Args: []string{"serve", "--worker=false"}, TemporalAt: temporal.Addr(),
+				RedisAt: redis.Addr(),
+			})
 			s.Control.AddRule(map[string]any{"operation": "video.create", "action": "delay", "ms": 1000})
 			held := temporal
 			if c.redis {

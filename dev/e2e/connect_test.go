@@ -58,13 +58,28 @@ func TestConfigCheckConnect(t *testing.T) {
 		{"ready", "", "", nil},
 		{"a wrong key of a channel", "sk-upstream-main", "sk-wrong", []string{"channel main", "not ready: channel main"}},
 		{"a wrong address of a channel", s.UpstreamAt, "127.0.0.1:1", []string{"channel main", "not ready: channel main"}},
-		{"no redis", redisAddresses, "127.0.0.1:1", []string{"redis", "failed", "does not take writes", "connection refused", "not ready: redis"}},
-		{"no temporal", s.TemporalAt, "127.0.0.1:1", []string{"temporal", "failed", "does not answer", "connection refused", "not ready: temporal"}},
-		{"no such namespace", "namespace: " + s.Namespace, "namespace: nobody", []string{"temporal operator namespace create --namespace nobody", "not ready: temporal"}},
+		{"no redis", redisAddresses, "127.0.0.1:1", []string{
+			"redis", "failed", "does not take writes", "connection refused",
+			"not ready: redis",
+		}},
+		{
+			"no temporal", s.TemporalAt, "127.0.0.1:1",
+			[]string{"temporal", "failed", "does not answer", "connection refused", "not ready: temporal"},
+		},
+		{
+			"no such namespace", "namespace: " + s.Namespace, "namespace: nobody",
+			[]string{"temporal operator namespace create --namespace nobody", "not ready: temporal"},
+		},
 		{"no store", s.S3At, "127.0.0.1:1", []string{"does not answer", "not ready: store, rights in the bucket, clock of the store"}},
-		{"a wrong key of the store", "secret_key: " + stack.SecretKey, "secret_key: wrong", []string{"store", "s3:PutObject", "SignatureDoesNotMatch"}},
+		{
+			"a wrong key of the store", "secret_key: " + stack.SecretKey, "secret_key: wrong",
+			[]string{"store", "s3:PutObject", "SignatureDoesNotMatch"},
+		},
 		{"no bucket", "bucket: " + s.Bucket, "bucket: nobody", []string{"not ready: store, rights in the bucket"}},
-		{"may not write", s.S3At, denied(t, s.S3At, func(r *http.Request) bool { return r.Method == http.MethodPut }), []string{"s3:PutObject", "AccessDenied"}},
+		{
+			"may not write", s.S3At, denied(t, s.S3At, func(r *http.Request) bool { return r.Method == http.MethodPut }),
+			[]string{"s3:PutObject", "AccessDenied"},
+		},
 		{"may not read", s.S3At, denied(t, s.S3At, func(r *http.Request) bool {
 			return r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/probe/")
 		}), []string{"s3:GetObject", "AccessDenied"}},

@@ -111,8 +111,10 @@ func TestConsoleCanaries(t *testing.T) {
 	g := s.StartGateway(stack.GatewayOptions{
 		AdminKey: stack.AdminKey,
 		Channels: s.Channel("main", "sk-upstream-canary", ""),
-		Tokens:   "  - {name: file, key: " + tokenKey + ", webhook_url: \"https://client.example/hook\", webhook_secret: whsec_Y2FuYXJ5LW9mLWEtd2ViaG9vay1zZWNyZXQ=}\n",
-		More:     "operators:\n  - {name: anna, key: " + operatorKey + ", role: operator}\n  - {name: vera, key: " + viewerKey + ", role: viewer}\n",
+		Tokens: "  - {name: file, key: " + tokenKey +
+			", webhook_url: \"https://client.example/hook\", webhook_secret: whsec_Y2FuYXJ5LW9mLWEtd2ViaG9vay1zZWNyZXQ=}\n",
+		More: "operators:\n  - {name: anna, key: " + operatorKey + ", role: operator}\n  - {name: vera, key: " + viewerKey +
+			", role: viewer}\n",
 	})
 	canaries := map[string]string{
 		"admin_key": stack.AdminKey, "an operator's key": operatorKey, "a viewer's key": viewerKey, "a token's key in the file": tokenKey,
@@ -127,23 +129,31 @@ func TestConsoleCanaries(t *testing.T) {
 	holder.do(http.MethodPost, "/console/sign-in", url.Values{"key": {tokenKey}})
 	newPerson(t, g).do(http.MethodPost, "/console/sign-in", url.Values{"key": {"sk-canary-that-is-wrong"}})
 	canaries["a wrong key"] = "sk-canary-that-is-wrong"
-	canaries["an operator's session"], canaries["a viewer's session"], canaries["a holder's session"] = anna.secret(), vera.secret(), holder.secret()
+	canaries["an operator's session"], canaries["a viewer's session"], canaries["a holder's session"] = anna.secret(), vera.secret(),
+		holder.secret()
 
 	made := anna.do(http.MethodPost, "/console/tokens/new", url.Values{
-		"do": {"create"}, "name": {"made"}, "group": {"default"}, "models": {"*"}, "lane": {"normal"}, "operations": {"relay", "video", "realtime"},
+		"do": {"create"}, "name": {"made"}, "group": {"default"}, "models": {"*"}, "lane": {"normal"},
+		"operations": {"relay", "video", "realtime"},
 	})
 	canaries["a new token's key"] = anna.shownOnce(made, `sk-[^"]+`)
 	canaries["a rotated key"] = anna.shownOnce(anna.do(http.MethodPost, "/console/tokens/made", url.Values{"do": {"rotate"}}), `sk-[^"]+`)
-	if status, text := g.Admin(http.MethodPatch, "/admin/tokens/made", `{"webhook_url":"https://client.example/made","webhook_secret":"new"}`, nil); status != http.StatusOK {
+	if status, text := g.Admin(http.MethodPatch, "/admin/tokens/made", `{"webhook_url":"https://client.example/made","webhook_secret":"new"}`,
+		nil); status != http.StatusOK {
 		t.Fatalf("a webhook: %d %s", status, text)
 	}
-	canaries["a new webhook secret"] = anna.shownOnce(anna.do(http.MethodPost, "/console/tokens/made", url.Values{"do": {"secret"}}), `whsec_[^"]+`)
+	canaries["a new webhook secret"] = anna.shownOnce(anna.do(http.MethodPost, "/console/tokens/made", url.Values{"do": {"secret"}}),
+		`whsec_[^"]+`)
 	given := anna.shownOnce(anna.do(http.MethodPost, "/console/tokens/made", url.Values{"do": {"link"}}), `http[^"]+/enter/[^"]+`)
 	canaries["a holder's sign-in link"] = given[strings.LastIndexByte(given, '/')+1:]
-	anna.do(http.MethodPost, "/console/channels/main", url.Values{"do": {"test"}, "model": {"gpt-4o"}, "prompt": {"hi"}, "key": {"sk-upstream-typed"}, "pay": {"1"}})
+	anna.do(http.MethodPost, "/console/channels/main",
+		url.Values{"do": {"test"}, "model": {"gpt-4o"}, "prompt": {"hi"}, "key": {"sk-upstream-typed"}, "pay": {"1"}})
 	call := chatOnce(t, g, "gpt-4o")
 	for _, key := range []string{canaries["a rotated key"], canaries["a new token's key"], tokenKey} {
-		g.Call(t, stack.Request{Method: http.MethodPost, Path: "/v1/chat/completions", Token: key, Body: `{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}]}`})
+		g.Call(t, stack.Request{
+			Method: http.MethodPost, Path: "/v1/chat/completions", Token: key,
+			Body: `{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}]}`,
+		})
 	}
 
 	texts := make(map[string]string)
@@ -165,7 +175,10 @@ func TestConsoleCanaries(t *testing.T) {
 			t.Errorf("%s has %d bytes", at, len(texts["asset "+at]))
 		}
 	}
-	for _, path := range []string{"/admin/audit?limit=200", "/admin/calls", "/admin/tokens", "/admin/channels", "/admin/setup", "/admin/models"} {
+	for _, path := range []string{
+		"/admin/audit?limit=200", "/admin/calls", "/admin/tokens", "/admin/channels", "/admin/setup",
+		"/admin/models",
+	} {
 		status, text := g.Admin(http.MethodGet, path, "", nil)
 		if status != http.StatusOK {
 			t.Errorf("%s: %d", path, status)

@@ -52,20 +52,24 @@ func TestConsoleQuestions(t *testing.T) {
 	b.await("the question of a pause", `document.getElementById('pause').matches(':modal') && document.activeElement?.matches('#pause button[form="pause-no"]')`)
 	b.check("a question about a channel")
 	b.do(chromedp.KeyEvent(kb.Escape))
-	b.await("no pause, and the focus where it was", `!document.getElementById('pause').open && document.activeElement?.matches('button[commandfor="pause"]')`)
+	b.await("no pause, and the focus where it was",
+		`!document.getElementById('pause').open && document.activeElement?.matches('button[commandfor="pause"]')`)
 	b.allow("400")
 	b.press(`button[commandfor="pause"]`)
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector('#f-minutes').max = ''; document.querySelector('#f-minutes').value = '99999'; document.querySelector('#f-reason').value = 'billing'; 0`))
 	b.press(`#pause button.danger`)
-	b.await("the refusal in the dialog, with what was typed", `document.getElementById('pause').matches(':modal') && document.querySelector('#pause .field.wrong #f-minutes')?.value === '99999' && document.querySelector('#f-reason').value === 'billing'`)
+	b.await("the refusal in the dialog, with what was typed",
+		`document.getElementById('pause').matches(':modal') && document.querySelector('#pause .field.wrong #f-minutes')?.value === '99999' && document.querySelector('#f-reason').value === 'billing'`)
 	b.check("a refused pause")
 
 	b.switchScriptsOff()
 	g.Run("token", "update", "first", "--disabled=false")
 	g.Run("token", "update", "second", "--disabled=false")
 	choose()
-	b.await("the question in its place, with the focus on no", `!document.getElementById('ask').matches(':modal') && getComputedStyle(document.getElementById('ask')).position === 'static' && `+isOn)
-	b.do(chromedp.Evaluate[chromedp.Void](`for (const button of document.querySelectorAll('[command]')) button.removeAttribute('command'); 0`)) // as in an old browser
+	b.await("the question in its place, with the focus on no",
+		`!document.getElementById('ask').matches(':modal') && getComputedStyle(document.getElementById('ask')).position === 'static' && `+isOn)
+	// as in an old browser
+	b.do(chromedp.Evaluate[chromedp.Void](`for (const button of document.querySelectorAll('[command]')) button.removeAttribute('command'); 0`))
 	b.press(`#ask button[form="ask-no"]`)
 	b.await("its end without scripts", `!document.getElementById('ask').open && document.querySelectorAll('tbody .pick input:checked').length === 2`)
 	b.open("/console/channels/main")

@@ -32,7 +32,8 @@ func consoleCanaries() []string {
 func staffPages(call, task, token string) []string {
 	return []string{
 		"", "/calls", "/calls/" + call, "/calls?status=failed", "/tasks", "/tasks?view=webhooks", "/tasks/" + task, "/tokens", "/tokens/" + token,
-		"/tokens/new", "/channels", "/channels/broken", "/models", "/usage", "/audit", "/try", "/try?kind=video", "/setup", "/you", "/find?q=none",
+		"/tokens/new", "/channels", "/channels/broken", "/models", "/usage", "/audit", "/try", "/try?kind=video", "/setup", "/you",
+		"/find?q=none",
 		"/find?q=" + url.QueryEscape(probe),
 	}
 }
@@ -151,7 +152,8 @@ func fillConsole(t *testing.T, g *stack.Gateway) (call, task, token string) {
 			token = made.ID
 		}
 	}
-	if status, text := g.Admin(http.MethodPost, "/admin/channels/main/pause", fmt.Sprintf(`{"minutes":1,"reason":%q}`, probe[:40]), nil); status >= 300 {
+	if status, text := g.Admin(http.MethodPost, "/admin/channels/main/pause", fmt.Sprintf(`{"minutes":1,"reason":%q}`, probe[:40]),
+		nil); status >= 300 {
 		t.Fatalf("pause: %d %s", status, text)
 	}
 	if status, text := g.Admin(http.MethodPost, "/admin/channels/main/resume", "", nil); status >= 300 {

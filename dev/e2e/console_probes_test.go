@@ -45,7 +45,8 @@ func knownElements(t *testing.T) []string {
 	t.Helper()
 	known := []string{"a", "html", "head", "body", "code", "pre", "em", "br"}
 	for pattern, element := range map[string]*regexp.Regexp{
-		"/api/console/pages/*.html": regexp.MustCompile(`<([a-z][a-z0-9-]*)`), "/api/console/assets/*.js": regexp.MustCompile(`(?:createElement|element)\([^)]*?'([a-z][a-z0-9]*)'`),
+		"/api/console/pages/*.html": regexp.MustCompile(`<([a-z][a-z0-9-]*)`),
+		"/api/console/assets/*.js":  regexp.MustCompile(`(?:createElement|element)\([^)]*?'([a-z][a-z0-9]*)'`),
 	} {
 		files, err := filepath.Glob(repo + pattern)
 		if err != nil || len(files) == 0 {
@@ -180,7 +181,9 @@ func (p *probed) start() {
 	name, _ := json.Marshal(`<img src=x onerror=alert(1)>"><b`)
 	p.g = p.s.StartGateway(stack.GatewayOptions{
 		AdminKey: stack.AdminKey,
-		Channels: p.s.Channel("main", "sk-upstream-main", "") + fmt.Sprintf("  - {name: %s, vendor: openai, base_url: \"http://%s/openai/v1\", keys: [sk-upstream-probes], models: %s}\n", name, p.s.UpstreamAt, raw),
+		Channels: p.s.Channel("main", "sk-upstream-main", "") +
+			fmt.Sprintf("  - {name: %s, vendor: openai, base_url: \"http://%s/openai/v1\", keys: [sk-upstream-probes], models: %s}\n", name,
+				p.s.UpstreamAt, raw),
 	})
 }
 
@@ -222,9 +225,13 @@ func (p *probed) write() {
 		t.Fatalf("a token with a webhook: %d %s", status, text)
 	}
 	for i, text := range p.parts() {
-		p.s.Control.AddRule(map[string]any{"operation": "chat", "contains": fmt.Sprint("refuse part ", i), "action": "status", "status": 400, "message": text})
+		p.s.Control.AddRule(map[string]any{
+			"operation": "chat", "contains": fmt.Sprint("refuse part ", i), "action": "status", "status": 400,
+			"message": text,
+		})
 		answer := g.Call(t, stack.Request{
-			Method: http.MethodPost, Path: "/v1/chat/completions", Body: map[string]any{"model": "gpt-4o", "messages": []any{map[string]string{"role": "user", "content": fmt.Sprint("refuse part ", i)}}},
+			Method: http.MethodPost, Path: "/v1/chat/completions",
+			Body: map[string]any{"model": "gpt-4o", "messages": []any{map[string]string{"role": "user", "content": fmt.Sprint("refuse part ", i)}}},
 		})
 		if !bytes.Contains(answer.Body, []byte("alert(1)")) {
 			t.Errorf("a vendor's error: %d %.200s", answer.Status, answer.Body)
@@ -234,10 +241,14 @@ func (p *probed) write() {
 			ID string `json:"id"`
 		}
 		if i == 0 {
-			p.s.Control.AddRule(map[string]any{"operation": "video.create", "contains": "[0]", "action": "job_fail", "code": "moderation", "message": text})
+			p.s.Control.AddRule(map[string]any{
+				"operation": "video.create", "contains": "[0]", "action": "job_fail", "code": "moderation",
+				"message": text,
+			})
 		}
 		g.CallJSON(t, stack.Request{
-			Method: http.MethodPost, Path: "/v1/videos", Token: made.Key, Body: map[string]any{"model": "sora-2-fast", "prompt": fmt.Sprintf("[%d] %s", i, text)},
+			Method: http.MethodPost, Path: "/v1/videos", Token: made.Key,
+			Body: map[string]any{"model": "sora-2-fast", "prompt": fmt.Sprintf("[%d] %s", i, text)},
 		}, &task)
 		p.tasks = append(p.tasks, task.ID)
 	}
@@ -261,7 +272,8 @@ func (p *probed) await(task, key string) {
 // pages are all pages that show what was written, and those whose address has it.
 func (p *probed) pages() []string {
 	pages := []string{
-		"", "/calls", "/tasks", "/tasks?view=webhooks", "/tokens", "/tokens/new", "/channels", "/channels/main", "/models", "/usage", "/audit", "/setup", "/you",
+		"", "/calls", "/tasks", "/tasks?view=webhooks", "/tokens", "/tokens/new", "/channels", "/channels/main", "/models", "/usage", "/audit",
+		"/setup", "/you",
 		"/channels/" + url.PathEscape(`<img src=x onerror=alert(1)>"><b`), "/usage?by=model", "/usage?by=token",
 	}
 	for _, call := range p.calls {
@@ -298,7 +310,10 @@ func (p *probed) pages() []string {
 func (p *probed) answers(b *chromiumTab, plain plainPage) {
 	b.t.Helper()
 	for i, text := range p.parts() {
-		piece, _ := json.Marshal(map[string]any{"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": []any{map[string]any{"index": 0, "delta": map[string]string{"content": text}}}})
+		piece, _ := json.Marshal(map[string]any{
+			"id": "chatcmpl-1", "object": "chat.completion.chunk",
+			"choices": []any{map[string]any{"index": 0, "delta": map[string]string{"content": text}}},
+		})
 		rule := p.s.Control.AddRule(map[string]any{
 			"operation": "chat", "contains": fmt.Sprint("answer part ", i), "action": "status", "status": 200,
 			"headers": map[string]string{"Content-Type": "text/event-stream"}, "body": "data: " + string(piece) + "\n\ndata: [DONE]\n\n",
@@ -344,7 +359,8 @@ func (p *probed) csv(b *chromiumTab) {
 		b.t.Fatalf("%d %s", status, text)
 	}
 	for _, path := range []string{"/tokens?sort=name", "/calls", "/usage?by=model", "/audit"} {
-		text, err := evaluate[string](b, `fetch(`+quoted("/console"+path+map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")]+"format=csv")+`).then((r) => r.text())`)
+		text, err := evaluate[string](b, `fetch(`+quoted("/console"+path+map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")]+
+			"format=csv")+`).then((r) => r.text())`)
 		if err != nil {
 			b.t.Fatal(err)
 		}

@@ -135,7 +135,8 @@ func findCalls(t *testing.T, b *chromiumTab, g *stack.Gateway) {
 			b.do(chromedp.SendKeys("#find", id), chromedp.KeyEvent(kb.Enter))
 			b.await("what is found by "+which+" id", `location.pathname.endsWith('/find') && document.querySelector('main a[href*="calls/"]')`)
 			b.press(`main a[href*="calls/"]`)
-			b.await("the call by "+which+" id", `document.querySelector('main')?.textContent.includes(`+quoted(request)+`) && /\/calls\//.test(location.pathname)`)
+			b.await("the call by "+which+" id", `document.querySelector('main')?.textContent.includes(`+quoted(request)+
+				`) && /\/calls\//.test(location.pathname)`)
 		}
 	}
 	b.check("a call")

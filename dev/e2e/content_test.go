@@ -12,8 +12,8 @@ import (
 	"modelrelay/storage/testwait"
 )
 
-// TestVideoContent: an operator's command fetches the video of any token from the archive, whole and by ranges, and says why it cannot; what
-// is not there leaves no file.
+// TestVideoContent: an operator's command fetches the video of any token from the archive, whole and by ranges, and says why it cannot;
+// what is not there leaves no file.
 func TestVideoContent(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)
@@ -55,7 +55,8 @@ func TestVideoContent(t *testing.T) {
 		{[]string{id, "--range", "0-1,5-6"}, "--range"},
 		{[]string{id, "--output", filepath.Join(folder, "no", "folder")}, "open the output"},
 	} {
-		if _, stderr, err := g.Command(t.Context(), append([]string{"video", "content"}, test.args...)...); err == nil || !strings.Contains(stderr, test.say) {
+		if _, stderr, err := g.Command(t.Context(), append([]string{"video", "content"}, test.args...)...); err == nil ||
+			!strings.Contains(stderr, test.say) {
 			t.Errorf("%v: %v %s, want one that says %q", test.args, err, stderr, test.say)
 		}
 	}

@@ -90,7 +90,10 @@ func panels(t *testing.T) []query {
 	}
 	for _, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {
-			all = append(all, query{"panel " + panel.Title, strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"), labelsIn(target.LegendFormat)})
+			all = append(all, query{
+				"panel " + panel.Title, strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"),
+				labelsIn(target.LegendFormat),
+			})
 		}
 	}
 	return all

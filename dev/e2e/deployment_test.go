@@ -18,7 +18,8 @@ func builds(t *testing.T, s *stack.Stack, id string) (all []string) {
 		if event.GetEventType() != enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
 			continue
 		}
-		if build := event.GetWorkflowTaskCompletedEventAttributes().GetDeploymentVersion().GetBuildId(); len(all) == 0 || all[len(all)-1] != build {
+		if build := event.GetWorkflowTaskCompletedEventAttributes().GetDeploymentVersion().GetBuildId(); len(all) == 0 ||
+			all[len(all)-1] != build {
 			all = append(all, build)
 		}
 	}
@@ -47,7 +48,8 @@ func TestWorkerVersions(t *testing.T) {
 		})
 	}
 	old := worker("1.0")
-	if command := "temporal worker deployment set-current-version --deployment-name video --build-id 1.0"; !strings.Contains(old.Out.Text(), command) {
+	if command := "temporal worker deployment set-current-version --deployment-name video --build-id 1.0"; !strings.Contains(old.Out.Text(),
+		command) {
 		t.Errorf("the worker does not say how it gets tasks:\n%s", old.Out.Tail(10))
 	}
 	promote("1.0")
@@ -110,7 +112,8 @@ func TestWorkerVersionsUnknown(t *testing.T) {
 	stack.Full(t)
 	s := stack.Shared(t)
 	front := stack.NewTemporalFront(t, s.TemporalAt, stack.FrontOptions{})
-	front.Refuse(workflowService+"DescribeWorkerDeployment", stack.FrontRefusal{Code: grpcDenied, Message: "Worker Deployment Versions are disabled on this namespace."})
+	front.Refuse(workflowService+"DescribeWorkerDeployment",
+		stack.FrontRefusal{Code: grpcDenied, Message: "Worker Deployment Versions are disabled on this namespace."})
 	g := s.StartGateway(stack.GatewayOptions{TemporalAt: front.Address, More: "worker: {deployment: video, build_id: \"1.0\"}\n"})
 	g.AwaitCompleted(g.Create(t.Context(), "sora-2-fast", "unversioned").ID, stack.TaskTimeout)
 	if !strings.Contains(g.Out.Text(), "worker.deployment has no effect") {

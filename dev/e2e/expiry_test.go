@@ -38,7 +38,8 @@ func TestExpiry(t *testing.T) {
 		}
 		return stack.ErrorStatus(err) == http.StatusNotFound
 	})
-	if again, err := sdk.Videos.Get(t.Context(), id); err != nil || again.Status != openai.VideoStatusCompleted || again.ExpiresAt != video.ExpiresAt {
+	if again, err := sdk.Videos.Get(t.Context(), id); err != nil || again.Status != openai.VideoStatusCompleted ||
+		again.ExpiresAt != video.ExpiresAt {
 		t.Errorf("the expired task reads %+v, %v", again, err)
 	}
 
@@ -51,7 +52,8 @@ func TestExpiry(t *testing.T) {
 	if err := schedule.Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	testwait.Eventually(t, "the sweep removes the old day", stack.TaskTimeout, func() bool { return s.CountObjects("outputs/2020-01-01/") == 0 })
+	testwait.Eventually(t, "the sweep removes the old day", stack.TaskTimeout,
+		func() bool { return s.CountObjects("outputs/2020-01-01/") == 0 })
 	if n := s.CountObjects("outputs/"); n != before || n == 0 {
 		t.Errorf("%d objects of days to come, want the %d of before", n, before)
 	}

@@ -33,7 +33,8 @@ func TestOneBadChannel(t *testing.T) {
 		}
 		var channels strings.Builder
 		for i, channel := range [][2]string{{bad.address, key}, {s.UpstreamAt, "sk-upstream-one"}, {s.UpstreamAt, "sk-upstream-two"}} {
-			fmt.Fprintf(&channels, "  - {name: channel-%d, vendor: openai, base_url: http://%s/openai/v1, keys: [%s], models: {\"*\": }}\n", i, channel[0], channel[1])
+			fmt.Fprintf(&channels, "  - {name: channel-%d, vendor: openai, base_url: http://%s/openai/v1, keys: [%s], models: {\"*\": }}\n", i,
+				channel[0], channel[1])
 		}
 		g := s.StartGateway(stack.GatewayOptions{Channels: channels.String(), Relay: "first_byte_timeout: 300ms, max_attempts: 2"})
 		sdk := g.SDK(option.WithMaxRetries(0))

@@ -93,7 +93,8 @@ func TestLateTenantIsServed(t *testing.T) {
 		jobs := s.Control.Jobs()
 		s.Control.Drive(jobs[ended].ID, "completed", 100)
 		ended++
-		testwait.Eventually(t, "the next task takes the slot", turnTimeout, func() bool { jobs = s.Control.Jobs(); return len(jobs) == ended+slots })
+		testwait.Eventually(t, "the next task takes the slot", turnTimeout,
+			func() bool { jobs = s.Control.Jobs(); return len(jobs) == ended+slots })
 		order = append(order, jobs[len(jobs)-1].Prompt)
 	}
 	testwait.Eventually(t, "the slots fill", stack.TaskTimeout, func() bool { return len(s.Control.Jobs()) == slots })

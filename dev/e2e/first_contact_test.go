@@ -105,7 +105,10 @@ func TestChannelsTest(t *testing.T) {
 		}
 		return answer, string(resp.Body)
 	}
-	wrong := map[string]string{"vendorc": "ak-nobody:not-the-secret", "veo": strings.Replace(s.ServiceAccount(), `"private_key_id":"`, `"private_key_id":"nobodys-`, 1)}
+	wrong := map[string]string{
+		"vendorc": "ak-nobody:not-the-secret",
+		"veo":     strings.Replace(s.ServiceAccount(), `"private_key_id":"`, `"private_key_id":"nobodys-`, 1),
+	}
 	for _, name := range names {
 		key := wrong[name]
 		if key == "" {

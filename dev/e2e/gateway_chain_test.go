@@ -57,7 +57,8 @@ func TestChain(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.AwaitEnd(created.ID, stack.TaskTimeout)
-		if err := sdk.Get(t.Context(), "video/generations/"+created.ID, nil, &ended); err != nil || ended.Status != "completed" || len(ended.URLs) != 2 {
+		if err := sdk.Get(t.Context(), "video/generations/"+created.ID, nil, &ended); err != nil || ended.Status != "completed" ||
+			len(ended.URLs) != 2 {
 			t.Fatalf("ended = %+v, %v", ended, err)
 		}
 		sums := make(map[string]bool)

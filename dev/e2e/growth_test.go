@@ -58,7 +58,8 @@ func growingBodies() map[string]growingBody {
 }
 
 // TestRequestsDoNotGrow: a call whose body has a hundred parts costs as many round trips to Redis as one with two, and a create as many
-// starts at Temporal. Five reads of Redis a call are allowed: Redis reads a long request in pieces, and the process has requests of its own.
+// starts at Temporal. Five reads of Redis a call are allowed: Redis reads a long request in pieces, and the process has requests of its
+// own.
 func TestRequestsDoNotGrow(t *testing.T) {
 	t.Parallel()
 	if !stack.RedisKeeps() {

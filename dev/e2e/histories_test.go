@@ -39,16 +39,22 @@ func TestHistories(t *testing.T) {
 				return s.Channel("busy", "sk-upstream-busy", "    priority: 10\n") + s.Channel("free", "sk-upstream-free", "")
 			},
 			play: func(t *testing.T, s *stack.Stack, front, _ *stack.Gateway) string {
-				s.Control.AddRule(map[string]any{"operation": "video.create", "key": "sk-upstream-busy", "action": "status", "status": 429, "headers": map[string]string{"Retry-After": "1"}})
+				s.Control.AddRule(map[string]any{
+					"operation": "video.create", "key": "sk-upstream-busy", "action": "status", "status": 429,
+					"headers": map[string]string{"Retry-After": "1"},
+				})
 				return front.Create(t.Context(), "sora-2-fast", "elsewhere").ID
 			},
 		},
 		"upstream-failed": {code: "*", play: func(t *testing.T, _ *stack.Stack, front, _ *stack.Gateway) string {
 			return front.Create(t.Context(), "sora-2-fast-fail", "doomed").ID
 		}},
-		"deadline": {code: workflows.CodeDeadlineExceeded, video: "poll_min: 200ms, poll_max: 1s, deadline: 5s", play: func(t *testing.T, _ *stack.Stack, front, _ *stack.Gateway) string {
-			return front.Create(t.Context(), "sora-2-manual", "too slow").ID
-		}},
+		"deadline": {
+			code: workflows.CodeDeadlineExceeded, video: "poll_min: 200ms, poll_max: 1s, deadline: 5s",
+			play: func(t *testing.T, _ *stack.Stack, front, _ *stack.Gateway) string {
+				return front.Create(t.Context(), "sora-2-manual", "too slow").ID
+			},
+		},
 		"cancelled": {code: workflows.CodeCancelled, play: func(t *testing.T, s *stack.Stack, front, _ *stack.Gateway) string {
 			id := front.Create(t.Context(), "sora-2-manual", "unwanted").ID
 			s.Control.Await("video.get", "sora-2-manual", "", 1)

@@ -181,7 +181,10 @@ func (h *hostile) attacks() []func(context.Context) {
 		},
 		func(ctx context.Context) {
 			id := fmt.Sprintf("%026d", rand.Uint64())
-			for _, path := range []string{"/v1/videos/video_", "/v1/responses/resp_", "/v1/files/file-", "/v1/batches/batch_", "/v1beta/operations/"} {
+			for _, path := range []string{
+				"/v1/videos/video_", "/v1/responses/resp_", "/v1/files/file-", "/v1/batches/batch_",
+				"/v1beta/operations/",
+			} {
 				h.send(ctx, http.MethodGet, path+id, nil)
 			}
 		},
@@ -240,6 +243,7 @@ func (h *hostile) slowly(ctx context.Context) {
 	h.sent.Add(1)
 	body := `{"model": "` + endless + `", "stream": true, "messages": [{"role": "user", "content": "slow"}]}`
 	_, _ = fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
-		"Content-Length: %d\r\n\r\n%sPOST /v1/chat/completions HTTP/1.1\r\nHost: g\r\nContent-Length: 1000000\r\n\r\n{", hostileKey, len(body), body)
+		"Content-Length: %d\r\n\r\n%sPOST /v1/chat/completions HTTP/1.1\r\nHost: g\r\nContent-Length: 1000000\r\n\r\n{", hostileKey, len(body),
+		body)
 	<-ctx.Done()
 }

@@ -43,7 +43,8 @@ func TestLargeVideo(t *testing.T) {
 
 	whole := front.Content(t, id, "")
 	status, all := whole.Status, whole.Body
-	if sum := sha256.Sum256(all); status != http.StatusOK || len(all) != largeSize || hex.EncodeToString(sum[:]) != s.Control.Job("large").SHA256 {
+	if sum := sha256.Sum256(all); status != http.StatusOK || len(all) != largeSize ||
+		hex.EncodeToString(sum[:]) != s.Control.Job("large").SHA256 {
 		t.Fatalf("%d with %d bytes, want the upstream's %d", status, len(all), largeSize)
 	}
 	const part = 5 << 20 // the archive reads and writes in such pieces
@@ -63,12 +64,14 @@ func TestLargeVideo(t *testing.T) {
 		got := front.Content(t, id, c.asked)
 		want := fmt.Sprintf("bytes %d-%d/%d", c.first, c.last, largeSize)
 		if got.Status != http.StatusPartialContent || got.Header.Get("Content-Range") != want || !bytes.Equal(got.Body, all[c.first:c.last+1]) {
-			t.Errorf("%s: %d, %q, %d bytes; want 206, %q, %d bytes", c.asked, got.Status, got.Header.Get("Content-Range"), len(got.Body), want, c.last+1-c.first)
+			t.Errorf("%s: %d, %q, %d bytes; want 206, %q, %d bytes", c.asked, got.Status, got.Header.Get("Content-Range"), len(got.Body), want,
+				c.last+1-c.first)
 		}
 	}
 	for _, asked := range []string{fmt.Sprintf("bytes=%d-", largeSize), fmt.Sprintf("bytes=%d-%d", largeSize, largeSize+1)} {
 		got := front.Content(t, id, asked)
-		if want := fmt.Sprintf("bytes */%d", largeSize); got.Status != http.StatusRequestedRangeNotSatisfiable || got.Header.Get("Content-Range") != want {
+		if want := fmt.Sprintf("bytes */%d", largeSize); got.Status != http.StatusRequestedRangeNotSatisfiable ||
+			got.Header.Get("Content-Range") != want {
 			t.Errorf("%s: %d, %q; want 416, %q", asked, got.Status, got.Header.Get("Content-Range"), want)
 		}
 	}

@@ -74,10 +74,16 @@ func TestMetrics(t *testing.T) {
 		name   string
 		labels []string
 	}{
-		{2, "gen_ai_client_operation_duration_seconds_count", []string{"gen_ai_operation_name", "chat", "gen_ai_request_model", "gpt-4o", "gen_ai_provider_name", "openai"}},
+		{
+			2, "gen_ai_client_operation_duration_seconds_count",
+			[]string{"gen_ai_operation_name", "chat", "gen_ai_request_model", "gpt-4o", "gen_ai_provider_name", "openai"},
+		},
 		{1, "gen_ai_client_operation_time_to_first_chunk_seconds_count", []string{"gen_ai_request_model", "gpt-4o"}},
 		{float64(answer.Usage.PromptTokens + streamed.PromptTokens), "gen_ai_client_token_usage_sum", []string{"gen_ai_token_type", "input"}},
-		{float64(answer.Usage.CompletionTokens + streamed.CompletionTokens), "gen_ai_client_token_usage_sum", []string{"gen_ai_token_type", "output"}},
+		{
+			float64(answer.Usage.CompletionTokens + streamed.CompletionTokens), "gen_ai_client_token_usage_sum",
+			[]string{"gen_ai_token_type", "output"},
+		},
 		{2, "http_server_request_duration_seconds_count", []string{"http_route", "/v1/chat/completions", "http_response_status_code", "200"}},
 		{1, "http_server_request_duration_seconds_count", []string{"http_route", "/v1/chat/completions", "error_type", "upstream"}},
 		{1, "gen_ai_client_operation_duration_seconds_count", []string{"gen_ai_request_model", "lost", "error_type", "upstream"}},

@@ -103,7 +103,8 @@ func (m *money) permit() {
 func someChat(random *rand.Rand, more ...string) openai.ChatCompletionNewParams {
 	text := fmt.Sprintf("Word %d. ", random.Uint32()) + strings.Repeat("more ", random.IntN(60)) + strings.Join(more, " ")
 	params := openai.ChatCompletionNewParams{
-		Model: []openai.ChatModel{"gpt-4o", "gpt-4o-mini"}[random.IntN(2)], Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(text)},
+		Model:    []openai.ChatModel{"gpt-4o", "gpt-4o-mini"}[random.IntN(2)],
+		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(text)},
 	}
 	if random.IntN(2) == 0 {
 		params.MaxCompletionTokens = openai.Int(1 + random.Int64N(80))
@@ -210,7 +211,8 @@ func (m *money) checkExact() {
 		m.t.Errorf("exact: calls, input, output, cost\nledger %v\nserved %v", book, served)
 	}
 	if total.Requests != calls || total.Failed != failed || total.Cost != cost || m.balance("exact") != (ledger.Balance{Spent: cost}) {
-		m.t.Errorf("exact: ledger %+v, balance %+v; clients made %d calls, of which %d failed; served for %d", total, m.balance("exact"), calls, failed, cost)
+		m.t.Errorf("exact: ledger %+v, balance %+v; clients made %d calls, of which %d failed; served for %d", total, m.balance("exact"), calls,
+			failed, cost)
 	}
 	if calls == failed || len(served) < 2*exactChannels {
 		m.t.Errorf("exact: %d calls, %d failed, served by %d channels and models: nothing is proven", calls, failed, len(served))
@@ -236,8 +238,10 @@ func (m *money) checkBroken() {
 			estimated++
 		}
 	}
-	if got.Requests != calls || logged != calls || got.Cost != cost || m.balance("broken") != (ledger.Balance{Spent: cost}) || estimated < calls/3 || cost == 0 {
-		m.t.Errorf("broken: ledger %+v, balance %+v; %d calls; access log %d for %d, %d of them estimated", got, m.balance("broken"), calls, logged, cost, estimated)
+	if got.Requests != calls || logged != calls || got.Cost != cost || m.balance("broken") != (ledger.Balance{Spent: cost}) ||
+		estimated < calls/3 || cost == 0 {
+		m.t.Errorf("broken: ledger %+v, balance %+v; %d calls; access log %d for %d, %d of them estimated", got, m.balance("broken"), calls,
+			logged, cost, estimated)
 	}
 	m.t.Logf("broken: %d answers, %d estimated, %s", calls, estimated, pricing.Money(cost))
 }
@@ -296,7 +300,8 @@ func (m *money) checkKilled() {
 		m.t.Errorf("killed: clients sent %d calls and saw %d answers; served %+v for %d; ledger %+v; unsettled %d for %d, of which %d were held; balance %+v",
 			sent, answered, served, cost, got, unsettled, reserved, held, m.balance("doomed"))
 	}
-	m.t.Logf("killed: %d calls sent, %d served, %d in the ledger, %d unsettled of %s", sent, served.Served, got.Requests, unsettled, pricing.Money(reserved))
+	m.t.Logf("killed: %d calls sent, %d served, %d in the ledger, %d unsettled of %s", sent, served.Served, got.Requests, unsettled,
+		pricing.Money(reserved))
 
 	var charged struct {
 		Charged int           `json:"charged"`
@@ -308,7 +313,8 @@ func (m *money) checkKilled() {
 	}
 	want := ledger.Balance{Spent: got.Cost + int64(list[0].Amount)}
 	if charged.Charged != 1 || charged.Amount != list[0].Amount || m.balance("doomed") != want || m.sums("doomed").Cost != want.Spent {
-		m.t.Errorf("killed: after %+v and a refund of the rest: balance %+v, want %+v; ledger %+v", charged, m.balance("doomed"), want, m.sums("doomed"))
+		m.t.Errorf("killed: after %+v and a refund of the rest: balance %+v, want %+v; ledger %+v", charged, m.balance("doomed"), want,
+			m.sums("doomed"))
 	}
 }
 

@@ -153,7 +153,8 @@ func (m *money) checkAtOnce() {
 	m.s.Control.Do("DELETE", "/rules/"+rule, nil, nil)
 	work.Wait()
 	if open != narrowLimit || admitted.Load() != narrowLimit {
-		m.t.Errorf("calls at a time: %d at the upstream, %d answered, %d refused; the limit is %d", open, admitted.Load(), refused.Load(), narrowLimit)
+		m.t.Errorf("calls at a time: %d at the upstream, %d answered, %d refused; the limit is %d", open, admitted.Load(), refused.Load(),
+			narrowLimit)
 	}
 }
 
@@ -171,8 +172,10 @@ func (m *money) checkBudget() {
 	})
 	served := m.s.Control.Served(upstreamKeyOf("poor", 0), "gpt-4o")
 	balance := m.balance("poor")
-	if balance.Spent != costOf(served, "gpt-4o") || balance.Spent > poorBudget || balance.Spent <= poorBudget-poorReserve || last.code != "insufficient_quota" {
-		m.t.Errorf("budget: %+v of %d spent for %+v, which cost %d; the last call ended with %d %s", balance, poorBudget, served, costOf(served, "gpt-4o"), last.status, last.code)
+	if balance.Spent != costOf(served, "gpt-4o") || balance.Spent > poorBudget || balance.Spent <= poorBudget-poorReserve ||
+		last.code != "insufficient_quota" {
+		m.t.Errorf("budget: %+v of %d spent for %+v, which cost %d; the last call ended with %d %s", balance, poorBudget, served,
+			costOf(served, "gpt-4o"), last.status, last.code)
 	}
 	m.t.Logf("budget: %s of %s", fmt.Sprint(balance.Spent), fmt.Sprint(poorBudget))
 }

@@ -198,5 +198,6 @@ func (m *money) checkTasks() {
 	if want.Failed == want.Tasks || unknown == 0 && *moneyTasks >= 10 {
 		m.t.Errorf("tasks: %d of %d failed, %d unknown: nothing is proven", want.Failed, want.Tasks, unknown)
 	}
-	m.t.Logf("tasks: %d, %d failed, %d of them unknown and charged, %v of video, %s", want.Tasks, want.Failed, unknown, want.Video, pricing.Money(want.Cost))
+	m.t.Logf("tasks: %d, %d failed, %d of them unknown and charged, %v of video, %s", want.Tasks, want.Failed, unknown, want.Video,
+		pricing.Money(want.Cost))
 }

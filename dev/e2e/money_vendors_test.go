@@ -42,7 +42,8 @@ func vendorPrices() map[string]modelPrice {
 		"claude-sonnet-4-5": {request: 23, input: 29, cached: 3, output: 31}, "gemini-2.5-flash": {request: 1, input: 37, cached: 5, output: 41},
 		"gemini-2.5-flash-image": {request: 2, input: 43, cached: 6, output: 47, image: 5000011},
 		"gpt-image-1":            {request: 3, input: 53, output: 59},
-		"dall-e-3":               {image: 40000003}, "text-embedding-3-small": {input: 61}, "gemini-embedding-001": {request: 67}, "tts-1": {request: 71},
+		"dall-e-3":               {image: 40000003}, "text-embedding-3-small": {input: 61}, "gemini-embedding-001": {request: 67},
+		"tts-1":           {request: 71},
 		"gpt-4o-mini-tts": {input: 73, output: 79}, "whisper-1": {request: 83, second: 100003}, "rerank-1": {request: 89, input: 97},
 		"gpt-3.5-turbo-instruct": {input: 101, output: 103}, "omni-moderation-latest": {request: 107},
 	}

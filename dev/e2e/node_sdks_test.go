@@ -18,8 +18,8 @@ import (
 // nodeDir holds the vendors' Node SDKs and their tests, and, after npm ci, a Node that they support.
 const nodeDir = repo + "/dev/node"
 
-// TestNodeSDKs runs the tests of dev/node, the vendors' unmodified Node SDKs, against a gateway. The gate's set has those of OpenAI's, and the
-// loop of tools of the AI SDK.
+// TestNodeSDKs runs the tests of dev/node, the vendors' unmodified Node SDKs, against a gateway. The gate's set has those of OpenAI's, and
+// the loop of tools of the AI SDK.
 func TestNodeSDKs(t *testing.T) {
 	t.Parallel()
 	node := installedNode(t)
@@ -36,7 +36,8 @@ func TestNodeSDKs(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			// One after the other: what upstreams saw last is looked up by operation and model.
-			runNode(t, node, g, "test/"+filepath.Base(file), "GATEWAY_TLS_URL=https://"+front, "NODE_EXTRA_CA_CERTS="+certificate, "GATEWAY_PUBLIC_URL="+public)
+			runNode(t, node, g, "test/"+filepath.Base(file), "GATEWAY_TLS_URL=https://"+front, "NODE_EXTRA_CA_CERTS="+certificate,
+				"GATEWAY_PUBLIC_URL="+public)
 		})
 	}
 	g.WantNoSecretsLogged(t, promptWord)
@@ -47,7 +48,8 @@ func runNode(t *testing.T, node string, g *stack.Gateway, file string, env ...st
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), node, "--test", "--test-reporter=spec", file)
 	cmd.Dir = nodeDir
-	cmd.Env = append(append(os.Environ(), "GATEWAY_URL="+g.URL(), "GATEWAY_TOKEN="+stack.Token, "UPSTREAM_CONTROL="+g.Stack.Control.Base), env...)
+	cmd.Env = append(append(os.Environ(), "GATEWAY_URL="+g.URL(), "GATEWAY_TOKEN="+stack.Token, "UPSTREAM_CONTROL="+g.Stack.Control.Base),
+		env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -27,7 +27,10 @@ func TestOperator(t *testing.T) {
 	g := s.StartGateway(stack.GatewayOptions{
 		Channels: s.Channel("busy", "sk-upstream-busy", "    priority: 10\n") + s.Channel("free", "sk-upstream-free", ""),
 	})
-	s.Control.AddRule(map[string]any{"operation": "video.create", "key": "sk-upstream-busy", "action": "status", "status": 429, "headers": map[string]string{"Retry-After": "1"}})
+	s.Control.AddRule(map[string]any{
+		"operation": "video.create", "key": "sk-upstream-busy", "action": "status", "status": 429,
+		"headers": map[string]string{"Retry-After": "1"},
+	})
 	done := g.Create(t.Context(), "sora-2-fast", "seen").ID
 	running := g.Create(t.Context(), "sora-2-manual", "ended by hand").ID
 	g.AwaitCompleted(done, stack.TaskTimeout)
@@ -87,7 +90,10 @@ func TestOperator(t *testing.T) {
 		t.Errorf("story = %+v", story)
 	}
 	text := g.Run("video", "show", running)
-	for _, want := range []string{running, "Poll", "waiting for", s.Control.Job("ended by hand").ID, "/namespaces/" + s.Namespace + "/workflows/" + running} {
+	for _, want := range []string{
+		running, "Poll", "waiting for", s.Control.Job("ended by hand").ID,
+		"/namespaces/" + s.Namespace + "/workflows/" + running,
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("show lacks %q:\n%s", want, text)
 		}
@@ -101,7 +107,8 @@ func TestOperator(t *testing.T) {
 	if ended.Error.Code != workflows.CodeFailedByOperator || ended.Error.Message != "The upstream lost it." {
 		t.Errorf("ended as %s %s", ended.Error.Code, ended.Error.Message)
 	}
-	if _, out, err := g.Command(t.Context(), "video", "fail", running, "--reason", "again"); err == nil || !strings.Contains(out, "has ended") {
+	if _, out, err := g.Command(t.Context(), "video", "fail", running, "--reason", "again"); err == nil ||
+		!strings.Contains(out, "has ended") {
 		t.Errorf("failing an ended task: %v %s", err, out)
 	}
 	third := g.Create(t.Context(), "sora-2-manual", "called off by hand").ID
@@ -139,7 +146,8 @@ func TestCancelDuringArchive(t *testing.T) {
 	}
 	// An upstream that stops sending is left after 45 s.
 	testwait.Eventually(t, "the copy ends", 30*time.Second, func() bool { return s.Control.Canceled("video.content") == 1 })
-	if ended := g.AwaitEnd(video.ID, stack.TaskTimeout); ended.Status != openai.VideoStatusFailed || ended.Error.Code != workflows.CodeCancelled {
+	if ended := g.AwaitEnd(video.ID, stack.TaskTimeout); ended.Status != openai.VideoStatusFailed ||
+		ended.Error.Code != workflows.CodeCancelled {
 		t.Errorf("ended as %s %s", ended.Status, ended.Error.Code)
 	}
 	if n := s.CountObjects("outputs/"); n != 0 {
@@ -189,12 +197,14 @@ func TestOperatorWithoutWorker(t *testing.T) {
 	s.Control.Await("video.get", "sora-2-manual", "", 1)
 	s.Worker.Kill()
 	for _, args := range [][]string{{"fail", "--reason", "lost"}, {"cancel", "--operator"}} {
-		stdout, stderr, err := s.Front.Command(t.Context(), slices.Concat([]string{"video"}, args, []string{"--wait", "1s", "--json", video.ID})...)
+		stdout, stderr, err := s.Front.Command(t.Context(),
+			slices.Concat([]string{"video"}, args, []string{"--wait", "1s", "--json", video.ID})...)
 		var said struct{ ID, State string }
 		if json.Unmarshal([]byte(stdout), &said) != nil || said.ID != video.ID || said.State != "in_progress" && said.State != "queued" {
 			t.Errorf("%s: printed %q, want how it stands", args[0], stdout)
 		}
-		if exit, failed := errors.AsType[*exec.ExitError](err); !failed || exit.ExitCode() != 1 || !strings.Contains(stderr, "has not ended after 1s") {
+		if exit, failed := errors.AsType[*exec.ExitError](err); !failed || exit.ExitCode() != 1 ||
+			!strings.Contains(stderr, "has not ended after 1s") {
 			t.Errorf("%s: got %v, %s; want exit code 1 and the reason", args[0], err, stderr)
 		}
 	}

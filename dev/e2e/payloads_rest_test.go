@@ -66,7 +66,10 @@ func TestPayloadsAreEncrypted(t *testing.T) {
 		}}, &video)
 		return video.ID
 	}
-	s.Control.AddRule(map[string]any{"operation": "video.create", "contains": "refuse", "action": "status", "status": 400, "body": `{"error": {"message": "` + canary + `", "code": "bad"}}`})
+	s.Control.AddRule(map[string]any{
+		"operation": "video.create", "contains": "refuse", "action": "status", "status": 400,
+		"body": `{"error": {"message": "` + canary + `", "code": "bad"}}`,
+	})
 	done, failing, refused := create("sora-2-fast", canary), create("sora-2-fast-fail", canary), create("sora-2-fast", canary+" refuse")
 	long := create("sora-2-fast", strings.Repeat(canary+" ", 200))
 	running, ended := create("sora-2-manual", canary+" on"), create("sora-2-manual", canary+" off")
@@ -87,7 +90,8 @@ func TestPayloadsAreEncrypted(t *testing.T) {
 			}
 		}
 	}
-	if text := rest[running]; !strings.Contains(text, "heartbeatDetails") || !strings.Contains(text, "TaskModel") || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte("json/plain"))+`"},"data":"eyJ`) {
+	if text := rest[running]; !strings.Contains(text, "heartbeatDetails") || !strings.Contains(text, "TaskModel") ||
+		strings.Contains(text, base64.StdEncoding.EncodeToString([]byte("json/plain"))+`"},"data":"eyJ`) {
 		t.Errorf("the task that runs: %s", text)
 	}
 
@@ -101,7 +105,8 @@ func TestPayloadsAreEncrypted(t *testing.T) {
 	}
 	// An operator reads summaries of steps, and why tasks failed.
 	for id, want := range map[string]string{
-		done: "main · attempt 1", running: "main · attempt 1", failing: "main · attempt 1", long: "main · attempt 1", ended: canary, refused: canary,
+		done: "main · attempt 1", running: "main · attempt 1", failing: "main · attempt 1", long: "main · attempt 1", ended: canary,
+		refused: canary,
 	} {
 		if shown := g.Run("video", "show", id); !strings.Contains(shown, want) {
 			t.Errorf("an operator reads of %s:\n%s", id, shown)
@@ -120,13 +125,17 @@ func codecAnswers(t *testing.T, s *stack.Stack, g *stack.Gateway, id, canary str
 	}
 	ui := map[string]string{"Origin": "https://ui.example.com", "X-Namespace": s.Namespace}
 	for name, header := range map[string]map[string]string{"the CLI": nil, "the UI": ui} {
-		answer := g.Call(t, stack.Request{Method: http.MethodPost, Path: "/codec/decode", Token: stack.AdminKey, Body: string(body), Header: header})
+		answer := g.Call(t, stack.Request{
+			Method: http.MethodPost, Path: "/codec/decode", Token: stack.AdminKey, Body: string(body),
+			Header: header,
+		})
 		var clear struct {
 			Payloads []struct {
 				Data []byte `json:"data"`
 			} `json:"payloads"`
 		}
-		if err := json.Unmarshal(answer.Body, &clear); err != nil || len(clear.Payloads) != 1 || !strings.Contains(string(clear.Payloads[0].Data), canary) {
+		if err := json.Unmarshal(answer.Body, &clear); err != nil || len(clear.Payloads) != 1 ||
+			!strings.Contains(string(clear.Payloads[0].Data), canary) {
 			t.Errorf("%s: %v %d %s", name, err, answer.Status, answer.Body)
 		}
 		if shared := answer.Header.Get("Access-Control-Allow-Origin"); shared != header["Origin"] {

@@ -41,7 +41,8 @@ func setPayloadKeys(t *testing.T, g *stack.Gateway, keys ...string) {
 	if err := os.Rename(next, g.ConfigFile); err != nil {
 		t.Fatal(err)
 	}
-	testwait.Eventually(t, "the keys are loaded", stack.ReadyTimeout, func() bool { return strings.Count(g.Out.Text(), `"configuration loaded"`) > loads })
+	testwait.Eventually(t, "the keys are loaded", stack.ReadyTimeout,
+		func() bool { return strings.Count(g.Out.Text(), `"configuration loaded"`) > loads })
 }
 
 // TestPayloadKeysRotate: tasks from before encryption, and of each key, are read as long as their keys are there; where one is missing
@@ -61,7 +62,8 @@ func TestPayloadKeysRotate(t *testing.T) {
 		t.Helper()
 		found := make(map[string]bool)
 		for _, event := range stack.History(t.Context(), t, s.TemporalClient(), id).GetEvents() {
-			for _, payload := range payloadsOf(event.GetWorkflowExecutionStartedEventAttributes().GetInput(), event.GetActivityTaskScheduledEventAttributes().GetInput()) {
+			for _, payload := range payloadsOf(event.GetWorkflowExecutionStartedEventAttributes().GetInput(),
+				event.GetActivityTaskScheduledEventAttributes().GetInput()) {
 				found[string(payload.GetMetadata()["encryption-key-id"])] = true
 			}
 		}
@@ -90,7 +92,8 @@ func TestPayloadKeysRotate(t *testing.T) {
 	if answer.Status != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" {
 		t.Errorf("a task that cannot be read: %d %s", answer.Status, answer.Body)
 	}
-	if _, stderr, err := g.Command(t.Context(), "video", "show", first); err == nil || !strings.Contains(stderr, `encrypted with the key "first", which temporal.payload_keys does not have`) {
+	if _, stderr, err := g.Command(t.Context(), "video", "show", first); err == nil ||
+		!strings.Contains(stderr, `encrypted with the key "first", which temporal.payload_keys does not have`) {
 		t.Errorf("an operator reads: %v %s", err, stderr)
 	}
 	s.Control.Drive(s.Control.Job("of the first").ID, "completed", 100)

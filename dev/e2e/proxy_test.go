@@ -165,7 +165,10 @@ func (p proxy) run(t *testing.T, g *stack.Gateway, at, text string) *front {
 		_ = resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
 	})
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: streamClients, DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(clientAddr)}}).DialContext}}
+	client := &http.Client{Transport: &http.Transport{
+		MaxIdleConnsPerHost: streamClients,
+		DialContext:         (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(clientAddr)}}).DialContext,
+	}}
 	t.Cleanup(client.CloseIdleConnections)
 	return &front{Gateway: &stack.Gateway{Stack: g.Stack, Address: at, Process: running}, model: "gpt-4o-" + p.name, client: client}
 }

@@ -57,7 +57,8 @@ func newSecuredRedis(t *testing.T) *securedRedis {
 	t.Helper()
 	p := newPKI(t)
 	process := storagetest.StartSecured(t, storagetest.SecureFiles{Cert: p.serverCert, Key: p.serverKey, CA: p.clients.File},
-		redisACL, "user seer on >"+seerPassword+" ~* &* +@all", "user poor on >"+redisPassword+" ~other:* &other:* +@all -@admin -@dangerous", "user default off", `save ""`)
+		redisACL, "user seer on >"+seerPassword+" ~* &* +@all", "user poor on >"+redisPassword+" ~other:* &other:* +@all -@admin -@dangerous",
+		"user default off", `save ""`)
 	return &securedRedis{Process: process, pki: p, t: t, seer: process.Client(t, func(o *redis.Options) {
 		o.Username, o.Password, o.DB, o.TLSConfig = "seer", seerPassword, 3, p.seer(t)
 	})}
@@ -107,8 +108,12 @@ func wantPrefixed(t *testing.T, seer redis.Cmdable, prefix string) {
 // commands.
 func lives(t *testing.T, g *stack.Gateway, round string) {
 	t.Helper()
-	chat := stack.Request{Method: http.MethodPost, Path: "/v1/chat/completions", Body: map[string]any{"model": "gpt-4o", "messages": []map[string]string{{"role": "user", "content": "hi"}}}}
-	made := regexp.MustCompile(`(?m)^key +(\S+)$`).FindStringSubmatch(g.Run("token", "create", "--name", "made-"+round, "--group", "default", "--models", "*", "--requests-per-minute", "600", "--budget", "5"))
+	chat := stack.Request{
+		Method: http.MethodPost, Path: "/v1/chat/completions",
+		Body: map[string]any{"model": "gpt-4o", "messages": []map[string]string{{"role": "user", "content": "hi"}}},
+	}
+	made := regexp.MustCompile(`(?m)^key +(\S+)$`).FindStringSubmatch(g.Run("token", "create", "--name", "made-"+round, "--group", "default",
+		"--models", "*", "--requests-per-minute", "600", "--budget", "5"))
 	if made == nil {
 		t.Fatal("no key of the token that was made")
 	}
@@ -162,7 +167,10 @@ func TestRedisSecured(t *testing.T) {
 	testwait.Eventually(t, "the log names the certificate", stack.ReadyTimeout, func() bool {
 		return strings.Contains(g.Out.Text(), "see redis.tls.cert")
 	})
-	chat := stack.Request{Method: http.MethodPost, Path: "/v1/chat/completions", Body: map[string]any{"model": "gpt-4o", "messages": []map[string]string{{"role": "user", "content": "hi"}}}}
+	chat := stack.Request{
+		Method: http.MethodPost, Path: "/v1/chat/completions",
+		Body: map[string]any{"model": "gpt-4o", "messages": []map[string]string{{"role": "user", "content": "hi"}}},
+	}
 	if answer := g.Call(t, chat); answer.Status != http.StatusOK {
 		t.Errorf("a chat while Redis refuses: %d %s", answer.Status, answer.Body)
 	}
@@ -196,7 +204,8 @@ func TestRedisSecuredSentinels(t *testing.T) {
 	s := stack.Shared(t)
 	g := s.Configure(stack.GatewayOptions{})
 	rewriteSection(t, g, "redis", fmt.Sprintf(`{url: "rediss://nobody:6379/0", username: %s, password: %s, prefix: "shop:", tls: {ca: %s, cert: %s, key: %s, server_name: redis.internal}, sentinel: {master: %s, addresses: [%s], password: %s}}`,
-		storagetest.FailoverUser, storagetest.FailoverPassword, authority.File, cert, key, storagetest.FailoverMaster, strings.Join(group.Addresses(), ", "), storagetest.FailoverSentinelPassword))
+		storagetest.FailoverUser, storagetest.FailoverPassword, authority.File, cert, key, storagetest.FailoverMaster,
+		strings.Join(group.Addresses(), ", "), storagetest.FailoverSentinelPassword))
 	g.Start()
 	lives(t, g, "before")
 	wantPrefixed(t, group.Client(t, 0), redisPrefix)
@@ -235,22 +244,43 @@ func TestRedisBadInput(t *testing.T) {
 		code    int    // the command's; 1 where something else is missing in any case
 		want    string // "": Redis is well
 	}{
-		"right":                  {r.section(url, redisUser, redisPassword, good), 1, ""},
-		"unknown authority":      {r.section(url, redisUser, redisPassword, "ca: "+r.clients.File), 1, "of another authority than redis.tls.ca"},
-		"system's authorities":   {fmt.Sprintf(`{url: "%s", username: gateway, password: %s}`, url, redisPassword), 1, "of another authority than redis.tls.ca"},
-		"wrong server name":      {r.section(url, redisUser, redisPassword, good+", server_name: redis.example.com"), 1, "see redis.tls.server_name"},
-		"no certificate":         {r.section(url, redisUser, redisPassword, ca), 1, "see redis.tls.cert and redis.tls.key"},
-		"a stranger's":           {r.section(url, redisUser, redisPassword, ca+", "+r.client(t, "stranger", r.servers, r.soon)), 1, "see redis.tls.cert and redis.tls.key"},
-		"certificate expired":    {r.section(url, redisUser, redisPassword, ca+", "+old), 2, "redis.tls.cert: " + oldCert + " expired on "},
-		"unreadable key file":    {r.section(url, redisUser, redisPassword, fmt.Sprintf("%s, cert: %s, key: %s", ca, cert, unreadable)), 2, "redis.tls.key: the file cannot be read: read " + unreadable},
-		"key without cert":       {r.section(url, redisUser, redisPassword, ca+", key: "+key), 2, "redis.tls.cert: is missing, although there is a key"},
-		"tls without rediss":     {r.section(r.url("redis"), redisUser, redisPassword, good), 2, "redis.tls: wants redis.url to begin with rediss://"},
+		"right":             {r.section(url, redisUser, redisPassword, good), 1, ""},
+		"unknown authority": {r.section(url, redisUser, redisPassword, "ca: "+r.clients.File), 1, "of another authority than redis.tls.ca"},
+		"system's authorities": {
+			fmt.Sprintf(`{url: "%s", username: gateway, password: %s}`, url, redisPassword), 1,
+			"of another authority than redis.tls.ca",
+		},
+		"wrong server name": {
+			r.section(url, redisUser, redisPassword, good+", server_name: redis.example.com"), 1,
+			"see redis.tls.server_name",
+		},
+		"no certificate": {r.section(url, redisUser, redisPassword, ca), 1, "see redis.tls.cert and redis.tls.key"},
+		"a stranger's": {
+			r.section(url, redisUser, redisPassword, ca+", "+r.client(t, "stranger", r.servers, r.soon)), 1,
+			"see redis.tls.cert and redis.tls.key",
+		},
+		"certificate expired": {r.section(url, redisUser, redisPassword, ca+", "+old), 2, "redis.tls.cert: " + oldCert + " expired on "},
+		"unreadable key file": {
+			r.section(url, redisUser, redisPassword, fmt.Sprintf("%s, cert: %s, key: %s", ca, cert, unreadable)), 2,
+			"redis.tls.key: the file cannot be read: read " + unreadable,
+		},
+		"key without cert": {
+			r.section(url, redisUser, redisPassword, ca+", key: "+key), 2,
+			"redis.tls.cert: is missing, although there is a key",
+		},
+		"tls without rediss": {
+			r.section(r.url("redis"), redisUser, redisPassword, good), 2,
+			"redis.tls: wants redis.url to begin with rediss://",
+		},
 		"wrong password":         {r.section(url, redisUser, "redis-wrong-password", good), 1, "see redis.username, redis.password"},
 		"no such user":           {r.section(url, "nobody", redisPassword, good), 1, "see redis.username, redis.password"},
 		"no user":                {fmt.Sprintf(`{url: "%s", tls: {%s}}`, url, good), 1, "see redis.username, redis.password"},
 		"no right to the prefix": {r.section(url, "poor", redisPassword, good), 1, "see redis.username, redis.password"},
 		"a server without TLS":   {fmt.Sprintf(`{url: "rediss://%s/0", tls: {%s}}`, plain.Address, good), 1, "redis.url begins with rediss://"},
-		"a server with TLS":      {fmt.Sprintf(`{url: "%s", username: gateway, password: %s}`, r.url("redis"), redisPassword), 1, "one that speaks TLS wants a redis.url that begins with rediss://"},
+		"a server with TLS": {
+			fmt.Sprintf(`{url: "%s", username: gateway, password: %s}`, r.url("redis"), redisPassword), 1,
+			"one that speaks TLS wants a redis.url that begins with rediss://",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -259,7 +289,8 @@ func TestRedisBadInput(t *testing.T) {
 			stdout, stderr, err := g.Command(t.Context(), "config", "check", "--connect")
 			said := stdout + stderr
 			well := regexp.MustCompile(`(?m)^redis +(ok|warning) `).MatchString(said)
-			if exitCode(err) != test.code || !strings.Contains(said, test.want) || well != (test.want == "") || strings.Contains(said, redisPassword) {
+			if exitCode(err) != test.code || !strings.Contains(said, test.want) || well != (test.want == "") ||
+				strings.Contains(said, redisPassword) {
 				t.Errorf("%v: %s\nwant code %d, %s", err, said, test.code, test.want)
 			}
 		})

@@ -172,7 +172,8 @@ func TestManyRemovals(t *testing.T) {
 	_, overBeside := remove(ids[*removals:])
 	close(done)
 	t.Logf("%d removals: answered within %v, over within %v; %v of processor time, their tasks took %v; p50 of creates %v alone, %v during as many removals, over within %v",
-		*removals, answered.Round(time.Millisecond), over.Round(time.Millisecond), died, lived, alone.Round(time.Millisecond), (<-p50).Round(time.Millisecond), overBeside.Round(time.Millisecond))
+		*removals, answered.Round(time.Millisecond), over.Round(time.Millisecond), died, lived, alone.Round(time.Millisecond),
+		(<-p50).Round(time.Millisecond), overBeside.Round(time.Millisecond))
 	for _, id := range ids {
 		testwait.Eventually(t, "nothing is left of "+id+" in Temporal", patience, func() bool { return !s.Knows(id) })
 		if g.StatusOf(id) != http.StatusNotFound {

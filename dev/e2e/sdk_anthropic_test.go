@@ -16,7 +16,8 @@ import (
 // anthropic is the unmodified SDK of format A.
 func (f *formats) anthropic(options ...option.RequestOption) anthropic.Client {
 	return anthropic.NewClient(append([]option.RequestOption{
-		option.WithoutEnvironmentDefaults(), option.WithBaseURL(f.URL()), option.WithAPIKey(stack.Token), option.WithHTTPClient(f.http), option.WithMaxRetries(0),
+		option.WithoutEnvironmentDefaults(), option.WithBaseURL(f.URL()), option.WithAPIKey(stack.Token), option.WithHTTPClient(f.http),
+		option.WithMaxRetries(0),
 	}, options...)...)
 }
 
@@ -36,7 +37,8 @@ func testAnthropic(t *testing.T, g *stack.Gateway) {
 	t.Run("messages", func(t *testing.T) {
 		for name, sdk := range map[string]anthropic.Client{
 			"key": sdk, "bearer": f.anthropic(option.WithHeaderDel("x-api-key"), option.WithAuthToken(stack.Token)),
-			"the contract's version header": f.anthropic(option.WithHeaderDel("anthropic-version"), option.WithHeader("vendorA-version", anthropicVersion)),
+			"the contract's version header": f.anthropic(option.WithHeaderDel("anthropic-version"),
+				option.WithHeader("vendorA-version", anthropicVersion)),
 		} {
 			answer, err := sdk.Messages.New(t.Context(), messageOf("claude-mapped"), option.WithHeader("anthropic-beta", "files-api-2025-04-14"))
 			if err != nil || answer.Content[0].Text != said || answer.StopReason != "end_turn" || answer.Usage.OutputTokens == 0 {
@@ -72,14 +74,16 @@ func testAnthropic(t *testing.T, g *stack.Gateway) {
 		if streamed.StopReason != "tool_use" || string(streamed.Content[0].Input) != string(answer.Content[0].Input) {
 			t.Errorf("streamed: got %+v, want %s", streamed, answer.Content[0].Input)
 		}
-		params.Messages = append(params.Messages, answer.ToParam(), anthropic.NewUserMessage(anthropic.NewToolResultBlock(answer.Content[0].ID, "by the harbour", false)))
+		params.Messages = append(params.Messages, answer.ToParam(),
+			anthropic.NewUserMessage(anthropic.NewToolResultBlock(answer.Content[0].ID, "by the harbour", false)))
 		params.ToolChoice = anthropic.ToolChoiceUnionParam{}
 		if answer, err = sdk.Messages.New(t.Context(), params); err != nil || answer.Content[0].Text != "The tool said: by the harbour" {
 			t.Errorf("got %+v, %v", answer, err)
 		}
 	})
 	t.Run("count tokens", func(t *testing.T) {
-		answer, err := sdk.Messages.CountTokens(t.Context(), anthropic.MessageCountTokensParams{Model: "claude-mapped", Messages: messageOf("").Messages})
+		answer, err := sdk.Messages.CountTokens(t.Context(),
+			anthropic.MessageCountTokensParams{Model: "claude-mapped", Messages: messageOf("").Messages})
 		if err != nil || answer.InputTokens == 0 {
 			t.Fatalf("got %+v, %v", answer, err)
 		}
@@ -144,7 +148,8 @@ func (f *formats) anthropicErrors(t *testing.T, sdk anthropic.Client) {
 			t.Errorf("%s: got %v, want %d %s", test.model, err, test.status, test.kind)
 			continue
 		}
-		if retry := failed.Response.Header.Get("Retry-After"); (retry != "") != (test.status == http.StatusTooManyRequests || test.status == 529) {
+		if retry := failed.Response.Header.Get("Retry-After"); (retry != "") != (test.status == http.StatusTooManyRequests ||
+			test.status == 529) {
 			t.Errorf("%s: got Retry-After %q", test.model, retry)
 		}
 	}

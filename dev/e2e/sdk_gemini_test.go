@@ -56,7 +56,8 @@ func testGemini(t *testing.T, g *stack.Gateway) {
 		answer, err := sdk.Models.GenerateContent(t.Context(), "gemini-2.5-flash", genai.Text("a lighthouse"), &genai.GenerateContentConfig{
 			ResponseModalities: []string{"TEXT", "IMAGE"}, ImageConfig: &genai.ImageConfig{AspectRatio: "16:9", ImageSize: "1K"},
 		})
-		if err != nil || len(answer.Candidates[0].Content.Parts) != 2 || !bytes.HasPrefix(answer.Candidates[0].Content.Parts[1].InlineData.Data, []byte("\x89PNG")) {
+		if err != nil || len(answer.Candidates[0].Content.Parts) != 2 ||
+			!bytes.HasPrefix(answer.Candidates[0].Content.Parts[1].InlineData.Data, []byte("\x89PNG")) {
 			t.Fatalf("got %+v, %v", answer, err)
 		}
 		f.passed(t, "generate", "gemini-2.5-flash")
@@ -103,7 +104,8 @@ func (f *formats) countAndEmbed(t *testing.T, sdk *genai.Client, version string)
 
 	// The SDK embeds through the batch alone.
 	const body = `{"model":"models/gemini-embedding-001","content":{"parts":[{"text":"a lighthouse"}]},"outputDimensionality":3}`
-	resp, err := f.http.Post(f.URL()+"/"+version+"/models/gemini-embedding-001:embedContent?key="+stack.Token, "application/json", strings.NewReader(body))
+	resp, err := f.http.Post(f.URL()+"/"+version+"/models/gemini-embedding-001:embedContent?key="+stack.Token, "application/json",
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,14 +47,16 @@ func (f *formats) transcriptions(t *testing.T, sdk openai.Client) {
 		File: file, Model: "whisper-1", Language: openai.String("de"), Prompt: openai.String("Wo ist der lighthouse, Käpt'n?"),
 		ResponseFormat: openai.AudioResponseFormatVerboseJSON, TimestampGranularities: []string{"word", "segment"},
 	})
-	if err != nil || answer.Text != heard || answer.AsTranscriptionVerbose().Language != "de" || len(answer.AsTranscriptionVerbose().Words) != 5 {
+	if err != nil || answer.Text != heard || answer.AsTranscriptionVerbose().Language != "de" ||
+		len(answer.AsTranscriptionVerbose().Words) != 5 {
 		t.Fatalf("got %+v, %v", answer, err)
 	}
 	f.passed(t, "audio.transcriptions", "whisper-1")
 
 	file, heard = recording()
 	text := ""
-	for _, event := range drain(t, sdk.Audio.Transcriptions.NewStreaming(t.Context(), openai.AudioTranscriptionNewParams{File: file, Model: "whisper-1"})) {
+	for _, event := range drain(t, sdk.Audio.Transcriptions.NewStreaming(t.Context(),
+		openai.AudioTranscriptionNewParams{File: file, Model: "whisper-1"})) {
 		text += event.Delta
 	}
 	if text != heard {
@@ -71,7 +73,8 @@ func (f *formats) transcriptions(t *testing.T, sdk openai.Client) {
 		t.Fatal(err)
 	}
 	defer raw.Body.Close()
-	if got, err := io.ReadAll(raw.Body); err != nil || !strings.HasPrefix(string(got), "1\n00:00:00,000") || !strings.Contains(string(got), heard) {
+	if got, err := io.ReadAll(raw.Body); err != nil || !strings.HasPrefix(string(got), "1\n00:00:00,000") ||
+		!strings.Contains(string(got), heard) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
@@ -79,7 +82,8 @@ func (f *formats) transcriptions(t *testing.T, sdk openai.Client) {
 func (f *formats) speech(t *testing.T, sdk openai.Client) {
 	t.Helper()
 	params := openai.AudioSpeechNewParams{
-		Model: "tts-1", Input: "The lighthouse.", Voice: openai.AudioSpeechNewParamsVoiceUnion{OfString: openai.String("nova")}, ResponseFormat: "wav",
+		Model: "tts-1", Input: "The lighthouse.", Voice: openai.AudioSpeechNewParamsVoiceUnion{OfString: openai.String("nova")},
+		ResponseFormat: "wav",
 	}
 	var sound []byte
 	for _, streamed := range []bool{false, true} {
@@ -120,19 +124,24 @@ func isPicture(answer *openai.ImagesResponse) bool {
 func nestedImage(part map[string]string) map[string]any {
 	return map[string]any{
 		"model": "gpt-image-1", "parameters": map[string]any{"negative_prompt": "people", "watermark": false},
-		"input": map[string]any{"messages": []any{map[string]any{"role": "user", "content": []any{part, map[string]string{"text": "a lighthouse"}}}}},
+		"input": map[string]any{"messages": []any{map[string]any{
+			"role":    "user",
+			"content": []any{part, map[string]string{"text": "a lighthouse"}},
+		}}},
 	}
 }
 
 func (f *formats) images(t *testing.T, sdk openai.Client) {
 	t.Helper()
-	answer, err := sdk.Images.Generate(t.Context(), openai.ImageGenerateParams{Model: "gpt-image-1", Prompt: "a lighthouse", N: openai.Int(1), Size: "1024x1024"})
+	answer, err := sdk.Images.Generate(t.Context(),
+		openai.ImageGenerateParams{Model: "gpt-image-1", Prompt: "a lighthouse", N: openai.Int(1), Size: "1024x1024"})
 	if err != nil || !isPicture(answer) || answer.Usage.TotalTokens == 0 {
 		t.Fatalf("got %+v, %v", answer, err)
 	}
 	f.passed(t, "images.generations", "gpt-image-1")
 	var nested openai.ImagesResponse
-	if err := sdk.Post(t.Context(), "images/generations", nestedImage(map[string]string{"text": "Paint"}), &nested); err != nil || !isPicture(&nested) {
+	if err := sdk.Post(t.Context(), "images/generations", nestedImage(map[string]string{"text": "Paint"}), &nested); err != nil ||
+		!isPicture(&nested) {
 		t.Fatalf("got %+v, %v", nested, err)
 	}
 	f.passed(t, "images.generations", "gpt-image-1")

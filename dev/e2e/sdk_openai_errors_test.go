@@ -26,7 +26,10 @@ func testOpenAIErrors(t *testing.T, g *stack.Gateway) {
 	}{
 		{"gpt-4o", "invalid_api_key", "authentication_error", "", 401, []option.RequestOption{option.WithAPIKey("sk-wrong")}},
 		{"nobody", "model_not_found", "invalid_request_error", "model", 404, nil},
-		{"gpt-4o", "invalid_request", "invalid_request_error", "temperature", 400, []option.RequestOption{option.WithJSONSet("temperature", "hot")}},
+		{
+			"gpt-4o", "invalid_request", "invalid_request_error", "temperature", 400,
+			[]option.RequestOption{option.WithJSONSet("temperature", "hot")},
+		},
 		{"openai-says-400", "", "invalid_request_error", "", 400, nil}, // the upstream's own words
 		{"openai-says-401", "upstream_error", "api_error", "", 502, nil},
 		{"openai-says-429", "rate_limit_exceeded", "rate_limit_error", "", 429, nil},
@@ -40,7 +43,8 @@ func testOpenAIErrors(t *testing.T, g *stack.Gateway) {
 			t.Errorf("%s: got %v, want an error of the SDK", test.model, err)
 			continue
 		}
-		if failed.StatusCode != test.status || failed.Code != test.code || failed.Type != test.kind || failed.Param != test.param || failed.Message == "" {
+		if failed.StatusCode != test.status || failed.Code != test.code || failed.Type != test.kind || failed.Param != test.param ||
+			failed.Message == "" {
 			t.Errorf("%s: got %d %s", test.model, failed.StatusCode, failed.RawJSON())
 		}
 		if retry := failed.Response.Header.Get("Retry-After"); (retry != "") != (test.status == 429 || test.status == 503) {
@@ -52,8 +56,12 @@ func testOpenAIErrors(t *testing.T, g *stack.Gateway) {
 		Next() bool
 		Err() error
 	}{
-		"chat":      sdk.Chat.Completions.NewStreaming(t.Context(), chatOf("openai-cut")),
-		"responses": sdk.Responses.NewStreaming(t.Context(), responses.ResponseNewParams{Model: "openai-breaks", Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("a lighthouse")}}),
+		"chat": sdk.Chat.Completions.NewStreaming(t.Context(), chatOf("openai-cut")),
+		"responses": sdk.Responses.NewStreaming(t.Context(),
+			responses.ResponseNewParams{
+				Model: "openai-breaks",
+				Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("a lighthouse")},
+			}),
 	} {
 		n := 0
 		for stream.Next() {

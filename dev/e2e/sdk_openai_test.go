@@ -181,7 +181,8 @@ func (f *formats) chatTools(t *testing.T, sdk openai.Client) {
 func (f *formats) responses(t *testing.T, sdk openai.Client) {
 	t.Helper()
 	params := responses.ResponseNewParams{
-		Model: "mapped", Instructions: openai.String("Be short."), Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("Where is the lighthouse?")},
+		Model: "mapped", Instructions: openai.String("Be short."),
+		Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("Where is the lighthouse?")},
 	}
 	answer, err := sdk.Responses.New(t.Context(), params)
 	if err != nil || answer.OutputText() != "You said: Where is the lighthouse?" || answer.Usage.OutputTokens == 0 {
@@ -189,19 +190,22 @@ func (f *formats) responses(t *testing.T, sdk openai.Client) {
 	}
 	f.passed(t, "responses", "gpt-4o-mini", `"mapped"`, `"gpt-4o-mini"`)
 	events := drain(t, sdk.Responses.NewStreaming(t.Context(), params))
-	if last := events[len(events)-1]; last.Type != "response.completed" || last.Response.OutputText() != answer.OutputText() || last.SequenceNumber != int64(len(events)-1) {
+	if last := events[len(events)-1]; last.Type != "response.completed" || last.Response.OutputText() != answer.OutputText() ||
+		last.SequenceNumber != int64(len(events)-1) {
 		t.Errorf("got %d events, the last %s", len(events), last.RawJSON())
 	}
 	f.passed(t, "responses", "gpt-4o-mini", `"mapped"`, `"gpt-4o-mini"`)
 
 	params.Model = "gpt-4o"
-	params.Tools = []responses.ToolUnionParam{responses.ToolParamOfFunction("look", map[string]any{"type": "object", "properties": map[string]any{}}, false)}
+	params.Tools = []responses.ToolUnionParam{responses.ToolParamOfFunction("look",
+		map[string]any{"type": "object", "properties": map[string]any{}}, false)}
 	params.Input = responses.ResponseNewParamsInputUnion{OfInputItemList: responses.ResponseInputParam{responses.ResponseInputItemParamOfMessage(
 		responses.ResponseInputMessageContentListParam{
 			responses.ResponseInputContentParamOfInputText("Where is the lighthouse?"),
 			{OfInputImage: &responses.ResponseInputImageParam{ImageURL: openai.String(dataURL(picture())), Detail: "auto"}},
 		}, responses.EasyInputMessageRoleUser)}}
-	if answer, err = sdk.Responses.New(t.Context(), params); err != nil || len(answer.Output) != 1 || answer.Output[0].Type != "function_call" {
+	if answer, err = sdk.Responses.New(t.Context(), params); err != nil || len(answer.Output) != 1 ||
+		answer.Output[0].Type != "function_call" {
 		t.Fatalf("got %+v, %v", answer, err)
 	}
 	f.passed(t, "responses", "gpt-4o")

@@ -76,7 +76,10 @@ func converse(t *testing.T, conn *realtime.RealtimeConnection, model string) {
 	for _, said := range []realtime.RealtimeClientEventUnionParam{
 		{OfConversationItemCreate: &realtime.ConversationItemCreateEventParam{Item: realtime.ConversationItemUnionParam{
 			OfRealtimeUserMessageItem: &realtime.RealtimeConversationItemUserMessageParam{
-				Content: []realtime.RealtimeConversationItemUserMessageContentParam{{Type: "input_text", Text: openai.String("Where is the lighthouse?")}},
+				Content: []realtime.RealtimeConversationItemUserMessageContentParam{{
+					Type: "input_text",
+					Text: openai.String("Where is the lighthouse?"),
+				}},
 			},
 		}}},
 		{OfResponseCreate: &realtime.ResponseCreateEventParam{}},

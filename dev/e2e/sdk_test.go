@@ -77,7 +77,8 @@ func newFormats(t *testing.T, sections ...string) *stack.Gateway {
 		}
 	}
 	return s.StartGateway(stack.GatewayOptions{
-		Channels: channels.String() + strings.Join(sections, ""), Relay: "moderation_model: omni-moderation-latest, realtime_model: gpt-realtime", AdminKey: stack.AdminKey,
+		Channels: channels.String() + strings.Join(sections, ""), Relay: "moderation_model: omni-moderation-latest, realtime_model: gpt-realtime",
+		AdminKey: stack.AdminKey,
 	})
 }
 
@@ -136,7 +137,8 @@ func (f *formats) upstream(t *testing.T, operation, model string) seen {
 	var answer struct {
 		Requests []seen `json:"requests"`
 	}
-	f.Stack.Control.Do(http.MethodGet, "/requests?"+url.Values{"operation": {operation}, "model": {model}, "last": {"1"}}.Encode(), nil, &answer)
+	f.Stack.Control.Do(http.MethodGet, "/requests?"+url.Values{"operation": {operation}, "model": {model}, "last": {"1"}}.Encode(), nil,
+		&answer)
 	if len(answer.Requests) != 1 {
 		t.Fatalf("no upstream saw a request of %s for %s", operation, model)
 	}

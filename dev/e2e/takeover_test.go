@@ -46,7 +46,8 @@ func TestTakeover(t *testing.T) {
 	stopped, killed := s.StartGateway(options), s.StartGateway(options)
 
 	for _, worker := range []*stack.Gateway{stopped, killed} { // so that both have some of every phase
-		testwait.Eventually(t, "the worker works", stack.ReadyTimeout, func() bool { return strings.Contains(worker.Out.Text(), `"worker started"`) })
+		testwait.Eventually(t, "the worker works", stack.ReadyTimeout,
+			func() bool { return strings.Contains(worker.Out.Text(), `"worker started"`) })
 	}
 
 	// The tasks start in the previous version. Its answers are not checked against this version's OpenAPI document, so they need another
@@ -56,7 +57,10 @@ func TestTakeover(t *testing.T) {
 	s.Control.AddRule(map[string]any{"operation": "video.create", "model": "sora-2-pro", "action": "hang", "accept": true})
 	s.Control.AddRule(map[string]any{"operation": "video.content", "model": "sora-2-fast", "action": "stall", "bytes": 1000})
 	ids, phases := make(map[string]string), make(map[string]string) // by prompt; by id
-	for phase, model := range map[string]string{"queued": "queued", "submitting": "sora-2-pro", "polling": "sora-2-manual", "archiving": "sora-2-fast"} {
+	for phase, model := range map[string]string{
+		"queued": "queued", "submitting": "sora-2-pro", "polling": "sora-2-manual",
+		"archiving": "sora-2-fast",
+	} {
 		for i := range each {
 			prompt := fmt.Sprintf("%s %02d", phase, i)
 			id := front.Create(t.Context(), model, prompt, option.WithAPIKey(stack.HookToken), option.WithHTTPClient(plain)).ID
@@ -132,7 +136,8 @@ func TestTakeover(t *testing.T) {
 
 	for outcome, n := range outcomes {
 		switch outcome {
-		case "queued completed", "submitting completed", "polling completed", "archiving completed", "submitting " + workflows.CodeUpstreamUnknown:
+		case "queued completed", "submitting completed", "polling completed", "archiving completed",
+			"submitting " + workflows.CodeUpstreamUnknown:
 		default:
 			t.Errorf("%d tasks: %s", n, outcome)
 		}

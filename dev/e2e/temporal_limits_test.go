@@ -40,14 +40,24 @@ func TestNamespaceLimits(t *testing.T) {
 		return balance
 	}
 	bodies := map[string]struct{ path, body, want string }{
-		"openai":  {"/v1/videos", `{"model": "sora-2-fast", "prompt": "limited"}`, `{"error":{"message":"The task engine takes no more tasks at the moment."`},
-		"generic": {"/v1/video/generations", `{"model": "sora-2-fast", "prompt": "limited"}`, `The task engine takes no more tasks at the moment.`},
-		"gemini":  {"/v1beta/models/sora-2-fast:predictLongRunning", `{"instances": [{"prompt": "limited"}]}`, `"status":"UNAVAILABLE"`},
+		"openai": {
+			"/v1/videos", `{"model": "sora-2-fast", "prompt": "limited"}`,
+			`{"error":{"message":"The task engine takes no more tasks at the moment."`,
+		},
+		"generic": {
+			"/v1/video/generations", `{"model": "sora-2-fast", "prompt": "limited"}`,
+			`The task engine takes no more tasks at the moment.`,
+		},
+		"gemini": {"/v1beta/models/sora-2-fast:predictLongRunning", `{"instances": [{"prompt": "limited"}]}`, `"status":"UNAVAILABLE"`},
 	}
 	for name, create := range bodies {
 		before := front.Calls(start)
-		answer := g.Call(t, stack.Request{Method: http.MethodPost, Path: create.path, Token: poor, Body: create.body, Header: map[string]string{"Idempotency-Key": name}})
-		if answer.Status != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") != "5" || !strings.Contains(string(answer.Body), create.want) {
+		answer := g.Call(t, stack.Request{
+			Method: http.MethodPost, Path: create.path, Token: poor, Body: create.body,
+			Header: map[string]string{"Idempotency-Key": name},
+		})
+		if answer.Status != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") != "5" ||
+			!strings.Contains(string(answer.Body), create.want) {
 			t.Errorf("%s: %d %v %s", name, answer.Status, answer.Header, answer.Body)
 		}
 		if tries := front.Calls(start) - before; tries < 2 {
@@ -65,7 +75,10 @@ func TestNamespaceLimits(t *testing.T) {
 	var video struct {
 		ID string `json:"id"`
 	}
-	g.CallJSON(t, stack.Request{Method: http.MethodPost, Path: "/v1/videos", Token: poor, Body: bodies["openai"].body, Header: map[string]string{"Idempotency-Key": "openai"}}, &video)
+	g.CallJSON(t, stack.Request{
+		Method: http.MethodPost, Path: "/v1/videos", Token: poor, Body: bodies["openai"].body,
+		Header: map[string]string{"Idempotency-Key": "openai"},
+	}, &video)
 	testwait.Eventually(t, "the task completes", stack.TaskTimeout, func() bool {
 		return strings.Contains(string(g.Call(t, stack.Request{Path: "/v1/videos/" + video.ID, Token: poor}).Body), `"completed"`)
 	})

@@ -47,7 +47,10 @@ type pki struct {
 
 func newPKI(t *testing.T) *pki {
 	t.Helper()
-	p := &pki{folder: t.TempDir(), servers: testcert.NewAuthority(t), clients: testcert.NewAuthority(t), soon: time.Now().Add(time.Hour), past: time.Now().Add(-time.Hour)}
+	p := &pki{
+		folder: t.TempDir(), servers: testcert.NewAuthority(t), clients: testcert.NewAuthority(t), soon: time.Now().Add(time.Hour),
+		past: time.Now().Add(-time.Hour),
+	}
 	p.serverCert, p.serverKey = p.files("server")
 	p.servers.Sign(t, "localhost", p.soon, p.serverCert, p.serverKey)
 	return p
@@ -80,7 +83,8 @@ func TestTemporalBadInput(t *testing.T) {
 	other.CertFile, other.KeyFile = p.files("other-server")
 	p.servers.Sign(t, "temporal.example.com", p.soon, other.CertFile, other.KeyFile)
 	keyless.Clients = nil
-	expiredFront, otherFront, keylessFront := stack.NewTemporalFront(t, s.TemporalAt, expired), stack.NewTemporalFront(t, s.TemporalAt, other), stack.NewTemporalFront(t, s.TemporalAt, keyless)
+	expiredFront, otherFront, keylessFront := stack.NewTemporalFront(t, s.TemporalAt, expired), stack.NewTemporalFront(t, s.TemporalAt, other),
+		stack.NewTemporalFront(t, s.TemporalAt, keyless)
 
 	ca := "ca: " + p.servers.File
 	good := p.client(t, "client", p.clients, p.soon)
@@ -96,22 +100,62 @@ func TestTemporalBadInput(t *testing.T) {
 		code        int // the command's
 		want        string
 	}{
-		"right":                         {front.Address, fmt.Sprintf(", api_key: right-key, tls: {%s, %s}", ca, good), 0, "temporal  ok"},
-		"right, by another name":        {otherFront.Address, fmt.Sprintf(", api_key: right-key, tls: {%s, %s, server_name: temporal.example.com}", ca, good), 0, "temporal  ok"},
-		"right, without a certificate":  {keylessFront.Address, fmt.Sprintf(", api_key: right-key, tls: {%s}", ca), 0, "temporal  ok"},
-		"unknown authority":             {front.Address, fmt.Sprintf(", api_key: right-key, tls: {ca: %s, %s}", p.clients.File, good), 1, "temporal.tls.ca: the server's certificate is signed by none of those of " + p.clients.File},
-		"system's authorities":          {front.Address, ", api_key: right-key", 1, "temporal.tls.ca: the server's certificate is signed by none of the system's certificates"},
-		"server's certificate expired":  {expiredFront.Address, fmt.Sprintf(", api_key: right-key, tls: {%s, %s}", ca, good), 1, "temporal.tls: the server's certificate cannot be accepted: tls: failed to verify certificate: x509: certificate has expired"},
-		"wrong server name":             {otherFront.Address, fmt.Sprintf(", api_key: right-key, tls: {%s, %s}", ca, good), 1, "temporal.tls.server_name: the server's certificate is for another name"},
-		"wrong server name, configured": {front.Address, fmt.Sprintf(", api_key: right-key, tls: {%s, %s, server_name: b.example.com}", ca, good), 1, "temporal.tls.server_name: "},
-		"wrong certificate":             {front.Address, fmt.Sprintf(", api_key: right-key, tls: {%s, %s}", ca, p.client(t, "stranger", p.servers, p.soon)), 1, "temporal.tls.cert: the server refuses the certificate of " + strings.Replace(cert, "client", "stranger", 1)},
-		"certificate expired":           {front.Address, fmt.Sprintf(", api_key: right-key, tls: {%s, %s}", ca, old), 2, "temporal.tls.cert: " + oldCert + " expired on " + p.past.UTC().Format(time.DateOnly)},
-		"no certificate":                {front.Address, fmt.Sprintf(", api_key: right-key, tls: {%s}", ca), 1, "temporal.tls.cert: is empty, and the server may want a certificate"},
-		"wrong API key":                 {front.Address, fmt.Sprintf(", api_key: wrong-key, tls: {%s, %s}", ca, good), 1, "temporal.api_key: the server does not accept the key: Request unauthorized."},
-		"no API key":                    {front.Address, fmt.Sprintf(", tls: {%s, %s}", ca, good), 1, "temporal.api_key: is empty, and the server requires a key"},
-		"unreadable key file":           {front.Address, fmt.Sprintf(", tls: {%s, cert: %s, key: %s}", ca, cert, unreadable), 2, "temporal.tls.key: the file cannot be read: read " + unreadable},
-		"key file that is not there":    {front.Address, fmt.Sprintf(", tls: {%s, cert: %s, key: %s}", ca, cert, "nowhere.key"), 2, "temporal.tls.key: the file cannot be read: open "},
-		"a server without TLS":          {s.TemporalAt, ", tls: {}", 1, "temporal.tls: the server at temporal.address does not speak TLS"},
+		"right": {front.Address, fmt.Sprintf(", api_key: right-key, tls: {%s, %s}", ca, good), 0, "temporal  ok"},
+		"right, by another name": {
+			otherFront.Address,
+			fmt.Sprintf(", api_key: right-key, tls: {%s, %s, server_name: temporal.example.com}", ca, good), 0, "temporal  ok",
+		},
+		"right, without a certificate": {keylessFront.Address, fmt.Sprintf(", api_key: right-key, tls: {%s}", ca), 0, "temporal  ok"},
+		"unknown authority": {
+			front.Address, fmt.Sprintf(", api_key: right-key, tls: {ca: %s, %s}", p.clients.File, good), 1,
+			"temporal.tls.ca: the server's certificate is signed by none of those of " + p.clients.File,
+		},
+		"system's authorities": {
+			front.Address, ", api_key: right-key", 1,
+			"temporal.tls.ca: the server's certificate is signed by none of the system's certificates",
+		},
+		"server's certificate expired": {
+			expiredFront.Address, fmt.Sprintf(", api_key: right-key, tls: {%s, %s}", ca, good), 1,
+			"temporal.tls: the server's certificate cannot be accepted: tls: failed to verify certificate: x509: certificate has expired",
+		},
+		"wrong server name": {
+			otherFront.Address, fmt.Sprintf(", api_key: right-key, tls: {%s, %s}", ca, good), 1,
+			"temporal.tls.server_name: the server's certificate is for another name",
+		},
+		"wrong server name, configured": {
+			front.Address, fmt.Sprintf(", api_key: right-key, tls: {%s, %s, server_name: b.example.com}", ca, good),
+			1, "temporal.tls.server_name: ",
+		},
+		"wrong certificate": {
+			front.Address,
+			fmt.Sprintf(", api_key: right-key, tls: {%s, %s}", ca, p.client(t, "stranger", p.servers, p.soon)), 1,
+			"temporal.tls.cert: the server refuses the certificate of " + strings.Replace(cert, "client", "stranger", 1),
+		},
+		"certificate expired": {
+			front.Address, fmt.Sprintf(", api_key: right-key, tls: {%s, %s}", ca, old), 2,
+			"temporal.tls.cert: " + oldCert + " expired on " + p.past.UTC().Format(time.DateOnly),
+		},
+		"no certificate": {
+			front.Address, fmt.Sprintf(", api_key: right-key, tls: {%s}", ca), 1,
+			"temporal.tls.cert: is empty, and the server may want a certificate",
+		},
+		"wrong API key": {
+			front.Address, fmt.Sprintf(", api_key: wrong-key, tls: {%s, %s}", ca, good), 1,
+			"temporal.api_key: the server does not accept the key: Request unauthorized.",
+		},
+		"no API key": {
+			front.Address, fmt.Sprintf(", tls: {%s, %s}", ca, good), 1,
+			"temporal.api_key: is empty, and the server requires a key",
+		},
+		"unreadable key file": {
+			front.Address, fmt.Sprintf(", tls: {%s, cert: %s, key: %s}", ca, cert, unreadable), 2,
+			"temporal.tls.key: the file cannot be read: read " + unreadable,
+		},
+		"key file that is not there": {
+			front.Address, fmt.Sprintf(", tls: {%s, cert: %s, key: %s}", ca, cert, "nowhere.key"), 2,
+			"temporal.tls.key: the file cannot be read: open ",
+		},
+		"a server without TLS": {s.TemporalAt, ", tls: {}", 1, "temporal.tls: the server at temporal.address does not speak TLS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,9 +182,11 @@ func TestTemporalManaged(t *testing.T) {
 	g := s.Configure(stack.GatewayOptions{TemporalAt: front.Address, Video: "poll_min: 200ms, poll_max: 1s, retention: 240h"})
 	g.Launch()
 	wants := []string{
-		`namespace \"` + s.Namespace + `\" lacks the search attribute TaskModel`, "temporal operator search-attribute create --namespace " + s.Namespace + " --name TaskModel --type Keyword",
+		`namespace \"` + s.Namespace + `\" lacks the search attribute TaskModel`,
+		"temporal operator search-attribute create --namespace " + s.Namespace + " --name TaskModel --type Keyword",
 		"temporal operator search-attribute create --namespace " + s.Namespace + " --name TaskDue --type Keyword",
-		"video.retention and background.retention need 336h0m0s", "temporal operator namespace update --namespace " + s.Namespace + " --retention 336h",
+		"video.retention and background.retention need 336h0m0s",
+		"temporal operator namespace update --namespace " + s.Namespace + " --retention 336h",
 	}
 	testwait.Eventually(t, "/readyz names what is missing", stack.ReadyTimeout, func() bool {
 		answer, err := g.Send(t.Context(), stack.Request{Path: "/readyz?for=video"})
@@ -161,7 +207,8 @@ func TestTemporalManaged(t *testing.T) {
 		}
 	}
 	testwait.Eventually(t, "the worker's log names the commands", stack.ReadyTimeout, func() bool {
-		return strings.Contains(g.Out.Text(), "temporal is not ready, waiting") && strings.Contains(g.Out.Text(), "--name TaskVendor --type Keyword")
+		return strings.Contains(g.Out.Text(), "temporal is not ready, waiting") &&
+			strings.Contains(g.Out.Text(), "--name TaskVendor --type Keyword")
 	})
 	if strings.Contains(g.Out.Text(), "worker started") {
 		t.Error("the worker started without its search attributes")
@@ -177,7 +224,8 @@ func TestTemporalRotation(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)
 	s, p := stack.Shared(t), newPKI(t)
-	front := stack.NewTemporalFront(t, s.TemporalAt, stack.FrontOptions{CertFile: p.serverCert, KeyFile: p.serverKey, Clients: p.clients, APIKey: "first-key"})
+	front := stack.NewTemporalFront(t, s.TemporalAt,
+		stack.FrontOptions{CertFile: p.serverCert, KeyFile: p.serverKey, Clients: p.clients, APIKey: "first-key"})
 	keyFile := filepath.Join(p.folder, "api-key")
 	write := func(key string) {
 		t.Helper()
@@ -193,7 +241,10 @@ func TestTemporalRotation(t *testing.T) {
 
 	// create is the answer to a create that cannot be made.
 	create := func() *stack.Answer {
-		return g.Call(t, stack.Request{Method: http.MethodPost, Path: "/v1/videos", Body: map[string]string{"model": "sora-2-fast", "prompt": "not now"}})
+		return g.Call(t, stack.Request{
+			Method: http.MethodPost, Path: "/v1/videos",
+			Body: map[string]string{"model": "sora-2-fast", "prompt": "not now"},
+		})
 	}
 	refused := func(why string) {
 		t.Helper()
@@ -211,7 +262,8 @@ func TestTemporalRotation(t *testing.T) {
 	}
 	works := func(what string) {
 		t.Helper()
-		testwait.Eventually(t, what, stack.ReadyTimeout, func() bool { return g.Call(t, stack.Request{Path: "/readyz?for=video"}).Status == http.StatusOK })
+		testwait.Eventually(t, what, stack.ReadyTimeout,
+			func() bool { return g.Call(t, stack.Request{Path: "/readyz?for=video"}).Status == http.StatusOK })
 	}
 
 	before := front.Certificates()
@@ -219,7 +271,8 @@ func TestTemporalRotation(t *testing.T) {
 	front.CutOff()
 	refused("the client's certificate has expired")
 	testwait.Eventually(t, "the log names the certificate's file", stack.ReadyTimeout, func() bool {
-		return strings.Contains(g.Out.Text(), "temporal.tls.cert: the server refuses the certificate of "+filepath.Join(p.folder, "client.pem")+", which expired on")
+		return strings.Contains(g.Out.Text(), "temporal.tls.cert: the server refuses the certificate of "+filepath.Join(p.folder, "client.pem")+
+			", which expired on")
 	})
 	p.client(t, "client", p.clients, p.soon) // and is renewed
 	works("the new certificate is used")

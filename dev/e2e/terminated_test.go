@@ -93,7 +93,8 @@ func TestTerminatedTaskIsSettled(t *testing.T) {
 	run := before.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 	const firstStep = 4 // the end of a task's first step, which a reset may name
 	if _, err := temporal.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
-		Namespace: s.Namespace, WorkflowExecution: before.GetWorkflowExecutionInfo().GetExecution(), Reason: "by hand", WorkflowTaskFinishEventId: firstStep, RequestId: "one",
+		Namespace: s.Namespace, WorkflowExecution: before.GetWorkflowExecutionInfo().GetExecution(), Reason: "by hand",
+		WorkflowTaskFinishEventId: firstStep, RequestId: "one",
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +163,8 @@ func TestRefusedByAHundredKeys(t *testing.T) {
 	first := run()
 	testwait.Eventually(t, "the task goes on in another run", stack.CrashTimeout, func() bool { return run() != first })
 	sdk := g.SDK()
-	if video, err := sdk.Videos.Get(t.Context(), made.ID); err != nil || video.Status != openai.VideoStatusQueued || video.CreatedAt != made.CreatedAt || video.Prompt != made.Prompt {
+	if video, err := sdk.Videos.Get(t.Context(), made.ID); err != nil || video.Status != openai.VideoStatusQueued ||
+		video.CreatedAt != made.CreatedAt || video.Prompt != made.Prompt {
 		t.Errorf("reads %+v, %v, want %+v", video, err, made)
 	}
 	s.Control.Clear()

@@ -70,7 +70,8 @@ func TestTrace(t *testing.T) {
 			if one.GetName() == "POST /v1/videos" && parent != above {
 				t.Errorf("the request's parent is %s, want the client's span %s", parent, above)
 			}
-			if one.GetName() != "POST webhook" && one.GetName() != "RunWorkflow:Notify" && one.GetName() != "RunActivity:Deliver" && strings.HasPrefix(one.GetName(), "Run") &&
+			if one.GetName() != "POST webhook" && one.GetName() != "RunWorkflow:Notify" && one.GetName() != "RunActivity:Deliver" &&
+				strings.HasPrefix(one.GetName(), "Run") &&
 				stack.Attribute(one.GetAttributes(), "gateway.task") != video.ID {
 				t.Errorf("%s names task %q", one.GetName(), stack.Attribute(one.GetAttributes(), "gateway.task"))
 			}
@@ -103,7 +104,8 @@ func TestTrace(t *testing.T) {
 		var got []string
 		for _, one := range trace {
 			if one.GetName() == "chat gpt-4o" {
-				got = append(got, fmt.Sprint(stack.Attribute(one.GetAttributes(), "gateway.attempt"), " ", stack.Attribute(one.GetAttributes(), "gateway.channel"), " ",
+				got = append(got, fmt.Sprint(stack.Attribute(one.GetAttributes(), "gateway.attempt"), " ",
+					stack.Attribute(one.GetAttributes(), "gateway.channel"), " ",
 					stack.Attribute(one.GetAttributes(), "http.response.status_code"), " ", len(one.GetEvents()), " ", stack.PathTo(trace, one.GetName())))
 			}
 		}
@@ -117,7 +119,10 @@ func TestTrace(t *testing.T) {
 		t.Errorf("the client did not want its trace, it came:\n%s", stack.Tree(trace))
 	}
 	raw := c.Exports()
-	for _, secret := range []string{secretPrompt, stack.HookToken, stack.Token, "sk-upstream", stack.HookSecret, "secret-path", stack.AccessKey + "-", stack.SecretKey} {
+	for _, secret := range []string{
+		secretPrompt, stack.HookToken, stack.Token, "sk-upstream", stack.HookSecret, "secret-path",
+		stack.AccessKey + "-", stack.SecretKey,
+	} {
 		if bytes.Contains(raw, []byte(secret)) {
 			t.Errorf("%q stands in the exported spans", secret)
 		}
@@ -148,7 +153,8 @@ func TestTraceOutlivesWorker(t *testing.T) {
 	t.Logf("the trace of %s:\n%s", video.ID, stack.Tree(trace))
 	const task = "serve POST /v1/videos > serve StartWorkflow:Video > worker RunWorkflow:Video > worker "
 	for name, want := range map[string]string{
-		"submit sora-2-manual": task + "RunActivity:Submit > worker submit sora-2-manual", "open sora-2-manual": task + "RunActivity:Archive > worker open sora-2-manual",
+		"submit sora-2-manual": task + "RunActivity:Submit > worker submit sora-2-manual",
+		"open sora-2-manual":   task + "RunActivity:Archive > worker open sora-2-manual",
 	} {
 		if got := stack.PathTo(trace, name); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)

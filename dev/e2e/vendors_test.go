@@ -35,7 +35,8 @@ func TestVendors(t *testing.T) {
 			picturesAndRemix(t, g, video.ID, vendor.name != "vendorc")
 
 			failing := g.Create(t.Context(), vendor.model+"-fast-fail", vendor.name+" is doomed")
-			if ended := g.AwaitEnd(failing.ID, stack.TaskTimeout); ended.Status != openai.VideoStatusFailed || ended.Error.Code == "" || ended.Error.Message == "" {
+			if ended := g.AwaitEnd(failing.ID, stack.TaskTimeout); ended.Status != openai.VideoStatusFailed || ended.Error.Code == "" ||
+				ended.Error.Message == "" {
 				t.Errorf("ended = %s", ended.RawJSON())
 			}
 
@@ -86,7 +87,10 @@ func TestVendors(t *testing.T) {
 func picturesAndRemix(t *testing.T, g *stack.Gateway, id string, can bool) {
 	t.Helper()
 	sdk := g.SDK()
-	for variant, contentType := range map[openai.VideoDownloadContentParamsVariant]string{"thumbnail": "image/webp", "spritesheet": "image/jpeg"} {
+	for variant, contentType := range map[openai.VideoDownloadContentParamsVariant]string{
+		"thumbnail":   "image/webp",
+		"spritesheet": "image/jpeg",
+	} {
 		resp, err := sdk.Videos.DownloadContent(t.Context(), id, openai.VideoDownloadContentParams{Variant: variant})
 		if !can {
 			var fault *openai.Error

@@ -153,7 +153,10 @@ func TestVideoFormats(t *testing.T) {
 func wantSeveral(t *testing.T, g *stack.Gateway) {
 	t.Helper()
 	pair := func(model string) stack.Request {
-		return stack.Request{Method: http.MethodPost, Path: "/v1/video/generations", Body: map[string]any{"model": model, "prompt": "a pair", "n": 2}}
+		return stack.Request{
+			Method: http.MethodPost, Path: "/v1/video/generations",
+			Body: map[string]any{"model": model, "prompt": "a pair", "n": 2},
+		}
 	}
 	var task struct {
 		ID     string   `json:"id"`
@@ -170,7 +173,8 @@ func wantSeveral(t *testing.T, g *stack.Gateway) {
 		t.Fatalf("urls = %v", task.URLs)
 	}
 	for _, path := range task.URLs {
-		if got := g.Call(t, stack.Request{Path: path}); got.Status != http.StatusOK || !bytes.Contains(got.Body[:min(len(got.Body), 12)], []byte("ftyp")) {
+		if got := g.Call(t, stack.Request{Path: path}); got.Status != http.StatusOK ||
+			!bytes.Contains(got.Body[:min(len(got.Body), 12)], []byte("ftyp")) {
 			t.Errorf("%s: %d with %d bytes, want an MP4", path, got.Status, len(got.Body))
 		}
 	}
@@ -188,8 +192,12 @@ func TestVolcengine(t *testing.T) {
 	stack.Full(t)
 	s := stack.Shared(t)
 	// That the signature is the vendor's own is checked by the upstream, which verifies it as the vendor's SDK makes it.
-	direct := volcengine{t: t, endpoint: "http://" + s.UpstreamAt + "/vendorc/", accessKey: "ak-upstream-client", secretKey: "sk-upstream-client"}
-	if status, answer := direct.result("jimeng_t2v_v30_fast", "7000000000000000001"); status != http.StatusOK || answer.Data.Status != "not_found" {
+	direct := volcengine{
+		t: t, endpoint: "http://" + s.UpstreamAt + "/vendorc/", accessKey: "ak-upstream-client",
+		secretKey: "sk-upstream-client",
+	}
+	if status, answer := direct.result("jimeng_t2v_v30_fast", "7000000000000000001"); status != http.StatusOK ||
+		answer.Data.Status != "not_found" {
 		t.Fatalf("the vendor does not take the client's signature: %d %+v", status, answer)
 	}
 	g := s.StartGateway(stack.GatewayOptions{Channels: s.EveryVendor(), Video: "poll_min: 200ms, poll_max: 1s, presigned_urls: true"})
@@ -219,7 +227,8 @@ func TestVolcengine(t *testing.T) {
 	if refused.Code <= 50000 || refused.Code >= 60000 || refused.Message == "" || refused.RequestID == "" {
 		t.Errorf("failed = %+v", refused)
 	}
-	if status, answer := client.result("jimeng-fast", "video_00000000000000000000000000"); status != http.StatusOK || answer.Data.Status != "not_found" {
+	if status, answer := client.result("jimeng-fast", "video_00000000000000000000000000"); status != http.StatusOK ||
+		answer.Data.Status != "not_found" {
 		t.Errorf("an unknown task: %d %+v", status, answer)
 	}
 	stranger := client

@@ -38,7 +38,8 @@ func TestSoraSDK(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if remix.RemixedFromVideoID != ids[0] || remix.ID == ids[0] || remix.Prompt != "the same at night" || remix.Seconds != "4" || remix.Size != "1280x720" {
+	if remix.RemixedFromVideoID != ids[0] || remix.ID == ids[0] || remix.Prompt != "the same at night" || remix.Seconds != "4" ||
+		remix.Size != "1280x720" {
 		t.Errorf("remix = %s", remix.RawJSON())
 	}
 	g.AwaitCompleted(remix.ID, stack.TaskTimeout)
@@ -163,7 +164,8 @@ func TestVideoEvents(t *testing.T) {
 				t.Errorf("%s: the same event twice: %v", name, ids)
 			}
 		}
-		if err := <-stream.ended; err != nil || last.ID != "completed-100" || last.Status != "completed" || !strings.Contains(last.Body, video.ID) ||
+		if err := <-stream.ended; err != nil || last.ID != "completed-100" || last.Status != "completed" ||
+			!strings.Contains(last.Body, video.ID) ||
 			!strings.HasPrefix(ids[0], "queued-0") {
 			t.Errorf("%s: got %v, last %+v, %v", name, ids, last, err)
 		}

@@ -33,7 +33,8 @@ func TestVideo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if video.Status != openai.VideoStatusQueued || video.Progress != 0 || video.Seconds != "8" || video.Size != "1280x720" || video.Object != "video" {
+		if video.Status != openai.VideoStatusQueued || video.Progress != 0 || video.Seconds != "8" || video.Size != "1280x720" ||
+			video.Object != "video" {
 			t.Errorf("created = %s", video.RawJSON())
 		}
 		g.AwaitCompleted(video.ID, stack.TaskTimeout)

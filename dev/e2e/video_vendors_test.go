@@ -85,7 +85,8 @@ func videoClients(t *testing.T, g *stack.Gateway) []videoClient {
 				instance["image"] = map[string]string{"bytesBase64Encoded": base64.StdEncoding.EncodeToString(image), "mimeType": "image/png"}
 			}
 			var made struct{ Name string }
-			post("/v1beta/models/"+v.Name+":predictLongRunning", map[string]any{"instances": []any{instance}, "parameters": map[string]any{"durationSeconds": v.Seconds}}, &made)
+			post("/v1beta/models/"+v.Name+":predictLongRunning",
+				map[string]any{"instances": []any{instance}, "parameters": map[string]any{"durationSeconds": v.Seconds}}, &made)
 			return made.Name[strings.LastIndexByte(made.Name, '/')+1:]
 		}, func(model, id string) (string, string) {
 			var operation struct {
@@ -119,8 +120,8 @@ const (
 	mostEvents = 30
 )
 
-// TestVideoVendors makes a video at each vendor in each of the formats, in every other one from an image where the vendor takes one, and reads
-// it in the next format. Each is paid once, polled seldom, and arrives as the vendor made it. The gate's set has the first vendor.
+// TestVideoVendors makes a video at each vendor in each of the formats, in every other one from an image where the vendor takes one, and
+// reads it in the next format. Each is paid once, polled seldom, and arrives as the vendor made it. The gate's set has the first vendor.
 func TestVideoVendors(t *testing.T) {
 	t.Parallel()
 	length := fmt.Sprintf("%ds", jobSeconds)
@@ -184,9 +185,9 @@ func TestVideoVendors(t *testing.T) {
 	g.WantNoSecrets(t)
 }
 
-// TestKillAtVideoVendors kills the gateway and its worker while, at every vendor, one task's submit has been taken and not been answered, one is polled
-// and one's result is on its way. Nothing is paid twice and nothing is lost, but a submit whose vendor has no look-up: its task says so, a minute and
-// a half after the submit began, when no worker can still be at it.
+// TestKillAtVideoVendors kills the gateway and its worker while, at every vendor, one task's submit has been taken and not been answered,
+// one is polled and one's result is on its way. Nothing is paid twice and nothing is lost, but a submit whose vendor has no look-up: its
+// task says so, a minute and a half after the submit began, when no worker can still be at it.
 func TestKillAtVideoVendors(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)
@@ -203,7 +204,10 @@ func TestKillAtVideoVendors(t *testing.T) {
 	ids := make(map[string]string) // by prompt
 	for _, v := range vendors {
 		if v.Content != "" { // the result is in the answer about the job, which the copy asks for after the poll
-			s.Control.AddRule(map[string]any{"vendor": v.Name, "operation": v.Content, "contains": archiving, "action": "stall", "bytes": 1000, "after": 1})
+			s.Control.AddRule(map[string]any{
+				"vendor": v.Name, "operation": v.Content, "contains": archiving, "action": "stall", "bytes": 1000,
+				"after": 1,
+			})
 		}
 		for _, phase := range []string{submitting, polling, archiving} {
 			prompt := phase + " at " + v.Name
@@ -214,11 +218,15 @@ func TestKillAtVideoVendors(t *testing.T) {
 		there := 0
 		for _, j := range s.Control.Jobs() {
 			downloads := 0
-			if slices.ContainsFunc(vendors, func(v stack.VideoVendor) bool { return v.Content != "" && strings.HasSuffix(j.Prompt, " at "+v.Name) }) {
+			if slices.ContainsFunc(vendors, func(v stack.VideoVendor) bool {
+				return v.Content != "" &&
+					strings.HasSuffix(j.Prompt, " at "+v.Name)
+			}) {
 				downloads = 1 // the poll's
 			}
 			switch {
-			case strings.HasPrefix(j.Prompt, submitting), strings.HasPrefix(j.Prompt, polling) && j.Polls > 0, strings.HasPrefix(j.Prompt, archiving) && j.Downloads > downloads:
+			case strings.HasPrefix(j.Prompt, submitting), strings.HasPrefix(j.Prompt, polling) && j.Polls > 0,
+				strings.HasPrefix(j.Prompt, archiving) && j.Downloads > downloads:
 				there++
 			}
 		}

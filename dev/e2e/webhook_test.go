@@ -42,10 +42,12 @@ func TestWebhooks(t *testing.T) {
 		before := len(all.Requests())
 		notice, err := g.Redeliver(t, video.ID)
 		event := all.AwaitVerified(t, before+1, video.ID)
-		if err != nil || notice.State != string(workflows.PhaseDelivered) || notice.Status != http.StatusOK || notice.EventID != event.ID || event.ID != all.Requests()[0].Header.Get("Webhook-Id") {
+		if err != nil || notice.State != string(workflows.PhaseDelivered) || notice.Status != http.StatusOK || notice.EventID != event.ID ||
+			event.ID != all.Requests()[0].Header.Get("Webhook-Id") {
 			t.Errorf("notice = %+v, %v; event %s", notice, err, event.ID)
 		}
-		if _, stderr, err := g.Command(t.Context(), "video", "redeliver", "video_00000000000000000000000000"); err == nil || !strings.Contains(stderr, "no task") {
+		if _, stderr, err := g.Command(t.Context(), "video", "redeliver", "video_00000000000000000000000000"); err == nil ||
+			!strings.Contains(stderr, "no task") {
 			t.Errorf("of an unknown task: %v %s", err, stderr)
 		}
 		waiting := g.Create(t.Context(), "sora-2-manual", "not ended", hooked)
@@ -124,7 +126,8 @@ func TestWebhooks(t *testing.T) {
 		})
 		stdout, stderr, err := g.Command(t.Context(), "video", "show", second.ID, "--json")
 		var story tasks.Details
-		if json.Unmarshal([]byte(stdout), &story) != nil || len(story.Webhooks) != 1 || story.Webhooks[0].ID != notifyID(s, second.ID, workflows.Completed) {
+		if json.Unmarshal([]byte(stdout), &story) != nil || len(story.Webhooks) != 1 ||
+			story.Webhooks[0].ID != notifyID(s, second.ID, workflows.Completed) {
 			t.Errorf("show: %v %s, deliveries %+v", err, stderr, story.Webhooks)
 		}
 	})
@@ -170,7 +173,8 @@ func TestWebhooks(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		t.Parallel()
 		for key, url := range map[string]string{stack.HookToken: "ftp://client.example/", stack.Token: all.URL} { // the other token has no secret
-			if got := g.PostGeneric(t, key, "refused", url); got.Status != http.StatusBadRequest || !strings.Contains(string(got.Body), `"param":"webhook_url"`) {
+			if got := g.PostGeneric(t, key, "refused", url); got.Status != http.StatusBadRequest ||
+				!strings.Contains(string(got.Body), `"param":"webhook_url"`) {
 				t.Errorf("%s: %d %s", url, got.Status, got.Body)
 			}
 		}
@@ -207,7 +211,8 @@ func TestKillWorkerDuringDelivery(t *testing.T) {
 	close(release)
 	s.Redis.Kill()
 	worker.Start()
-	testwait.Eventually(t, "the new worker finds Redis away", stack.DeliveryTimeout, func() bool { return strings.Contains(worker.Out.Text(), "webhook lookup failed") })
+	testwait.Eventually(t, "the new worker finds Redis away", stack.DeliveryTimeout,
+		func() bool { return strings.Contains(worker.Out.Text(), "webhook lookup failed") })
 	s.StartRedis()
 	s.Redis.AwaitReady(t)
 	if second := receiver.AwaitVerified(t, 2, video.ID); second.ID != first.ID {
@@ -229,7 +234,8 @@ func TestPrivateWebhookRefused(t *testing.T) {
 		Tokens: "  - {name: hooked, key: " + stack.HookToken + ", webhook_secret: " + stack.HookSecret + "}\n",
 	})
 	for _, url := range []string{receiver.URL, "http://localhost/", "http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]/"} {
-		if got := strict.PostGeneric(t, stack.HookToken, "refused", url); got.Status != http.StatusBadRequest || !strings.Contains(string(got.Body), `"param":"webhook_url"`) {
+		if got := strict.PostGeneric(t, stack.HookToken, "refused", url); got.Status != http.StatusBadRequest ||
+			!strings.Contains(string(got.Body), `"param":"webhook_url"`) {
 			t.Errorf("%s: %d %s", url, got.Status, got.Body)
 		}
 	}

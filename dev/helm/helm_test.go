@@ -110,7 +110,8 @@ func render(t *testing.T, given map[string]any) (map[string]string, error) {
 func decode(t *testing.T, files map[string]string) objects {
 	t.Helper()
 	got := objects{
-		deployments: map[string]apps.Deployment{}, kinds: map[string]int{}, services: map[string]core.Service{}, accounts: map[string]core.ServiceAccount{},
+		deployments: map[string]apps.Deployment{}, kinds: map[string]int{}, services: map[string]core.Service{},
+		accounts: map[string]core.ServiceAccount{},
 	}
 	for name, text := range files {
 		if !strings.HasSuffix(name, ".yaml") {
@@ -222,7 +223,8 @@ func TestObjects(t *testing.T) {
 			preflight(t, got)
 			for name, s := range got.services {
 				for _, port := range s.Spec.Ports {
-					if !slices.ContainsFunc(got.deployments["api"].Spec.Template.Spec.Containers[0].Ports, func(p core.ContainerPort) bool { return p.Name == port.TargetPort.StrVal }) {
+					if !slices.ContainsFunc(got.deployments["api"].Spec.Template.Spec.Containers[0].Ports,
+						func(p core.ContainerPort) bool { return p.Name == port.TargetPort.StrVal }) {
 						t.Errorf("service %s: no port %s in the pod", name, port.TargetPort.StrVal)
 					}
 				}
@@ -281,11 +283,13 @@ func preflight(t *testing.T, got objects) {
 	if pod.RestartPolicy != core.RestartPolicyNever || got.job.Spec.ActiveDeadlineSeconds == nil {
 		t.Errorf("the job has no end: %+v", got.job.Spec)
 	}
-	if c.Image != worker.Containers[0].Image || len(c.Env) != len(worker.Containers[0].Env) || len(c.VolumeMounts) != len(worker.Containers[0].VolumeMounts) {
+	if c.Image != worker.Containers[0].Image || len(c.Env) != len(worker.Containers[0].Env) ||
+		len(c.VolumeMounts) != len(worker.Containers[0].VolumeMounts) {
 		t.Errorf("the job is not of the worker's kind: %+v", c)
 	}
 	account, ok := got.accounts[pod.ServiceAccountName]
-	if annotations := got.accounts[worker.ServiceAccountName].Annotations; !ok || !maps.Equal(subset(account.Annotations, annotations), annotations) {
+	if annotations := got.accounts[worker.ServiceAccountName].Annotations; !ok ||
+		!maps.Equal(subset(account.Annotations, annotations), annotations) {
 		t.Errorf("the job's service account %q: %+v", pod.ServiceAccountName, account.Annotations)
 	}
 	if name := pod.Volumes[0].ConfigMap.Name; account.Annotations["helm.sh/hook"] == "" || !strings.HasSuffix(name, "-preflight") {
@@ -428,7 +432,10 @@ func TestRefusals(t *testing.T) {
 		{"unknown value", "replicaCount", `{image: {repository: r}, replicaCount: 2}`},
 		{"the chart's own address", "listen", `{image: {repository: r}, config: {listen: "127.0.0.1:80"}}`},
 		{"a secret's text", "env", `{image: {repository: r}, env: [{name: KEY, secret: a, key: b, value: sk-plain}]}`},
-		{"a grace shorter than a submit", "terminationGracePeriodSeconds", `{image: {repository: r}, worker: {terminationGracePeriodSeconds: 30}}`},
+		{
+			"a grace shorter than a submit", "terminationGracePeriodSeconds",
+			`{image: {repository: r}, worker: {terminationGracePeriodSeconds: 30}}`,
+		},
 		{"ingress without a host", "ingress.hosts", `{image: {repository: r}, ingress: {enabled: true}}`},
 	} {
 		var given map[string]any
@@ -515,7 +522,8 @@ func TestWatch(t *testing.T) {
 	if err := yaml.UnmarshalStrict(text, &alerts); err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(got.rules.Spec, alerts) || len(alerts.Groups) == 0 || alerts.Groups[0].Rules[0].Expr.String() != `up{app="modelrelay"} == 0` {
+	if !reflect.DeepEqual(got.rules.Spec, alerts) || len(alerts.Groups) == 0 ||
+		alerts.Groups[0].Rules[0].Expr.String() != `up{app="modelrelay"} == 0` {
 		t.Errorf("the PrometheusRule has %+v", got.rules.Spec)
 	}
 }
@@ -611,7 +619,8 @@ func TestRestart(t *testing.T) {
 		}
 	}
 	for _, config := range []string{
-		`{redis: {url: "redis://other:6379/0"}}`, `{temporal: {address: "other:7233"}}`, `{temporal: {api_key: a-first-one}}`, `{currency: EUR}`, `{relay: {grace: 5s}}`,
+		`{redis: {url: "redis://other:6379/0"}}`, `{temporal: {address: "other:7233"}}`, `{temporal: {api_key: a-first-one}}`, `{currency: EUR}`,
+		`{relay: {grace: 5s}}`,
 	} {
 		var changed map[string]any
 		if err := yaml.Unmarshal([]byte(config), &changed); err != nil {

@@ -128,7 +128,8 @@ func licenseFiles(dir string) (paths []string, err error) {
 		return nil, err
 	}
 	for _, entry := range entries {
-		if entry.Type().IsRegular() && (licenseFile.MatchString(entry.Name()) || noticeFile.MatchString(entry.Name())) && filepath.Ext(entry.Name()) != ".go" {
+		if entry.Type().IsRegular() && (licenseFile.MatchString(entry.Name()) || noticeFile.MatchString(entry.Name())) &&
+			filepath.Ext(entry.Name()) != ".go" {
 			paths = append(paths, filepath.Join(dir, entry.Name()))
 		}
 	}

@@ -29,7 +29,10 @@ func TestLicenses(t *testing.T) {
 	if got.String() != string(want) {
 		t.Errorf("the linked parts have changed: go run -C dev ./licenses > cmd/gateway/internal/buildinfo/licenses.txt\n%s", got.String())
 	}
-	for _, line := range []string{"modelrelay\tApache-2.0\n", "std\tBSD-3-Clause\n", "rapidoc@", "github.com/hashicorp/golang-lru/v2\tMPL-2.0\n"} {
+	for _, line := range []string{
+		"modelrelay\tApache-2.0\n", "std\tBSD-3-Clause\n", "rapidoc@",
+		"github.com/hashicorp/golang-lru/v2\tMPL-2.0\n",
+	} {
 		if !strings.Contains(got.String(), line) {
 			t.Errorf("%q is not in the list", line)
 		}
@@ -38,7 +41,10 @@ func TestLicenses(t *testing.T) {
 	if err := write(&got, parts, true); err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"==== std: LICENSE\n", "Mozilla Public License, version 2.0", "Copyright (c) 2022 Mrinmoy Majumdar", "==== github.com/prometheus/client_golang: NOTICE\n"} {
+	for _, text := range []string{
+		"==== std: LICENSE\n", "Mozilla Public License, version 2.0", "Copyright (c) 2022 Mrinmoy Majumdar",
+		"==== github.com/prometheus/client_golang: NOTICE\n",
+	} {
 		if !strings.Contains(got.String(), text) {
 			t.Errorf("%q is not in the texts", text)
 		}
@@ -63,10 +69,14 @@ func TestRefusedLicenses(t *testing.T) {
 		texts         []string
 		license, want string // want: of the error; "" for none
 	}{
-		"allowed":            {[]string{zero}, "0BSD", ""},
-		"no file":            {nil, "", "some/module has no licence"},
-		"unknown":            {[]string{"All rights reserved. Ask the author."}, "", "the licence in a is not known"},
-		"known in part":      {[]string{zero + strings.Repeat("The author keeps this right and that one. ", 60)}, "0BSD", "the licence in a is not known"},
+		"allowed": {[]string{zero}, "0BSD", ""},
+		"no file": {nil, "", "some/module has no licence"},
+		"unknown": {[]string{"All rights reserved. Ask the author."}, "", "the licence in a is not known"},
+		"known in part": {
+			[]string{zero + strings.Repeat("The author keeps this right and that one. ", 60)},
+			"0BSD",
+			"the licence in a is not known",
+		},
 		"copyleft":           {[]string{gpl}, "GPL-3.0-or-later", "a has the licence GPL-3.0-or-later"},
 		"allowed and others": {[]string{zero, gpl}, "0BSD AND GPL-3.0-or-later", "b has the licence GPL-3.0-or-later"},
 	} {

@@ -41,7 +41,10 @@ func TestWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"providers/acme/video.go", "providers/acme/testdata/video/done.http", "dev/upstream/fakeacme/fakeacme.go", "providers/vendors/vendors.go"} {
+	for _, want := range []string{
+		"providers/acme/video.go", "providers/acme/testdata/video/done.http", "dev/upstream/fakeacme/fakeacme.go",
+		"providers/vendors/vendors.go",
+	} {
 		if !slices.Contains(files, want) {
 			t.Errorf("got %q, want %s among them", files, want)
 		}

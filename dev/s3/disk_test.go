@@ -159,14 +159,16 @@ func TestReopen(t *testing.T) {
 	}
 	var complete []minio.CompletePart
 	for i, part := range parts {
-		sent, err := first.PutObjectPart(t.Context(), name, "parts", upload, i+1, strings.NewReader(part), int64(len(part)), minio.PutObjectPartOptions{})
+		sent, err := first.PutObjectPart(t.Context(), name, "parts", upload, i+1, strings.NewReader(part), int64(len(part)),
+			minio.PutObjectPartOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		complete = append(complete, minio.CompletePart{PartNumber: i + 1, ETag: sent.ETag})
 	}
 	wrong := []minio.CompletePart{complete[0], {PartNumber: 2, ETag: complete[0].ETag}}
-	if _, err := first.CompleteMultipartUpload(t.Context(), name, "parts", upload, wrong, minio.PutObjectOptions{}); minio.ToErrorResponse(err).Code != "InvalidPart" {
+	if _, err := first.CompleteMultipartUpload(t.Context(), name, "parts", upload, wrong,
+		minio.PutObjectOptions{}); minio.ToErrorResponse(err).Code != "InvalidPart" {
 		t.Errorf("complete with a part that was not sent: got %v, want InvalidPart", err)
 	}
 	done, err := first.CompleteMultipartUpload(t.Context(), name, "parts", upload, complete, minio.PutObjectOptions{})
@@ -188,7 +190,8 @@ func TestReopen(t *testing.T) {
 	if info, err := second.StatObject(t.Context(), name, "a/kept", minio.StatObjectOptions{}); err != nil || info.Size != int64(len("kept")) {
 		t.Errorf("got %d bytes, %v, want the object", info.Size, err)
 	}
-	if _, err := second.StatObject(t.Context(), name, "removed", minio.StatObjectOptions{}); minio.ToErrorResponse(err).Code != minio.NoSuchKey {
+	if _, err := second.StatObject(t.Context(), name, "removed",
+		minio.StatObjectOptions{}); minio.ToErrorResponse(err).Code != minio.NoSuchKey {
 		t.Errorf("a removed object: got %v, want %s", err, minio.NoSuchKey)
 	}
 }

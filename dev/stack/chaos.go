@@ -61,7 +61,8 @@ func (c *chaosCommand) Run(e environment) error {
 	}
 	trouble := time.Duration(c.Minutes) * time.Minute
 	cmd := exec.Command("go", "test", "-count=1", "-v", "-run", "^TestChaos$", "-timeout", (chaosBuild + trouble + chaosJudging).String(), ".", //nolint:gosec,noctx // numbers; Stop ends it in order
-		"-chaos-tasks", fmt.Sprint(c.Tasks), "-chaos-for", trouble.String(), "-chaos-seed", fmt.Sprint(c.Seed), "-chaos-workers", fmt.Sprint(c.Workers))
+		"-chaos-tasks", fmt.Sprint(c.Tasks), "-chaos-for", trouble.String(), "-chaos-seed", fmt.Sprint(c.Seed), "-chaos-workers",
+		fmt.Sprint(c.Workers))
 	cmd.Dir = filepath.Join(root, "dev", "e2e")
 	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+cmd.Dir, "MODELRELAY_TEST_FULL=1", "MODELRELAY_TEST_PARTS="+string(c.Parts))
 	cmd.Stdout, cmd.Stderr = e.stdout, e.stderr

@@ -135,7 +135,8 @@ func TestTemporalMendsNamespace(t *testing.T) {
 // checkNamespace compares the namespace with what the stacks agree on.
 func checkNamespace(t *testing.T, c client.Client) {
 	t.Helper()
-	described, err := c.WorkflowService().DescribeNamespace(t.Context(), &workflowservice.DescribeNamespaceRequest{Namespace: settings.Namespace})
+	described, err := c.WorkflowService().DescribeNamespace(t.Context(),
+		&workflowservice.DescribeNamespaceRequest{Namespace: settings.Namespace})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,8 @@ func TestUp(t *testing.T) {
 	if err := os.WriteFile(config, []byte("relay: {grace: 5s} # mine\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"--data", filepath.Join(dir, "data"), "--config", config, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"}, freePorts()...)
+	args := append([]string{"--data", filepath.Join(dir, "data"), "--config", config, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"},
+		freePorts()...)
 	stack := start(t, args...)
 
 	var chats, video []string
@@ -149,7 +150,8 @@ func TestUp(t *testing.T) {
 	if metrics == nil {
 		t.Fatalf("no address of the metrics in\n%s", stack.stdout)
 	}
-	if text, err := shell(t, dir, "curl --silent --show-error --fail "+metrics[1]); err != nil || !strings.Contains(text, "\ngateway_tasks_created_total{") {
+	if text, err := shell(t, dir, "curl --silent --show-error --fail "+metrics[1]); err != nil ||
+		!strings.Contains(text, "\ngateway_tasks_created_total{") {
 		t.Errorf("metrics: got %v\n%.500s\nwant the counts of what was done", err, text)
 	}
 
@@ -173,7 +175,8 @@ func TestUp(t *testing.T) {
 // TestUpServesDefaults: without a configuration of one's own, what the contract calls optional may be left out.
 func TestUpServesDefaults(t *testing.T) {
 	t.Parallel()
-	args := append([]string{"--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"}, freePorts()...)
+	args := append([]string{"--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"},
+		freePorts()...)
 	stack := start(t, args...)
 	token := regexp.MustCompile(`(?m)^token\s+(\S+)$`).FindStringSubmatch(stack.stdout.String())
 	if token == nil {

@@ -83,7 +83,8 @@ func TestNeverReady(t *testing.T) {
 		Name: "failing", Command: func() *exec.Cmd { return exec.Command("sh", "-c", "exit 7") }, Grace: patience,
 		Ready: func(context.Context) error { return errors.New("does not answer") },
 	})
-	if err == nil || !strings.Contains(err.Error(), "failing is not ready: does not answer") || !strings.Contains(err.Error(), "exit status 7") {
+	if err == nil || !strings.Contains(err.Error(), "failing is not ready: does not answer") ||
+		!strings.Contains(err.Error(), "exit status 7") {
 		t.Errorf("got %v", err)
 	}
 	if err := group.Stop(); err != nil {

@@ -21,8 +21,8 @@ import (
 // askInterval is the pause between two requests to a server that is still starting.
 const askInterval = 50 * time.Millisecond
 
-// ensureNamespace waits until the server answers, makes the namespace where there is none, raises a shorter retention, adds the search attributes a kept
-// database lacks, and returns when a query may name them all.
+// ensureNamespace waits until the server answers, makes the namespace where there is none, raises a shorter retention, adds the search
+// attributes a kept database lacks, and returns when a query may name them all.
 func ensureNamespace(ctx context.Context, c client.Client) error {
 	steps := []func(context.Context, client.Client) error{registerNamespace, raiseRetention, addSearchAttributes, querySearchAttributes}
 	for _, step := range steps {

@@ -40,7 +40,8 @@ func fullText() map[string][]string {
 		visibility + "_fts_text": {"Text01", "Text02", "Text03"},
 		visibility + "_fts_keyword_list": {
 			"TemporalChangeVersion", "BinaryChecksums", "BuildIds", "TemporalPauseInfo", "TemporalReportedProblems",
-			"TemporalUsedWorkerDeploymentVersions", "KeywordList01", "KeywordList02", "KeywordList03", "TemporalKeywordList01", "TemporalKeywordList02",
+			"TemporalUsedWorkerDeploymentVersions", "KeywordList01", "KeywordList02", "KeywordList03", "TemporalKeywordList01",
+			"TemporalKeywordList02",
 		},
 	}
 }
@@ -48,7 +49,8 @@ func fullText() map[string][]string {
 // trim makes writing a row of visibility cheap: it drops the unused indexes, and has the full-text tables written only where
 // their columns have changed. It may be done again.
 func trim(store *config.SQL) error {
-	db, err := sql.NewSQLAdminDB(sqlplugin.DbKindVisibility, store, resolver.NewNoopResolver(), log.NewNoopLogger(), metrics.NoopMetricsHandler)
+	db, err := sql.NewSQLAdminDB(sqlplugin.DbKindVisibility, store, resolver.NewNoopResolver(), log.NewNoopLogger(),
+		metrics.NoopMetricsHandler)
 	if err != nil {
 		return fmt.Errorf("open the database: %w", err)
 	}

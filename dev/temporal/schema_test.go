@@ -34,7 +34,8 @@ func TestTrim(t *testing.T) {
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
-	if n := one("SELECT count(*) FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = '" + visibility + "'"); n > 20 || n < 5 {
+	if n := one("SELECT count(*) FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = '" + visibility + "'"); n > 20 ||
+		n < 5 {
 		t.Errorf("%d indexes are left", n)
 	}
 	const (

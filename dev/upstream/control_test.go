@@ -30,9 +30,15 @@ func TestRulesOnAnswers(t *testing.T) {
 		cut    bool // the answer ends before its end
 		drop   bool // there is no answer
 	}{
-		"status":          {rule: `"action":"status","status":503,"headers":{"Retry-After":"7"}`, status: 503, body: `"server_error"`, header: [2]string{"Retry-After", "7"}},
-		"quota":           {rule: `"action":"status","status":429,"code":"insufficient_quota"`, status: 429, body: `"type":"insufficient_quota"`},
-		"body":            {rule: `"action":"status","status":418,"body":"tea","headers":{"Content-Type":"text/plain"}`, status: 418, body: "tea", header: [2]string{"Content-Type", "text/plain"}},
+		"status": {
+			rule: `"action":"status","status":503,"headers":{"Retry-After":"7"}`, status: 503, body: `"server_error"`,
+			header: [2]string{"Retry-After", "7"},
+		},
+		"quota": {rule: `"action":"status","status":429,"code":"insufficient_quota"`, status: 429, body: `"type":"insufficient_quota"`},
+		"body": {
+			rule: `"action":"status","status":418,"body":"tea","headers":{"Content-Type":"text/plain"}`, status: 418, body: "tea",
+			header: [2]string{"Content-Type", "text/plain"},
+		},
 		"garbage":         {rule: `"action":"garbage"`, status: 200, body: `{"id": "half`},
 		"drop":            {rule: `"action":"drop"`, drop: true},
 		"delay":           {rule: `"action":"delay","ms":20`, status: 200, body: "one two three"},
@@ -230,7 +236,8 @@ func TestUnknownOutcomes(t *testing.T) {
 			t.Parallel()
 			f := start(t, upstream.Options{})
 			f.rule(t, `{"operation":"video.create",`+tc.rule+`}`)
-			if a, err := f.try(t.Context(), "POST", "/openai/v1/videos", `{"model":"sora-2-manual","prompt":"x"}`); err == nil && strings.Contains(string(a.body), "video_") {
+			if a, err := f.try(t.Context(), "POST", "/openai/v1/videos", `{"model":"sora-2-manual","prompt":"x"}`); err == nil &&
+				strings.Contains(string(a.body), "video_") {
 				t.Errorf("the client learned of the job: %s", a.body)
 			}
 			wants(t, f.control(t, "GET", "stats", ""), map[string]any{"videos.created": tc.jobs, "videos.submissions": tc.jobs})

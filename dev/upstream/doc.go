@@ -1,6 +1,7 @@
 // Package upstream fakes the AI vendors the gateway talks to, for the development stack and for end-to-end, crash, chaos
 // and load tests: one HTTP server, one path prefix and one package per vendor, and a control interface that lets a test decide what
-// happens to which call. [modelrelay/dev/upstream/fake] is what they share and says how to add a vendor. Nothing is random but ids. It imports nothing of the product.
+// happens to which call. [modelrelay/dev/upstream/fake] is what they share and says how to add a vendor. Nothing is random but ids. It
+// imports nothing of the product.
 //
 // # Vendors
 //
@@ -20,7 +21,8 @@
 // and all of them when the turn holds the word parallel. One word is one output token and one event of a stream; input
 // tokens are bytes of text over four. A bound on output tokens cuts the answer. An embedding depends on its text alone; a
 // moderation flags the word violence; rerank scores by shared words; speech is one second of tone; a transcription names the file
-// and its size. A realtime conversation echoes too, sends binary frames back, and closes as requested by {"type":"fake.close","code","reason"}.
+// and its size. A realtime conversation echoes too, sends binary frames back, and closes as requested by
+// {"type":"fake.close","code","reason"}.
 //
 // # Refusals
 //
@@ -83,13 +85,13 @@
 // requests. "created" counts jobs, "submissions" the creates that led to them, repeats of an idempotency key included. A realtime call
 // that ends counts as answered, also where the client ended it.
 //
-// Operations: chat, completions, embeddings, responses, responses.compact, responses.input_tokens, moderations, rerank, images.generations, images.edits,
-// images.content, audio.speech, audio.transcriptions, audio.translations, models, realtime, video.create, video.get, video.list,
-// video.content, video.delete, video.remix, video.cancel (openai, generic); messages, messages.count_tokens, models (anthropic);
-// generate, stream, count_tokens, embed, embed.batch, models, interactions, interactions.get, interactions.cancel, interactions.delete (gemini); video.create, video.get, video.content (all that make videos; a
-// result that is in an answer counts as video.get), video.list, video.cancel, video.delete, models, account (where the vendor has them),
-// files.get (omni), uploads, uploads.content (runway), token (veo), video.link (hailuo), upload (pixverse), video.result (fal);
-// unknown for every other path.
+// Operations: chat, completions, embeddings, responses, responses.compact, responses.input_tokens, moderations, rerank, images.generations,
+// images.edits, images.content, audio.speech, audio.transcriptions, audio.translations, models, realtime, video.create, video.get,
+// video.list, video.content, video.delete, video.remix, video.cancel (openai, generic); messages, messages.count_tokens, models
+// (anthropic); generate, stream, count_tokens, embed, embed.batch, models, interactions, interactions.get, interactions.cancel,
+// interactions.delete (gemini); video.create, video.get, video.content (all that make videos; a result that is in an answer counts as
+// video.get), video.list, video.cancel, video.delete, models, account (where the vendor has them), files.get (omni), uploads,
+// uploads.content (runway), token (veo), video.link (hailuo), upload (pixverse), video.result (fal); unknown for every other path.
 //
 // # Rules
 //
@@ -127,8 +129,9 @@
 //
 // Each call takes the next answer. With "plan": true the answer is the one after as many rounds of tool results as the call's history
 // has, so that a call of an agent outside its plan does not disturb it; calls without tools are not selected. {"any": [call, …]}
-// calls the first tool that is offered. {"search": {"query", "pages": [{"url", "title"}]}} is a search of the web that the vendor makes where
-// the call offers its search; {"cited": {"text", "page": 0}} is a text that cites a page found before. {{said}} is replaced by the turn's text, {{media}} by its media.
+// calls the first tool that is offered. {"search": {"query", "pages": [{"url", "title"}]}} is a search of the web that the vendor makes
+// where the call offers its search; {"cited": {"text", "page": 0}} is a text that cites a page found before. {{said}} is replaced by the
+// turn's text, {{media}} by its media.
 //
 // Thoughts come as each vendor shows them: thinking blocks with a signature where the call thinks, thought parts where it includes
 // thoughts, reasoning items with a summary where it asks for one and with encrypted_content where it includes that, reasoning_content

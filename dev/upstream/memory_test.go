@@ -19,14 +19,21 @@ func TestSignatures(t *testing.T) {
 		want      string
 	}{
 		"messages": {func(v any) string {
-			return `{"role":"user","content":"go"},{"role":"assistant","content":` + doc(t, at(v, "content")) + `},{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":"ok"}]}`
+			return `{"role":"user","content":"go"},{"role":"assistant","content":` + doc(t, at(v, "content")) +
+				`},{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":"ok"}]}`
 		}, []string{`"signature":"`, `"signature":"A`}, "messages.1.content.0: Invalid `signature` in `thinking` block"},
 		"gemini": {func(v any) string {
-			return `{"role":"user","parts":[{"text":"go"}]},` + doc(t, at(v, "candidates", 0, "content")) + `,{"role":"user","parts":[{"functionResponse":{"name":"read","response":{"output":"ok"}}}]}`
+			return `{"role":"user","parts":[{"text":"go"}]},` + doc(t, at(v, "candidates", 0, "content")) +
+				`,{"role":"user","parts":[{"functionResponse":{"name":"read","response":{"output":"ok"}}}]}`
 		}, []string{`"thoughtSignature":"`, `"thoughtSignature":"AAAA`}, "Corrupted thought signature."},
-		"responses": {func(v any) string {
-			return `{"role":"user","content":"go"},` + strings.Trim(doc(t, at(v, "output")), "[]") + `,{"type":"function_call_output","call_id":"call_1","output":"ok"}`
-		}, []string{`"encrypted_content":"gAAAAA`, `"encrypted_content":"gAAAAAA`}, "could not be verified. Reason: Encrypted content could not be decrypted or parsed."},
+		"responses": {
+			func(v any) string {
+				return `{"role":"user","content":"go"},` + strings.Trim(doc(t, at(v, "output")), "[]") +
+					`,{"type":"function_call_output","call_id":"call_1","output":"ok"}`
+			},
+			[]string{`"encrypted_content":"gAAAAA`, `"encrypted_content":"gAAAAAA`},
+			"could not be verified. Reason: Encrypted content could not be decrypted or parsed.",
+		},
 	} {
 		t.Run(dialect, func(t *testing.T) {
 			t.Parallel()
@@ -36,7 +43,10 @@ func TestSignatures(t *testing.T) {
 			turns := tc.continued(first.json(t))
 			d := dialects()[dialect]
 			body := strings.Replace(d.body, "MODEL", model, 1) + "}"
-			for _, begin := range []string{`"messages":[{"role":"user","content":"go"}]`, `"contents":[{"role":"user","parts":[{"text":"go"}]}]`, `"input":"go"`} {
+			for _, begin := range []string{
+				`"messages":[{"role":"user","content":"go"}]`, `"contents":[{"role":"user","parts":[{"text":"go"}]}]`,
+				`"input":"go"`,
+			} {
 				name, _, _ := strings.Cut(begin, ":")
 				body = strings.Replace(body, begin, name+":["+turns+"]", 1)
 			}

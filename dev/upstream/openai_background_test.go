@@ -16,7 +16,8 @@ func TestBackgroundResponse(t *testing.T) {
 	created := f.do(t, "POST", path, `{"model":"gpt-5","input":"hi","background":true}`).json(t)
 	wants(t, created, map[string]any{"status": "queued", "background": true, "store": true})
 	id := textAt(t, created, "id")
-	wants(t, f.do(t, "GET", path+"/"+id, "").json(t), map[string]any{"id": id, "status": "completed", "background": true, "output.0.content.0.text": "You said: hi"})
+	wants(t, f.do(t, "GET", path+"/"+id, "").json(t),
+		map[string]any{"id": id, "status": "completed", "background": true, "output.0.content.0.text": "You said: hi"})
 	if a := f.do(t, "GET", path+"/"+id+"?stream=true", ""); a.status != 400 {
 		t.Errorf("events of a response without stream: got %d", a.status)
 	}

@@ -129,21 +129,54 @@ func TestOpenAIRefusals(t *testing.T) {
 		status             int
 		want               map[string]any
 	}{
-		"no key":         {"POST", "/chat/completions", ok, []string{"Authorization", ""}, 401, map[string]any{"error.type": "invalid_request_error", "error.code": nil}},
-		"wrong key":      {"POST", "/chat/completions", ok, []string{"Authorization", "Bearer sk-client"}, 401, map[string]any{"error.code": "invalid_api_key", "error.param": nil}},
-		"no JSON":        {"POST", "/chat/completions", `{`, nil, 400, map[string]any{"error.type": "invalid_request_error"}},
-		"other type":     {"POST", "/chat/completions", ok, []string{"Content-Type", "text/plain"}, 400, map[string]any{"error.code": "unsupported_content_type"}},
-		"no model":       {"POST", "/chat/completions", `{"messages":[]}`, nil, 400, map[string]any{"error.param": "model"}},
-		"no messages":    {"POST", "/chat/completions", `{"model":"gpt-4o"}`, nil, 400, map[string]any{"error.param": "messages"}},
-		"type mismatch":  {"POST", "/chat/completions", `{"model":"gpt-4o","messages":[],"max_tokens":"9"}`, nil, 400, map[string]any{"error.param": "max_tokens"}},
-		"stray options":  {"POST", "/chat/completions", `{"model":"gpt-4o","messages":[{"role":"user","content":""}],"stream_options":{}}`, nil, 400, map[string]any{"error.param": "stream_options"}},
-		"unknown model":  {"POST", "/chat/completions", `{"model":"unknown-1","messages":[]}`, nil, 404, map[string]any{"error.code": "model_not_found"}},
-		"unknown path":   {"POST", "/nothing", ok, nil, 404, map[string]any{"error.message": "Invalid URL (POST /openai/v1/nothing)"}},
-		"unknown video":  {"GET", "/videos/video_none", "", nil, 404, map[string]any{"error.type": "invalid_request_error"}},
-		"no prompt":      {"POST", "/videos", `{"model":"sora-2"}`, nil, 400, map[string]any{"error.param": "prompt"}},
-		"wrong seconds":  {"POST", "/videos", `{"model":"sora-2","prompt":"x","seconds":"5"}`, nil, 400, map[string]any{"error.param": "seconds", "error.code": "invalid_value"}},
-		"wrong size":     {"POST", "/videos", `{"model":"sora-2","prompt":"x","size":"1x1"}`, nil, 400, map[string]any{"error.param": "size"}},
-		"torn multipart": {"POST", "/videos", "--b\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\nx\r\n", []string{"Content-Type", "multipart/form-data; boundary=b"}, 400, map[string]any{"error.type": "invalid_request_error"}},
+		"no key": {
+			"POST", "/chat/completions", ok,
+			[]string{"Authorization", ""},
+			401,
+			map[string]any{"error.type": "invalid_request_error", "error.code": nil},
+		},
+		"wrong key": {
+			"POST", "/chat/completions", ok,
+			[]string{"Authorization", "Bearer sk-client"},
+			401,
+			map[string]any{"error.code": "invalid_api_key", "error.param": nil},
+		},
+		"no JSON": {"POST", "/chat/completions", `{`, nil, 400, map[string]any{"error.type": "invalid_request_error"}},
+		"other type": {
+			"POST", "/chat/completions", ok,
+			[]string{"Content-Type", "text/plain"},
+			400,
+			map[string]any{"error.code": "unsupported_content_type"},
+		},
+		"no model":    {"POST", "/chat/completions", `{"messages":[]}`, nil, 400, map[string]any{"error.param": "model"}},
+		"no messages": {"POST", "/chat/completions", `{"model":"gpt-4o"}`, nil, 400, map[string]any{"error.param": "messages"}},
+		"type mismatch": {
+			"POST", "/chat/completions", `{"model":"gpt-4o","messages":[],"max_tokens":"9"}`, nil, 400,
+			map[string]any{"error.param": "max_tokens"},
+		},
+		"stray options": {
+			"POST", "/chat/completions", `{"model":"gpt-4o","messages":[{"role":"user","content":""}],"stream_options":{}}`, nil,
+			400,
+			map[string]any{"error.param": "stream_options"},
+		},
+		"unknown model": {
+			"POST", "/chat/completions", `{"model":"unknown-1","messages":[]}`, nil, 404,
+			map[string]any{"error.code": "model_not_found"},
+		},
+		"unknown path":  {"POST", "/nothing", ok, nil, 404, map[string]any{"error.message": "Invalid URL (POST /openai/v1/nothing)"}},
+		"unknown video": {"GET", "/videos/video_none", "", nil, 404, map[string]any{"error.type": "invalid_request_error"}},
+		"no prompt":     {"POST", "/videos", `{"model":"sora-2"}`, nil, 400, map[string]any{"error.param": "prompt"}},
+		"wrong seconds": {
+			"POST", "/videos", `{"model":"sora-2","prompt":"x","seconds":"5"}`, nil, 400,
+			map[string]any{"error.param": "seconds", "error.code": "invalid_value"},
+		},
+		"wrong size": {"POST", "/videos", `{"model":"sora-2","prompt":"x","size":"1x1"}`, nil, 400, map[string]any{"error.param": "size"}},
+		"torn multipart": {
+			"POST", "/videos", "--b\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\nx\r\n",
+			[]string{"Content-Type", "multipart/form-data; boundary=b"},
+			400,
+			map[string]any{"error.type": "invalid_request_error"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

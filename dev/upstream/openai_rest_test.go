@@ -25,20 +25,50 @@ func TestOpenAIAnswers(t *testing.T) {
 		method, path, body string
 		want               map[string]any
 	}{
-		"models":      {"GET", "/models", "", map[string]any{"object": "list", "data.0.id": "gpt-4o", "data.0.object": "model"}},
-		"model":       {"GET", "/models/gpt-4o", "", map[string]any{"id": "gpt-4o", "owned_by": "system"}},
-		"embedding":   {"POST", "/embeddings", `{"model":"e","input":["a","b"],"dimensions":4}`, map[string]any{"object": "list", "data.1.index": 1, "data.0.object": "embedding", "usage.total_tokens": 1}},
+		"models": {"GET", "/models", "", map[string]any{"object": "list", "data.0.id": "gpt-4o", "data.0.object": "model"}},
+		"model":  {"GET", "/models/gpt-4o", "", map[string]any{"id": "gpt-4o", "owned_by": "system"}},
+		"embedding": {
+			"POST", "/embeddings", `{"model":"e","input":["a","b"],"dimensions":4}`,
+			map[string]any{"object": "list", "data.1.index": 1, "data.0.object": "embedding", "usage.total_tokens": 1},
+		},
 		"token array": {"POST", "/embeddings", `{"model":"e","input":[1,2,3]}`, map[string]any{"data.1": nil, "data.0.index": 0}},
-		"completion":  {"POST", "/completions", `{"model":"c","prompt":["a","b"],"echo":true}`, map[string]any{"object": "text_completion", "choices.1.text": "bYou said: b", "choices.1.index": 1, "choices.0.finish_reason": "stop"}},
-		"moderation":  {"POST", "/moderations", `{"input":["peace","violence"]}`, map[string]any{"results.0.flagged": false, "results.1.flagged": true, "results.1.categories.violence": true, "results.1.category_applied_input_types.violence.0": "text"}},
-		"parts":       {"POST", "/moderations", `{"input":[{"type":"text","text":"violence"},{"type":"image_url","image_url":{"url":"data:,"}}]}`, map[string]any{"results.0.flagged": true, "results.1": nil}},
-		"rerank":      {"POST", "/rerank", `{"model":"r","query":"red fox","documents":["a fox","a red fox",{"text":"hen"}],"top_n":2,"return_documents":true}`, map[string]any{"results.0.index": 1, "results.0.relevance_score": 1, "results.0.document.text": "a red fox", "results.1.index": 0, "results.2": nil}},
-		"response":    {"POST", "/responses", `{"model":"gpt-5","input":"hi"}`, map[string]any{"object": "response", "status": "completed", "output.0.type": "message", "output.0.content.0.text": "You said: hi", "error": nil}},
-		"cut":         {"POST", "/responses", `{"model":"gpt-5-20chunks","input":"hi","max_output_tokens":16}`, map[string]any{"status": "incomplete", "incomplete_details.reason": "max_output_tokens", "usage.output_tokens": 16}},
+		"completion": {
+			"POST", "/completions", `{"model":"c","prompt":["a","b"],"echo":true}`,
+			map[string]any{"object": "text_completion", "choices.1.text": "bYou said: b", "choices.1.index": 1, "choices.0.finish_reason": "stop"},
+		},
+		"moderation": {
+			"POST", "/moderations", `{"input":["peace","violence"]}`,
+			map[string]any{
+				"results.0.flagged": false, "results.1.flagged": true, "results.1.categories.violence": true,
+				"results.1.category_applied_input_types.violence.0": "text",
+			},
+		},
+		"parts": {
+			"POST", "/moderations", `{"input":[{"type":"text","text":"violence"},{"type":"image_url","image_url":{"url":"data:,"}}]}`,
+			map[string]any{"results.0.flagged": true, "results.1": nil},
+		},
+		"rerank": {"POST", "/rerank", `{"model":"r","query":"red fox","documents":["a fox","a red fox",{"text":"hen"}],"top_n":2,"return_documents":true}`, map[string]any{"results.0.index": 1, "results.0.relevance_score": 1, "results.0.document.text": "a red fox", "results.1.index": 0, "results.2": nil}},
+		"response": {
+			"POST", "/responses", `{"model":"gpt-5","input":"hi"}`,
+			map[string]any{
+				"object": "response", "status": "completed", "output.0.type": "message", "output.0.content.0.text": "You said: hi",
+				"error": nil,
+			},
+		},
+		"cut": {
+			"POST", "/responses", `{"model":"gpt-5-20chunks","input":"hi","max_output_tokens":16}`,
+			map[string]any{"status": "incomplete", "incomplete_details.reason": "max_output_tokens", "usage.output_tokens": 16},
+		},
 		"call":        {"POST", "/responses", `{"model":"gpt-5","input":[{"role":"user","content":"hi"}],"tools":[{"type":"function","name":"f"}]}`, map[string]any{"output.0.type": "function_call", "output.0.name": "f", "output.0.arguments": `{"echo":"hi"}`}},
 		"call result": {"POST", "/responses", `{"model":"gpt-5","input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"42"}],"tools":[{"type":"function","name":"f"}]}`, map[string]any{"output.0.content.0.text": "The tool said: 42"}},
-		"compact":     {"POST", "/responses/compact", `{"model":"gpt-5","input":"hi"}`, map[string]any{"object": "response.compaction", "output.0.type": "compaction"}},
-		"image":       {"POST", "/images/generations", `{"model":"gpt-image-1","prompt":"red","n":2}`, map[string]any{"output_format": "png", "data.2": nil}},
+		"compact": {
+			"POST", "/responses/compact", `{"model":"gpt-5","input":"hi"}`,
+			map[string]any{"object": "response.compaction", "output.0.type": "compaction"},
+		},
+		"image": {
+			"POST", "/images/generations", `{"model":"gpt-image-1","prompt":"red","n":2}`,
+			map[string]any{"output_format": "png", "data.2": nil},
+		},
 		"nested image": {"POST", "/images/edits", `{"model":"qwen-image","input":{"messages":[{"role":"user","content":[{"image":"http://x/y"},{"text":"red"}]}]},"parameters":{"n":2}}`, map[string]any{
 			"usage.output_tokens": 544,
 		}},
@@ -69,7 +99,8 @@ func TestEmbeddingFormatsAgree(t *testing.T) {
 	if err := json.Unmarshal(f.do(t, "POST", "/openai/v1/embeddings", fmt.Sprintf(body, "")).body, &floats); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(f.do(t, "POST", "/openai/v1/embeddings", fmt.Sprintf(body, `,"encoding_format":"base64"`)).body, &text); err != nil {
+	if err := json.Unmarshal(f.do(t, "POST", "/openai/v1/embeddings", fmt.Sprintf(body, `,"encoding_format":"base64"`)).body,
+		&text); err != nil {
 		t.Fatal(err)
 	}
 	raw, err := base64.StdEncoding.DecodeString(text.Data[0].Embedding)
@@ -97,7 +128,8 @@ func TestCompletionStream(t *testing.T) {
 		piece, _ := at(chunk, "choices", 0, "text").(string)
 		text += piece
 	}
-	if text != "You said: hi" || lines[len(lines)-1] != "[DONE]" || !strings.Contains(lines[len(lines)-2], `"choices":[],"usage":{"prompt_tokens":1,`) {
+	if text != "You said: hi" || lines[len(lines)-1] != "[DONE]" ||
+		!strings.Contains(lines[len(lines)-2], `"choices":[],"usage":{"prompt_tokens":1,`) {
 		t.Errorf("got %q, %q", text, lines)
 	}
 }
@@ -111,7 +143,8 @@ func TestResponseStream(t *testing.T) {
 			"created in_progress output_item.added content_part.added output_text.delta output_text.done content_part.done output_item.done completed",
 		},
 		"call": {
-			`{"model":"gpt-5","input":"hi","stream":true,"tools":[{"type":"function","name":"f"}]}`, "response.function_call_arguments.delta", `{"echo":"hi"}`,
+			`{"model":"gpt-5","input":"hi","stream":true,"tools":[{"type":"function","name":"f"}]}`, "response.function_call_arguments.delta",
+			`{"echo":"hi"}`,
 			"created in_progress output_item.added function_call_arguments.delta function_call_arguments.done output_item.done completed",
 		},
 	} {
@@ -154,7 +187,8 @@ func TestResponseStream(t *testing.T) {
 func TestImages(t *testing.T) {
 	t.Parallel()
 	f := start(t, upstream.Options{})
-	inline, _ := at(f.do(t, "POST", "/openai/v1/images/generations", `{"model":"gpt-image-1","prompt":"red"}`).json(t), "data", 0, "b64_json").(string)
+	inline, _ := at(f.do(t, "POST", "/openai/v1/images/generations", `{"model":"gpt-image-1","prompt":"red"}`).json(t), "data", 0,
+		"b64_json").(string)
 	raw, err := base64.StdEncoding.DecodeString(inline)
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +196,8 @@ func TestImages(t *testing.T) {
 	if _, err := png.Decode(bytes.NewReader(raw)); err != nil {
 		t.Errorf("inline image: %v", err)
 	}
-	link, _ := at(f.do(t, "POST", "/openai/v1/images/generations", `{"model":"dall-e-3","prompt":"red","response_format":"url"}`).json(t), "data", 0, "url").(string)
+	link, _ := at(f.do(t, "POST", "/openai/v1/images/generations", `{"model":"dall-e-3","prompt":"red","response_format":"url"}`).json(t),
+		"data", 0, "url").(string)
 	a := f.do(t, "GET", strings.TrimPrefix(link, f.url), "", "Authorization", "")
 	if a.status != 200 || !bytes.Equal(a.body, raw) {
 		t.Errorf("linked image: got %d, other bytes", a.status)
@@ -180,7 +215,8 @@ func TestImageStream(t *testing.T) {
 		const streamed = `"prompt":"red","stream":true,"partial_images":2}`
 		a := f.do(t, "POST", "/openai/v1/images/"+path, `{"model":"gpt-image-1",`+streamed)
 		lines := events(t, a.body)
-		if len(lines) != 3 || strings.Count(string(a.body), "event: "+kind+".partial_image\n") != 2 || !strings.Contains(string(a.body), "event: "+kind+".completed\n") {
+		if len(lines) != 3 || strings.Count(string(a.body), "event: "+kind+".partial_image\n") != 2 ||
+			!strings.Contains(string(a.body), "event: "+kind+".completed\n") {
 			t.Fatalf("%s: got %s", path, a.body)
 		}
 		var last any
@@ -273,7 +309,10 @@ func TestRealtime(t *testing.T) {
 		t.Errorf("no upgrade: got %d", a.status)
 	}
 
-	conn, _, err := dial("?model=gpt-realtime", &websocket.DialOptions{Subprotocols: []string{"realtime", "openai-insecure-api-key." + testKey}})
+	conn, _, err := dial("?model=gpt-realtime", &websocket.DialOptions{Subprotocols: []string{
+		"realtime",
+		"openai-insecure-api-key." + testKey,
+	}})
 	if err != nil || conn.Subprotocol() != "realtime" {
 		t.Fatalf("browser's way: %v", err)
 	}

@@ -69,7 +69,8 @@ func TestVideoLife(t *testing.T) {
 	if part.status != 206 || !bytes.Equal(part.body, content.body[10:20]) {
 		t.Errorf("range: got %d %q", part.status, part.body)
 	}
-	if got := f.do(t, "GET", path+"/content?variant=thumbnail", ""); !bytes.HasPrefix(got.body, []byte("RIFF")) || got.header.Get("Content-Type") != "image/webp" {
+	if got := f.do(t, "GET", path+"/content?variant=thumbnail", ""); !bytes.HasPrefix(got.body, []byte("RIFF")) ||
+		got.header.Get("Content-Type") != "image/webp" {
 		t.Errorf("thumbnail: got %v", got.header)
 	}
 	if got := f.do(t, "GET", path+"/content?variant=spritesheet", ""); !bytes.HasPrefix(got.body, []byte{0xFF, 0xD8}) {
@@ -155,7 +156,8 @@ func TestVideoUpload(t *testing.T) {
 	}
 	a := upload("image/jpeg")
 	wants(t, a.json(t), map[string]any{"prompt": "with a picture", "seconds": "12", "size": "720x1280"})
-	wants(t, f.control(t, "GET", "jobs/"+textAt(t, a.json(t), "id"), ""), map[string]any{"input_sha256": digest(image), "input_bytes": len(image)})
+	wants(t, f.control(t, "GET", "jobs/"+textAt(t, a.json(t), "id"), ""),
+		map[string]any{"input_sha256": digest(image), "input_bytes": len(image)})
 	if got := upload("text/plain"); got.status != 400 {
 		t.Errorf("a picture that is none: got %d, want 400", got.status)
 	}

@@ -20,17 +20,21 @@ func dialects() map[string]struct {
 	}
 	return map[string]ask{
 		"chat": {"/openai/v1/chat/completions", `{"model":"MODEL","messages":[{"role":"user","content":"go"}],"tools":[` +
-			`{"type":"function","function":{"name":"read","parameters":` + schema + `}},{"type":"function","function":{"name":"edit","parameters":` + schema + `}}]`, nil},
+			`{"type":"function","function":{"name":"read","parameters":` + schema + `}},{"type":"function","function":{"name":"edit","parameters":` +
+			schema + `}}]`, nil},
 		"responses": {"/openai/v1/responses", `{"model":"MODEL","input":"go","reasoning":{"summary":"auto"},"include":["reasoning.encrypted_content"],"tools":[` +
-			`{"type":"function","name":"read","parameters":` + schema + `,"strict":false},{"type":"function","name":"edit","parameters":` + schema + `,"strict":false}]`, nil},
+			`{"type":"function","name":"read","parameters":` + schema + `,"strict":false},{"type":"function","name":"edit","parameters":` + schema +
+			`,"strict":false}]`, nil},
 		"messages": {
 			"/anthropic/v1/messages", `{"model":"MODEL","max_tokens":4000,"thinking":{"type":"enabled","budget_tokens":1024},"messages":[{"role":"user","content":"go"}],"tools":[` +
 				`{"name":"read","input_schema":` + schema + `},{"name":"edit","input_schema":` + schema + `}]`,
 			[]string{"Authorization", "", "X-Api-Key", testKey, "Anthropic-Version", "2023-06-01"},
 		},
 		"gemini": {
-			"/gemini/v1beta/models/MODEL:generateContent", `{"contents":[{"role":"user","parts":[{"text":"go"}]}],"generationConfig":{"thinkingConfig":{"includeThoughts":true}},"tools":[` +
-				`{"functionDeclarations":[{"name":"read","parametersJsonSchema":` + schema + `},{"name":"edit","parametersJsonSchema":` + schema + `}]}]`,
+			"/gemini/v1beta/models/MODEL:generateContent",
+			`{"contents":[{"role":"user","parts":[{"text":"go"}]}],"generationConfig":{"thinkingConfig":{"includeThoughts":true}},"tools":[` +
+				`{"functionDeclarations":[{"name":"read","parametersJsonSchema":` + schema + `},{"name":"edit","parametersJsonSchema":` + schema +
+				`}]}]`,
 			[]string{"Authorization", "", "X-Goog-Api-Key", testKey},
 		},
 	}
@@ -67,35 +71,48 @@ func TestScripts(t *testing.T) {
 			"choices.0.message.content": "You said go", "choices.0.message.reasoning_content": "Let me.", "choices.0.finish_reason": "tool_calls",
 			"choices.0.message.tool_calls.0.function.arguments": `{"path":"go.txt"}`, "choices.0.message.tool_calls.1.id": "call_2",
 			"choices.0.message.tool_calls.1.function.arguments": `{"path": "b"}`,
-			"usage.prompt_tokens":                               100, "usage.prompt_tokens_details.cached_tokens": 20, "usage.prompt_tokens_details.cache_write_tokens": 10,
-			"usage.completion_tokens": 50, "usage.completion_tokens_details.reasoning_tokens": 30,
+			"usage.prompt_tokens":                               100, "usage.prompt_tokens_details.cached_tokens": 20,
+			"usage.prompt_tokens_details.cache_write_tokens": 10,
+			"usage.completion_tokens":                        50, "usage.completion_tokens_details.reasoning_tokens": 30,
 		}, []string{
-			`"reasoning_content":"Let "`, `"reasoning_content":"me."`, `"content":"said "`, `"name":"read","arguments":""},"index":0`, `"id":"call_2"`,
-			`"index":0,"function":{"arguments":`, `"index":1,"function":{"arguments":`, `"index":0,"function":{"arguments":`, `"finish_reason":"tool_calls"`, `[DONE]`,
+			`"reasoning_content":"Let "`, `"reasoning_content":"me."`, `"content":"said "`, `"name":"read","arguments":""},"index":0`,
+			`"id":"call_2"`,
+			`"index":0,"function":{"arguments":`, `"index":1,"function":{"arguments":`, `"index":0,"function":{"arguments":`,
+			`"finish_reason":"tool_calls"`, `[DONE]`,
 		}},
 		"responses": {map[string]any{
-			"output.0.type": "reasoning", "output.0.summary.0.text": "Let me.", "output.1.type": "reasoning", "output.2.content.0.text": "You said go",
-			"output.3.name": "read", "output.3.arguments": `{"path":"go.txt"}`, "output.4.call_id": "call_2", "status": "completed",
+			"output.0.type": "reasoning", "output.0.summary.0.text": "Let me.", "output.1.type": "reasoning",
+			"output.2.content.0.text": "You said go",
+			"output.3.name":           "read", "output.3.arguments": `{"path":"go.txt"}`, "output.4.call_id": "call_2", "status": "completed",
 			"usage.input_tokens": 100, "usage.input_tokens_details.cached_tokens": 20, "usage.input_tokens_details.cache_write_tokens": 10,
 			"usage.output_tokens": 50, "usage.output_tokens_details.reasoning_tokens": 30,
 		}, []string{
-			"response.created", "response.reasoning_summary_part.added", `"delta":"Let "`, "response.reasoning_summary_text.done", `"encrypted_content":"gAAAAA`,
-			`"delta":"said "`, "response.output_text.done", "response.function_call_arguments.delta", `"output_index":4`, "response.completed", `"input_tokens":100`,
+			"response.created", "response.reasoning_summary_part.added", `"delta":"Let "`, "response.reasoning_summary_text.done",
+			`"encrypted_content":"gAAAAA`,
+			`"delta":"said "`, "response.output_text.done", "response.function_call_arguments.delta", `"output_index":4`, "response.completed",
+			`"input_tokens":100`,
 		}},
 		"messages": {map[string]any{
-			"content.0.thinking": "Let me.", "content.1.type": "redacted_thinking", "content.2.text": "You said go", "content.3.input.path": "go.txt", "content.4.id": "call_2",
+			"content.0.thinking": "Let me.", "content.1.type": "redacted_thinking", "content.2.text": "You said go",
+			"content.3.input.path": "go.txt", "content.4.id": "call_2",
 			"stop_reason": "tool_use", "usage.input_tokens": 70, "usage.cache_read_input_tokens": 20, "usage.cache_creation_input_tokens": 10,
 			"usage.cache_creation.ephemeral_1h_input_tokens": 4, "usage.output_tokens": 50, "usage.output_tokens_details.thinking_tokens": 30,
 		}, []string{
-			`"input_tokens":70`, `"thinking_delta"`, `"signature_delta"`, `"content_block_stop"`, `"data":`, `"text":"said "`, `"index":3`, `"partial_json":""`, `"index":4`,
+			`"input_tokens":70`, `"thinking_delta"`, `"signature_delta"`, `"content_block_stop"`, `"data":`, `"text":"said "`, `"index":3`,
+			`"partial_json":""`, `"index":4`,
 			`"stop_reason":"tool_use"`, `"output_tokens":50`, "message_stop",
 		}},
 		"gemini": {map[string]any{
-			"candidates.0.content.parts.0.text": "Let me.", "candidates.0.content.parts.0.thought": true, "candidates.0.content.parts.1.text": "You said go",
+			"candidates.0.content.parts.0.text": "Let me.", "candidates.0.content.parts.0.thought": true,
+			"candidates.0.content.parts.1.text":                   "You said go",
 			"candidates.0.content.parts.2.functionCall.args.path": "go.txt", "candidates.0.content.parts.3.functionCall.id": "call_2",
 			"candidates.0.content.parts.3.thoughtSignature": nil, "candidates.0.finishReason": "STOP", "usageMetadata.promptTokenCount": 100,
-			"usageMetadata.cachedContentTokenCount": 20, "usageMetadata.candidatesTokenCount": 20, "usageMetadata.thoughtsTokenCount": 30, "usageMetadata.totalTokenCount": 150,
-		}, []string{`"text":"Let ","thought":true`, `"text":"said "`, `"thoughtSignature":"`, `"name":"read"`, `"name":"edit"`, `"finishReason":"STOP"`, `"totalTokenCount":150`}},
+			"usageMetadata.cachedContentTokenCount": 20, "usageMetadata.candidatesTokenCount": 20, "usageMetadata.thoughtsTokenCount": 30,
+			"usageMetadata.totalTokenCount": 150,
+		}, []string{
+			`"text":"Let ","thought":true`, `"text":"said "`, `"thoughtSignature":"`, `"name":"read"`, `"name":"edit"`,
+			`"finishReason":"STOP"`, `"totalTokenCount":150`,
+		}},
 	} {
 		t.Run(dialect, func(t *testing.T) {
 			t.Parallel()
@@ -139,36 +156,47 @@ func TestScriptsSearch(t *testing.T) {
 				"choices.0.message.content": "Go é is out.", "choices.0.message.annotations.0.url_citation.start_index": 5,
 				"choices.0.message.annotations.0.url_citation.end_index": 11, "choices.0.message.annotations.0.url_citation.url": "https://go.dev/b",
 			},
-			[]string{`"content":"is "`, `"content":"."`, `{"annotations":[{"type":"url_citation","url_citation":{"start_index":5,"end_index":11,"title":"B"`, `"finish_reason":"stop"`},
+			[]string{
+				`"content":"is "`, `"content":"."`,
+				`{"annotations":[{"type":"url_citation","url_citation":{"start_index":5,"end_index":11,"title":"B"`, `"finish_reason":"stop"`,
+			},
 		},
 		"responses": {
 			`{"model":"MODEL","input":"go","include":["web_search_call.action.sources"]`, `,"tools":[{"type":"web_search"}]`,
 			map[string]any{
-				"output.0.type": "web_search_call", "output.0.action.query": "go 1.30", "output.0.action.sources.1.url": "https://go.dev/b", "output.2": nil,
-				"output.1.content.0.text": "Go é is out.", "output.1.content.0.annotations.0.title": "B", "output.1.content.0.annotations.0.start_index": 5,
-				"output.1.content.0.annotations.0.end_index": 11,
+				"output.0.type": "web_search_call", "output.0.action.query": "go 1.30", "output.0.action.sources.1.url": "https://go.dev/b",
+				"output.2":                nil,
+				"output.1.content.0.text": "Go é is out.", "output.1.content.0.annotations.0.title": "B",
+				"output.1.content.0.annotations.0.start_index": 5,
+				"output.1.content.0.annotations.0.end_index":   11,
 			},
 			[]string{
 				`"type":"web_search_call","status":"in_progress"`, "response.web_search_call.searching", `"query":"go 1.30"`, `"delta":"out"`,
-				"response.output_text.annotation.added", `"delta":"."`, "response.output_text.done", `"start_index":5,"end_index":11`, "response.completed",
+				"response.output_text.annotation.added", `"delta":"."`, "response.output_text.done", `"start_index":5,"end_index":11`,
+				"response.completed",
 			},
 		},
 		"messages": {
-			`{"model":"MODEL","max_tokens":4000,"messages":[{"role":"user","content":"go"}]`, `,"tools":[{"type":"web_search_20250305","name":"web_search"}]`,
+			`{"model":"MODEL","max_tokens":4000,"messages":[{"role":"user","content":"go"}]`,
+			`,"tools":[{"type":"web_search_20250305","name":"web_search"}]`,
 			map[string]any{
 				"content.0.type": "server_tool_use", "content.0.input.query": "go 1.30", "content.1.type": "web_search_tool_result",
 				"content.1.content.1.url": "https://go.dev/b", "content.2.text": "Go é ", "content.2.citations": nil, "content.3.text": "is out",
 				"content.3.citations.0.url": "https://go.dev/b", "content.3.citations.0.cited_text": "is out", "content.4.text": ".",
 				"usage.server_tool_use.web_search_requests": 1, "stop_reason": "end_turn",
 			},
-			[]string{`"server_tool_use"`, `"partial_json":""`, `query`, `"web_search_result"`, `"citations":[]`, `"citations_delta"`, `"text":"is "`, `"web_search_requests":1`},
+			[]string{
+				`"server_tool_use"`, `"partial_json":""`, `query`, `"web_search_result"`, `"citations":[]`, `"citations_delta"`, `"text":"is "`,
+				`"web_search_requests":1`,
+			},
 		},
 		"gemini": {
 			`{"contents":[{"role":"user","parts":[{"text":"go"}]}]`, `,"tools":[{"googleSearch":{}}]`,
 			map[string]any{
 				"candidates.0.content.parts.0.text": "Go é is out.", "candidates.0.groundingMetadata.webSearchQueries.0": "go 1.30",
-				"candidates.0.groundingMetadata.groundingChunks.1.web.uri":              "https://go.dev/b",
-				"candidates.0.groundingMetadata.groundingSupports.0.segment.startIndex": 6, "candidates.0.groundingMetadata.groundingSupports.0.segment.endIndex": 12,
+				"candidates.0.groundingMetadata.groundingChunks.1.web.uri":                   "https://go.dev/b",
+				"candidates.0.groundingMetadata.groundingSupports.0.segment.startIndex":      6,
+				"candidates.0.groundingMetadata.groundingSupports.0.segment.endIndex":        12,
 				"candidates.0.groundingMetadata.groundingSupports.0.groundingChunkIndices.0": 1,
 			},
 			[]string{`"text":"is "`, `"text":"."`, `"finishReason":"STOP"`, `"groundingMetadata"`},
@@ -213,7 +241,10 @@ func TestScriptsEnd(t *testing.T) {
 	t.Parallel()
 	f := start(t, upstream.Options{})
 	for dialect, want := range map[string]struct{ status, inStream, limit, filtered string }{
-		"chat":      {`"type":"server_error"`, `data: {"error":{"message":"Busy"`, `"finish_reason":"length"`, `"finish_reason":"content_filter"`},
+		"chat": {
+			`"type":"server_error"`, `data: {"error":{"message":"Busy"`, `"finish_reason":"length"`,
+			`"finish_reason":"content_filter"`,
+		},
 		"responses": {`"type":"server_error"`, `"type":"response.failed"`, `"reason":"max_output_tokens"`, `"reason":"content_filter"`},
 		"messages":  {`"type":"overloaded_error"`, "event: error\ndata: ", `"stop_reason":"max_tokens"`, `"stop_reason":"refusal"`},
 		"gemini":    {`"status":"UNAVAILABLE"`, `data: {"error":{"code":503`, `"finishReason":"MAX_TOKENS"`, `"finishReason":"SAFETY"`},
@@ -224,7 +255,8 @@ func TestScriptsEnd(t *testing.T) {
 			script := func(answer string) { f.control(t, "POST", "scripts", `{"model":"`+model+`","answers":[`+answer+`]}`) }
 
 			script(`{"parts":[{"text":"a b c d"}],"break":{"how":"error","status":503,"message":"Busy"}}`)
-			if a := f.ask(t, dialect, model, true); a.status != 503 || !strings.Contains(string(a.body), want.status) || !strings.Contains(string(a.body), "Busy") {
+			if a := f.ask(t, dialect, model, true); a.status != 503 || !strings.Contains(string(a.body), want.status) ||
+				!strings.Contains(string(a.body), "Busy") {
 				t.Errorf("an error at once: got %d %s", a.status, a.body)
 			}
 			script(`{"parts":[{"text":"a b c d"}],"break":{"after":2,"how":"error","status":503,"message":"Busy"}}`)

@@ -38,7 +38,8 @@ type Channel struct {
 	Vendor string `json:"vendor"`
 	// Path is that of base_url.
 	Path string `json:"path"`
-	// Keys are accepted by the fake, also with another text in place of "one"; Account: a service account's. None in the table: sk-upstream-one.
+	// Keys are accepted by the fake, also with another text in place of "one"; Account: a service account's. None in the table:
+	// sk-upstream-one.
 	Keys []string `json:"keys"`
 	// Models are upstream names by public names.
 	Models map[string]string `json:"models"`
@@ -91,36 +92,57 @@ func vendors() []vendor {
 	return []vendor{
 		{fakeopenai.Serve, []Channel{{
 			Name: "openai", Path: "/openai/v1", Keys: []string{"sk-upstream-one", "sk-upstream-two"}, Video: &Video{Model: "sora-2", Seconds: 4},
-			Models: same("gpt-4o", "gpt-4o-mini", "sora-2", "sora-2-pro", "text-embedding-3-small", "whisper-1", "tts-1", "gpt-image-1", "omni-moderation-latest", "gpt-realtime"),
+			Models: same("gpt-4o", "gpt-4o-mini", "sora-2", "sora-2-pro", "text-embedding-3-small", "whisper-1", "tts-1", "gpt-image-1",
+				"omni-moderation-latest", "gpt-realtime"),
 		}}},
 		{fakeanthropic.Serve, []Channel{{Name: "anthropic", Path: "/anthropic", Models: same("claude-sonnet-5")}}},
 		{fakegemini.Serve, []Channel{{Name: "gemini", Path: "/gemini", Models: same("gemini-2.5-flash")}}},
 		{fakevendorc.Serve, []Channel{{
-			Name: "vendorc", Path: "/vendorc", Keys: []string{"ak-upstream-one:sk-upstream-one"}, Video: &Video{Model: "jimeng_ti2v_v30_pro", Unknown: Late},
+			Name: "vendorc", Path: "/vendorc", Keys: []string{"ak-upstream-one:sk-upstream-one"},
+			Video:  &Video{Model: "jimeng_ti2v_v30_pro", Unknown: Late},
 			Models: same("jimeng_t2v_v30", "jimeng_i2v_first_v30", "jimeng_ti2v_v30_pro"),
 		}}},
 		{fakegeneric.Serve, []Channel{{
-			Name: "generic", Path: "/generic/v1", Models: same("generic-video"), Video: &Video{Model: "generic-video", Seconds: 4, Named: true, Repeats: true},
+			Name: "generic", Path: "/generic/v1", Models: same("generic-video"),
+			Video: &Video{Model: "generic-video", Seconds: 4, Named: true, Repeats: true},
 		}}},
 		{fakeark.Serve, []Channel{{
-			Name: "ark", Path: "/ark/api/v3", Models: same("doubao-seedance-2-0-260128", "doubao-seedance-2-5-260628"), Video: &Video{Model: "doubao-seedance-2-0-260128"},
+			Name: "ark", Path: "/ark/api/v3", Models: same("doubao-seedance-2-0-260128", "doubao-seedance-2-5-260628"),
+			Video: &Video{Model: "doubao-seedance-2-0-260128"},
 		}}},
 		{fakebfl.Serve, []Channel{{Name: "bfl", Path: "/bfl", Models: same("flux-3-video"), Video: &Video{Model: "flux-3-video"}}}},
 		{fakefal.Serve, []Channel{
-			{Name: "fal", Path: "/fal", Models: map[string]string{"veo-3.1-fal": "fal-ai/veo3.1"}, Video: &Video{Model: "fal-ai/veo3.1", Seconds: 8, TextOnly: true, Unknown: "unknown/app"}},
 			{
-				Name: "fal-image", Vendor: "fal", Path: "/fal", Models: map[string]string{"mover": "some-one/mover"}, Video: &Video{Model: "some-one/mover", Unknown: "unknown/app"},
+				Name: "fal", Path: "/fal", Models: map[string]string{"veo-3.1-fal": "fal-ai/veo3.1"},
+				Video: &Video{Model: "fal-ai/veo3.1", Seconds: 8, TextOnly: true, Unknown: "unknown/app"},
+			},
+			{
+				Name: "fal-image", Vendor: "fal", Path: "/fal", Models: map[string]string{"mover": "some-one/mover"},
+				Video:  &Video{Model: "some-one/mover", Unknown: "unknown/app"},
 				Fields: "{some-one/mover: {image: start_image_url, last_image: end_image_url, seconds: {name: duration, as: text}}}",
 			},
 		}},
 		{fakehailuo.Serve, []Channel{{
-			Name: "hailuo", Path: "/hailuo", Models: same("MiniMax-H3", "MiniMax-Hailuo-02"), Video: &Video{Model: "MiniMax-H3", Size: "1366x768", Unknown: Late},
+			Name: "hailuo", Path: "/hailuo", Models: same("MiniMax-H3", "MiniMax-Hailuo-02"),
+			Video: &Video{Model: "MiniMax-H3", Size: "1366x768", Unknown: Late},
 		}}},
-		{fakekling.Serve, []Channel{{Name: "kling", Path: "/kling", Models: same("kling-3.0", "kling-3.0-omni"), Video: &Video{Model: "kling-3.0"}}}},
-		{fakeltx.Serve, []Channel{{Name: "ltx", Path: "/ltx", Models: same("ltx-2-5-fast", "ltx-2-5-pro"), Video: &Video{Model: "ltx-2-5-pro", Seconds: 6}}}},
+		{fakekling.Serve, []Channel{{
+			Name: "kling", Path: "/kling", Models: same("kling-3.0", "kling-3.0-omni"),
+			Video: &Video{Model: "kling-3.0"},
+		}}},
+		{fakeltx.Serve, []Channel{{
+			Name: "ltx", Path: "/ltx", Models: same("ltx-2-5-fast", "ltx-2-5-pro"),
+			Video: &Video{Model: "ltx-2-5-pro", Seconds: 6},
+		}}},
 		{fakeluma.Serve, []Channel{{Name: "luma", Path: "/luma/v1", Models: same("ray-3.2"), Video: &Video{Model: "ray-3.2"}}}},
-		{fakeomni.Serve, []Channel{{Name: "omni", Path: "/omni/v1beta", Models: same("gemini-omni-1.2-flash"), Video: &Video{Model: "gemini-omni-1.2-flash", Seconds: 6}}}},
-		{fakepixverse.Serve, []Channel{{Name: "pixverse", Path: "/pixverse", Models: map[string]string{"pixverse-v6": "v6"}, Video: &Video{Model: "v6"}}}},
+		{fakeomni.Serve, []Channel{{
+			Name: "omni", Path: "/omni/v1beta", Models: same("gemini-omni-1.2-flash"),
+			Video: &Video{Model: "gemini-omni-1.2-flash", Seconds: 6},
+		}}},
+		{fakepixverse.Serve, []Channel{{
+			Name: "pixverse", Path: "/pixverse", Models: map[string]string{"pixverse-v6": "v6"},
+			Video: &Video{Model: "v6"},
+		}}},
 		{fakereplicate.Serve, []Channel{{
 			Name: "replicate", Path: "/replicate/v1", Models: map[string]string{"veo-3.1-replicate": "google/veo-3.1"},
 			Video: &Video{Model: "google/veo-3.1", Seconds: 8, Unknown: "community/app"},
@@ -129,13 +151,23 @@ func vendors() []vendor {
 		{fakeveo.Serve, []Channel{
 			{
 				Name: "veo", Path: "/veo/v1/projects/fake-project/locations/us-central1", Keys: []string{Account},
-				Models: same("veo-3.1-generate-001", "veo-3.1-fast-generate-001"), Video: &Video{Model: "veo-3.1-generate-001", Seconds: 8, Content: "video.get"},
+				Models: same("veo-3.1-generate-001", "veo-3.1-fast-generate-001"),
+				Video:  &Video{Model: "veo-3.1-generate-001", Seconds: 8, Content: "video.get"},
 			},
-			{Name: "veo-key", Vendor: "veo", Path: "/veo/v1beta", Models: same("veo-3.1-generate-preview"), Video: &Video{Model: "veo-3.1-generate-preview", Seconds: 8}},
+			{
+				Name: "veo-key", Vendor: "veo", Path: "/veo/v1beta", Models: same("veo-3.1-generate-preview"),
+				Video: &Video{Model: "veo-3.1-generate-preview", Seconds: 8},
+			},
 		}},
 		{fakevidu.Serve, []Channel{{Name: "vidu", Path: "/vidu", Models: same("viduq3-turbo"), Video: &Video{Model: "viduq3-turbo"}}}},
-		{fakewan.Serve, []Channel{{Name: "wan", Path: "/wan", Models: same("wan3.0-video", "wan2.7-t2v", "wan2.7-i2v"), Video: &Video{Model: "wan3.0-video", Unknown: Late}}}},
-		{fakexai.Serve, []Channel{{Name: "xai", Path: "/xai/v1", Models: same("grok-imagine-video", "grok-imagine-video-1.5"), Video: &Video{Model: "grok-imagine-video", Seconds: 6}}}},
+		{fakewan.Serve, []Channel{{
+			Name: "wan", Path: "/wan", Models: same("wan3.0-video", "wan2.7-t2v", "wan2.7-i2v"),
+			Video: &Video{Model: "wan3.0-video", Unknown: Late},
+		}}},
+		{fakexai.Serve, []Channel{{
+			Name: "xai", Path: "/xai/v1", Models: same("grok-imagine-video", "grok-imagine-video-1.5"),
+			Video: &Video{Model: "grok-imagine-video", Seconds: 6},
+		}}},
 		{fakezhipu.Serve, []Channel{{Name: "zhipu", Path: "/zhipu", Models: same("cogvideox-3"), Video: &Video{Model: "cogvideox-3"}}}},
 	}
 }
@@ -150,7 +182,8 @@ func Channels() []Channel {
 				c.Keys = []string{"sk-upstream-one"}
 			}
 			if c.Video != nil {
-				c.Video.Seconds, c.Video.Size, c.Video.Unknown = cmp.Or(c.Video.Seconds, 5), cmp.Or(c.Video.Size, "1280x720"), cmp.Or(c.Video.Unknown, "unknown")
+				c.Video.Seconds, c.Video.Size, c.Video.Unknown = cmp.Or(c.Video.Seconds, 5), cmp.Or(c.Video.Size, "1280x720"),
+					cmp.Or(c.Video.Unknown, "unknown")
 			}
 			channels = append(channels, c)
 		}

@@ -27,7 +27,11 @@ func TestAnthropicMessages(t *testing.T) {
 			"type": "message", "role": "assistant", "model": "claude-sonnet-4-6", "content.0.type": "text", "content.0.text": "You said: hi",
 			"stop_reason": "end_turn", "stop_sequence": nil, "usage.input_tokens": 4, "usage.output_tokens": 3,
 		}, "You said: hi"},
-		"cut": {`"max_tokens":1,"messages":[{"role":"user","content":"hi"}]`, map[string]any{"stop_reason": "max_tokens", "content.0.text": "You "}, "You "},
+		"cut": {
+			`"max_tokens":1,"messages":[{"role":"user","content":"hi"}]`,
+			map[string]any{"stop_reason": "max_tokens", "content.0.text": "You "},
+			"You ",
+		},
 		"tool": {`"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]` + tool, map[string]any{
 			"stop_reason": "tool_use", "content.0.type": "tool_use", "content.0.name": "weather", "content.0.input.echo": "hi",
 		}, `{"echo":"hi"}`},
@@ -35,9 +39,13 @@ func TestAnthropicMessages(t *testing.T) {
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"sunny"}]}]` + tool, map[string]any{
 			"content.0.text": "The tool said: sunny",
 		}, "The tool said: sunny"},
-		"thinking": {`"max_tokens":2000,"thinking":{"type":"enabled","budget_tokens":1024},"messages":[{"role":"user","content":"hi"}]`, map[string]any{
-			"content.0.type": "thinking", "content.1.text": "You said: hi",
-		}, "The user said something. I will say it back.(signed)You said: hi"},
+		"thinking": {
+			`"max_tokens":2000,"thinking":{"type":"enabled","budget_tokens":1024},"messages":[{"role":"user","content":"hi"}]`,
+			map[string]any{
+				"content.0.type": "thinking", "content.1.text": "You said: hi",
+			},
+			"The user said something. I will say it back.(signed)You said: hi",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,15 +85,18 @@ func TestAnthropicMessages(t *testing.T) {
 				t.Errorf("deltas: got %q, want %q", deltas, tc.deltas)
 			}
 			blocks := "content_block_start content_block_delta content_block_stop"
-			want := "message_start " + strings.Repeat(blocks+" ", strings.Count(strings.Join(order, " "), "content_block_start")) + "message_delta message_stop"
+			want := "message_start " + strings.Repeat(blocks+" ", strings.Count(strings.Join(order, " "), "content_block_start")) +
+				"message_delta message_stop"
 			if got := strings.Join(order, " "); got != want {
 				t.Errorf("events: got %s", got)
 			}
 		})
 	}
-	count := f.do(t, "POST", "/anthropic/v1/messages/count_tokens", `{"model":"claude-sonnet-4-6","messages":[{"role":"user","content":"hi"}]}`, header...)
+	count := f.do(t, "POST", "/anthropic/v1/messages/count_tokens",
+		`{"model":"claude-sonnet-4-6","messages":[{"role":"user","content":"hi"}]}`, header...)
 	wants(t, count.json(t), map[string]any{"input_tokens": 1})
-	wants(t, f.do(t, "GET", "/anthropic/v1/models", "", header...).json(t), map[string]any{"data.0.type": "model", "has_more": false, "first_id": "claude-opus-4-6"})
+	wants(t, f.do(t, "GET", "/anthropic/v1/models", "", header...).json(t),
+		map[string]any{"data.0.type": "model", "has_more": false, "first_id": "claude-opus-4-6"})
 	wants(t, f.do(t, "GET", "/anthropic/v1/models/claude-x", "", header...).json(t), map[string]any{"id": "claude-x"})
 }
 
@@ -103,9 +114,18 @@ func TestAnthropicRefusals(t *testing.T) {
 		"no key":       {ok, []string{"Authorization", "", "Anthropic-Version", "2023-06-01"}, 401, "authentication_error"},
 		"wrong key":    {ok, []string{"X-Api-Key", "sk-ant-x", "Anthropic-Version", "2023-06-01"}, 401, "authentication_error"},
 		"no version":   {ok, nil, 400, "invalid_request_error"},
-		"no bound":     {`{"model":"m","messages":[{"role":"user","content":"x"}]}`, []string{"Anthropic-Version", "2023-06-01"}, 400, "invalid_request_error"},
-		"wrong role":   {`{"model":"m","max_tokens":1,"messages":[{"role":"system","content":"x"}]}`, []string{"Anthropic-Version", "2023-06-01"}, 400, "invalid_request_error"},
-		"unknown":      {`{"model":"unknown","max_tokens":1,"messages":[]}`, []string{"Anthropic-Version", "2023-06-01"}, 404, "not_found_error"},
+		"no bound": {
+			`{"model":"m","messages":[{"role":"user","content":"x"}]}`,
+			[]string{"Anthropic-Version", "2023-06-01"},
+			400,
+			"invalid_request_error",
+		},
+		"wrong role": {
+			`{"model":"m","max_tokens":1,"messages":[{"role":"system","content":"x"}]}`,
+			[]string{"Anthropic-Version", "2023-06-01"},
+			400, "invalid_request_error",
+		},
+		"unknown": {`{"model":"unknown","max_tokens":1,"messages":[]}`, []string{"Anthropic-Version", "2023-06-01"}, 404, "not_found_error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,16 +155,31 @@ func TestGemini(t *testing.T) {
 	}{
 		"text": {"gemini-2.5-flash:generateContent", `{` + hi + `}`, map[string]any{
 			"candidates.0.content.role": "model", "candidates.0.content.parts.0.text": "You said: hi", "candidates.0.finishReason": "STOP",
-			"usageMetadata.promptTokenCount": 1, "usageMetadata.candidatesTokenCount": 3, "usageMetadata.totalTokenCount": 4, "modelVersion": "gemini-2.5-flash",
+			"usageMetadata.promptTokenCount": 1, "usageMetadata.candidatesTokenCount": 3, "usageMetadata.totalTokenCount": 4,
+			"modelVersion": "gemini-2.5-flash",
 		}},
-		"cut": {"m:generateContent", `{` + hi + `,"generationConfig":{"maxOutputTokens":2}}`, map[string]any{"candidates.0.finishReason": "MAX_TOKENS", "candidates.0.content.parts.0.text": "You said: "}},
+		"cut": {
+			"m:generateContent", `{` + hi + `,"generationConfig":{"maxOutputTokens":2}}`,
+			map[string]any{"candidates.0.finishReason": "MAX_TOKENS", "candidates.0.content.parts.0.text": "You said: "},
+		},
 		"call": {"m:generateContent", `{` + hi + `,"tools":[{"functionDeclarations":[{"name":"f"}]}]}`, map[string]any{
-			"candidates.0.content.parts.0.functionCall.name": "f", "candidates.0.content.parts.0.functionCall.args.echo": "hi", "candidates.0.finishReason": "STOP",
+			"candidates.0.content.parts.0.functionCall.name": "f", "candidates.0.content.parts.0.functionCall.args.echo": "hi",
+			"candidates.0.finishReason": "STOP",
 		}},
-		"no call":  {"m:generateContent", `{` + hi + `,"tools":[{"functionDeclarations":[{"name":"f"}]}],"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}}`, map[string]any{"candidates.0.content.parts.0.text": "You said: hi"}},
-		"image":    {"m:generateContent", `{` + hi + `,"generationConfig":{"responseModalities":["TEXT","IMAGE"]}}`, map[string]any{"candidates.0.content.parts.1.inlineData.mimeType": "image/png"}},
-		"thoughts": {"m:generateContent", `{` + hi + `,"generationConfig":{"thinkingConfig":{"includeThoughts":true}}}`, map[string]any{"candidates.0.content.parts.0.thought": true}},
-		"count":    {"m:countTokens", `{` + hi + `}`, map[string]any{"totalTokens": 1}},
+		"no call": {
+			"m:generateContent", `{` + hi +
+				`,"tools":[{"functionDeclarations":[{"name":"f"}]}],"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}}`,
+			map[string]any{"candidates.0.content.parts.0.text": "You said: hi"},
+		},
+		"image": {
+			"m:generateContent", `{` + hi + `,"generationConfig":{"responseModalities":["TEXT","IMAGE"]}}`,
+			map[string]any{"candidates.0.content.parts.1.inlineData.mimeType": "image/png"},
+		},
+		"thoughts": {
+			"m:generateContent", `{` + hi + `,"generationConfig":{"thinkingConfig":{"includeThoughts":true}}}`,
+			map[string]any{"candidates.0.content.parts.0.thought": true},
+		},
+		"count": {"m:countTokens", `{` + hi + `}`, map[string]any{"totalTokens": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,8 +214,10 @@ func TestGemini(t *testing.T) {
 		t.Errorf("without alt=sse: got %v, %s", err, a.body)
 	}
 
-	embedding := f.do(t, "POST", "/gemini/v1beta/models/e:embedContent", `{"content":{"parts":[{"text":"x"}]},"outputDimensionality":3}`, key...).json(t)
-	batch := f.do(t, "POST", "/gemini/v1beta/models/e:batchEmbedContents", `{"requests":[{"model":"models/e","content":{"parts":[{"text":"y"}]}},{"model":"models/e","content":{"parts":[{"text":"x"}]},"outputDimensionality":3}]}`, key...).json(t)
+	embedding := f.do(t, "POST", "/gemini/v1beta/models/e:embedContent", `{"content":{"parts":[{"text":"x"}]},"outputDimensionality":3}`,
+		key...).json(t)
+	batch := f.do(t, "POST", "/gemini/v1beta/models/e:batchEmbedContents",
+		`{"requests":[{"model":"models/e","content":{"parts":[{"text":"y"}]}},{"model":"models/e","content":{"parts":[{"text":"x"}]},"outputDimensionality":3}]}`, key...).json(t)
 	if got, want := fmt.Sprint(at(batch, "embeddings", 1)), fmt.Sprint(embedding["embedding"]); got != want {
 		t.Errorf("batch: got %s, want %s", got, want)
 	}
@@ -193,8 +230,13 @@ func TestGemini(t *testing.T) {
 		status     int
 		want       map[string]any
 	}{
-		"no key":        {"m:generateContent", `{}`, nil, 403, map[string]any{"error.status": "PERMISSION_DENIED", "error.code": 403}},
-		"wrong key":     {"m:generateContent", `{}`, []string{"X-Goog-Api-Key", "AIza"}, 400, map[string]any{"error.status": "INVALID_ARGUMENT", "error.details.0.reason": "API_KEY_INVALID"}},
+		"no key": {"m:generateContent", `{}`, nil, 403, map[string]any{"error.status": "PERMISSION_DENIED", "error.code": 403}},
+		"wrong key": {
+			"m:generateContent", `{}`,
+			[]string{"X-Goog-Api-Key", "AIza"},
+			400,
+			map[string]any{"error.status": "INVALID_ARGUMENT", "error.details.0.reason": "API_KEY_INVALID"},
+		},
 		"no contents":   {"m:generateContent", `{}`, key, 400, map[string]any{"error.status": "INVALID_ARGUMENT"}},
 		"unknown model": {"unknown:generateContent", `{}`, key, 404, map[string]any{"error.status": "NOT_FOUND"}},
 		"unknown call":  {"m:sing", `{}`, key, 404, map[string]any{"error.status": "NOT_FOUND"}},
@@ -214,7 +256,8 @@ func (f *fake) visual(t *testing.T, action, body string, spoil func(header map[s
 	query := "Action=" + action + "&Version=2022-08-31"
 	bodyDigest := digest([]byte(body))
 	host := strings.TrimPrefix(f.url, "http://")
-	canonical := "POST\n/vendorc/\n" + query + "\ncontent-type:application/json\nhost:" + host + "\nx-content-sha256:" + bodyDigest + "\nx-date:" + date +
+	canonical := "POST\n/vendorc/\n" + query + "\ncontent-type:application/json\nhost:" + host + "\nx-content-sha256:" + bodyDigest +
+		"\nx-date:" + date +
 		"\n\ncontent-type;host;x-content-sha256;x-date\n" + bodyDigest
 	scope := date[:8] + "/cn-north-1/cv/request"
 	mac := func(key []byte, text string) []byte {
@@ -226,7 +269,8 @@ func (f *fake) visual(t *testing.T, action, body string, spoil func(header map[s
 	signature := hex.EncodeToString(mac(key, "HMAC-SHA256\n"+date+"\n"+scope+"\n"+digest([]byte(canonical))))
 	header := map[string]string{
 		"X-Date": date, "X-Content-Sha256": bodyDigest, "Content-Type": "application/json",
-		"Authorization": "HMAC-SHA256 Credential=ak-upstream-vc/" + scope + ", SignedHeaders=content-type;host;x-content-sha256;x-date, Signature=" + signature,
+		"Authorization": "HMAC-SHA256 Credential=ak-upstream-vc/" + scope +
+			", SignedHeaders=content-type;host;x-content-sha256;x-date, Signature=" + signature,
 	}
 	if spoil != nil {
 		spoil(header)
@@ -249,7 +293,8 @@ func TestVendorC(t *testing.T) {
 	if id == "" || v["request_id"] == "" || v["time_elapsed"] == "" {
 		t.Fatalf("submit: %d %s", a.status, a.body)
 	}
-	wants(t, f.control(t, "GET", "jobs/"+id, ""), map[string]any{"input_bytes": 3, "input_sha256": digest([]byte{0, 1, 2}), "key": "ak-upstream-vc"})
+	wants(t, f.control(t, "GET", "jobs/"+id, ""),
+		map[string]any{"input_bytes": 3, "input_sha256": digest([]byte{0, 1, 2}), "key": "ak-upstream-vc"})
 	get := func() answer { return f.visual(t, result, `{"req_key":"jimeng_t2v_manual","task_id":"`+id+`"}`, nil) }
 	wants(t, get().json(t), map[string]any{"data.status": "in_queue", "data.video_url": ""})
 	f.control(t, "POST", "jobs/"+id, `{"state":"in_progress"}`)
@@ -278,7 +323,8 @@ func TestVendorC(t *testing.T) {
 	if a.status != 400 {
 		t.Errorf("failed task: got %d, want 400", a.status)
 	}
-	wants(t, f.visual(t, result, `{"req_key":"jimeng_t2v_manual","task_id":"1"}`, nil).json(t), map[string]any{"code": 10000, "data.status": "not_found"})
+	wants(t, f.visual(t, result, `{"req_key":"jimeng_t2v_manual","task_id":"1"}`, nil).json(t),
+		map[string]any{"code": 10000, "data.status": "not_found"})
 	wants(t, f.visual(t, result, `{"req_key":"other","task_id":"`+id+`"}`, nil).json(t), map[string]any{"data.status": "not_found"})
 
 	f.rule(t, `{"vendor":"vendorc","operation":"video.create","action":"status","status":429,"code":"50430","message":"Request Has Reached API Concurrent Limit, Please Try Later","times":1}`)
@@ -296,8 +342,14 @@ func TestVendorC(t *testing.T) {
 		"empty ratio":    {submit, `{"req_key":"x","prompt":"x","aspect_ratio":""}`, nil, 400, map[string]any{"code": 50215}},
 		"bad image":      {submit, `{"req_key":"x","binary_data_base64":["?"]}`, nil, 400, map[string]any{"code": 50207}},
 		"unknown action": {"Sing", `{}`, nil, 404, map[string]any{"ResponseMetadata.Error.CodeN": 100008}},
-		"not signed":     {submit, `{}`, func(h map[string]string) { h["Authorization"] = "" }, 400, map[string]any{"ResponseMetadata.Error.CodeN": 100025}},
-		"no date":        {submit, `{}`, func(h map[string]string) { h["X-Date"] = "" }, 400, map[string]any{"ResponseMetadata.Error.CodeN": 100004}},
+		"not signed": {
+			submit, `{}`, func(h map[string]string) { h["Authorization"] = "" }, 400,
+			map[string]any{"ResponseMetadata.Error.CodeN": 100025},
+		},
+		"no date": {
+			submit, `{}`, func(h map[string]string) { h["X-Date"] = "" }, 400,
+			map[string]any{"ResponseMetadata.Error.CodeN": 100004},
+		},
 		"old": {submit, `{}`, func(h map[string]string) { h["X-Date"] = "20200101T000000Z" }, 400, map[string]any{
 			"ResponseMetadata.Error.Code": "InvalidTimestamp",
 		}},
@@ -333,7 +385,10 @@ func TestGeneric(t *testing.T) {
 	}
 	id := textAt(t, v, "id")
 	path := "/generic/v1/video/generations/" + id
-	wants(t, f.do(t, "GET", path, "").json(t), map[string]any{"duration": 5, "width": 640, "height": 360, "url": nil, "error": nil, "completed_at": nil, "metadata.style": "noir"})
+	wants(t, f.do(t, "GET", path, "").json(t), map[string]any{
+		"duration": 5, "width": 640, "height": 360, "url": nil, "error": nil,
+		"completed_at": nil, "metadata.style": "noir",
+	})
 	f.control(t, "POST", "jobs/"+id, `{"state":"completed"}`)
 	v = f.do(t, "GET", path, "").json(t)
 	wants(t, v, map[string]any{"status": "completed", "progress": 100, "url": at(v, "urls", 0)})
@@ -366,7 +421,8 @@ func TestGeneric(t *testing.T) {
 	if a := create(strings.Replace(body, "cat", "dog", 1), "k1"); a.status != 422 {
 		t.Errorf("same key, other request: got %d", a.status)
 	}
-	if a := f.do(t, "POST", "/generic/v1/video/generations", body, "Idempotency-Key", "k1", "Authorization", "Bearer sk-upstream-other"); a.json(t)["id"] == id {
+	if a := f.do(t, "POST", "/generic/v1/video/generations", body, "Idempotency-Key", "k1", "Authorization",
+		"Bearer sk-upstream-other"); a.json(t)["id"] == id {
 		t.Error("another key's idempotency key led to this job")
 	}
 

@@ -46,13 +46,16 @@ func videoVendors() []videoVendor {
 	return []videoVendor{
 		{
 			name: "runway", header: runway, create: "POST /runway/v1/image_to_video",
-			body: `{"model":"gen4.5","promptText":"a cat","promptImage":[{"uri":"data:image/png;base64,` + pixel + `","position":"first"}],"ratio":"960:960","duration":5}`,
-			id:   "id", read: "GET /runway/v1/tasks/{id}", state: "status", words: "PENDING RUNNING SUCCEEDED FAILED", link: "output.0", lost: 404,
+			body: `{"model":"gen4.5","promptText":"a cat","promptImage":[{"uri":"data:image/png;base64,` + pixel +
+				`","position":"first"}],"ratio":"960:960","duration":5}`,
+			id: "id", read: "GET /runway/v1/tasks/{id}", state: "status", words: "PENDING RUNNING SUCCEEDED FAILED", link: "output.0", lost: 404,
 		},
 		{
 			name: "luma", create: "POST /luma/v1/generations",
-			body: `{"model":"ray-3.2","type":"video","prompt":"a cat","aspect_ratio":"16:9","video":{"duration":"5s","start_frame":{"data":"` + pixel + `","media_type":"image/png"}}}`,
-			id:   "id", read: "GET /luma/v1/generations/{id}", state: "state", words: "queued processing completed failed", link: "output.0.url", lost: 404,
+			body: `{"model":"ray-3.2","type":"video","prompt":"a cat","aspect_ratio":"16:9","video":{"duration":"5s","start_frame":{"data":"` +
+				pixel + `","media_type":"image/png"}}}`,
+			id: "id", read: "GET /luma/v1/generations/{id}", state: "state", words: "queued processing completed failed", link: "output.0.url",
+			lost: 404,
 		},
 		{
 			name: "xai", create: "POST /xai/v1/videos/generations",
@@ -62,18 +65,22 @@ func videoVendors() []videoVendor {
 		{
 			name: "ark", create: "POST /ark/api/v3/contents/generations/tasks",
 			body: `{"model":"doubao-seedance-2-0-260128","content":[{"type":"text","text":"a cat"},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + pixel + `"},"role":"first_frame"}],"duration":5,"safety_identifier":"mr-1"}`,
-			id:   "id", read: "GET /ark/api/v3/contents/generations/tasks/{id}", state: "status", words: "queued running succeeded failed", link: "content.video_url", lost: 404,
+			id:   "id", read: "GET /ark/api/v3/contents/generations/tasks/{id}", state: "status", words: "queued running succeeded failed",
+			link: "content.video_url", lost: 404,
 		},
 		{
 			name: "omni", header: google, create: "POST /omni/v1beta/interactions",
-			body: `{"model":"gemini-omni-1.2-flash","input":[{"type":"image","mime_type":"image/png","data":"` + pixel + `"},{"type":"text","text":"a cat"}],"background":true,` +
+			body: `{"model":"gemini-omni-1.2-flash","input":[{"type":"image","mime_type":"image/png","data":"` + pixel +
+				`"},{"type":"text","text":"a cat"}],"background":true,` +
 				`"generation_config":{"video_config":{"task":"image_to_video"}},"response_format":{"type":"video","duration":"6s","delivery":"uri"}}`,
-			id: "id", read: "GET /omni/v1/interactions/{id}", state: "status", words: "queued in_progress completed failed", link: "steps.1.content.0.uri", keyed: true, lost: 400,
+			id: "id", read: "GET /omni/v1/interactions/{id}", state: "status", words: "queued in_progress completed failed",
+			link: "steps.1.content.0.uri", keyed: true, lost: 400,
 		},
 		{
 			name: "veo", header: google, create: "POST /veo/v1beta/models/veo-3.1-generate-preview:predictLongRunning",
-			body: `{"instances":[{"prompt":"a cat","image":{"bytesBase64Encoded":"` + pixel + `","mimeType":"image/png"}}],"parameters":{"sampleCount":1,"durationSeconds":8}}`,
-			id:   "name", read: "GET /veo/v1beta/{id}", link: "response.generateVideoResponse.generatedSamples.0.video.uri", keyed: true, lost: 404,
+			body: `{"instances":[{"prompt":"a cat","image":{"bytesBase64Encoded":"` + pixel +
+				`","mimeType":"image/png"}}],"parameters":{"sampleCount":1,"durationSeconds":8}}`,
+			id: "name", read: "GET /veo/v1beta/{id}", link: "response.generateVideoResponse.generatedSamples.0.video.uri", keyed: true, lost: 404,
 		},
 	}
 }
@@ -180,7 +187,10 @@ func TestVideoJobsRefuse(t *testing.T) {
 		{"runway", "POST /runway/v1/text_to_video", `{"model":"gen4.5","promptText":"p","ratio":"16:9","duration":5}`},
 		{"runway", "POST /runway/v1/text_to_video", `{"model":"gen4.5","promptText":"p","ratio":"1280:720","duration":"5"}`},
 		{"runway", "POST /runway/v1/text_to_video", `{"model":"gen4_turbo","promptText":"p","ratio":"1280:720","duration":5}`},
-		{"runway", "POST /runway/v1/image_to_video", `{"model":"gen4.5","promptText":"p","ratio":"1280:720","duration":5,"promptImage":[{"uri":"https://h/a","position":"last"}]}`},
+		{
+			"runway", "POST /runway/v1/image_to_video",
+			`{"model":"gen4.5","promptText":"p","ratio":"1280:720","duration":5,"promptImage":[{"uri":"https://h/a","position":"last"}]}`,
+		},
 		{"runway", "POST /runway/v1/image_to_video", `{"model":"gen4_turbo","ratio":"1280:720","promptImage":"data:image/png;base64,AAAA"}`},
 		{"runway", "POST /runway/v1/image_to_video", `{"model":"gen4_turbo","ratio":"1280:720","promptImage":"runway://nothing"}`},
 		{"luma", "", `{"prompt":"p"}`},
@@ -219,7 +229,8 @@ func TestVideoJobsRefuse(t *testing.T) {
 			t.Errorf("%s %s: got %d %s", tc.route, tc.body, got.status, got.body)
 		}
 	}
-	if got := f.do(t, "POST", "/runway/v1/text_to_video", `{"model":"gen4.5","promptText":"p","ratio":"1280:720","duration":5}`); got.status != http.StatusBadRequest {
+	if got := f.do(t, "POST", "/runway/v1/text_to_video",
+		`{"model":"gen4.5","promptText":"p","ratio":"1280:720","duration":5}`); got.status != http.StatusBadRequest {
 		t.Errorf("runway without its version: %d", got.status)
 	}
 	wants(t, f.control(t, "GET", "stats", ""), map[string]any{"videos.created": 0})
@@ -258,12 +269,15 @@ func TestRunwayUpload(t *testing.T) {
 	place := f.call(t, "POST /runway/v1/uploads", `{"filename":"a.png","type":"ephemeral"}`, version).json(t)
 	image, _ := base64.StdEncoding.DecodeString(pixel)
 	form := "--b\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\n" + textAt(t, place, "fields", "key") +
-		"\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\nContent-Type: image/png\r\n\r\n" + string(image) + "\r\n--b--\r\n"
-	sent := f.do(t, "POST", strings.TrimPrefix(textAt(t, place, "uploadUrl"), f.url), form, "Authorization", "", "Content-Type", "multipart/form-data; boundary=b")
+		"\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\nContent-Type: image/png\r\n\r\n" + string(image) +
+		"\r\n--b--\r\n"
+	sent := f.do(t, "POST", strings.TrimPrefix(textAt(t, place, "uploadUrl"), f.url), form, "Authorization", "", "Content-Type",
+		"multipart/form-data; boundary=b")
 	if sent.status != http.StatusNoContent {
 		t.Fatalf("upload: %d %s", sent.status, sent.body)
 	}
-	made := f.call(t, "POST /runway/v1/image_to_video", `{"model":"gen4_turbo-manual","ratio":"1280:720","promptImage":"`+textAt(t, place, "runwayUri")+`"}`, version)
+	made := f.call(t, "POST /runway/v1/image_to_video",
+		`{"model":"gen4_turbo-manual","ratio":"1280:720","promptImage":"`+textAt(t, place, "runwayUri")+`"}`, version)
 	id := textAt(t, made.json(t), "id")
 	wants(t, f.control(t, "GET", "jobs/"+id, ""), map[string]any{"input_bytes": len(image)})
 	for i, want := range []string{"CANCELLED", ""} {
@@ -285,7 +299,8 @@ func TestRunwayUpload(t *testing.T) {
 func TestOmniInline(t *testing.T) {
 	t.Parallel()
 	f := start(t, upstream.Options{VideoMin: 50 * time.Millisecond, VideoMax: 50 * time.Millisecond})
-	made := f.do(t, "POST", "/omni/v1/interactions", `{"model":"gemini-omni-1.2-flash","input":"a cat","response_format":{"type":"video"}}`, "Authorization", "", "X-Goog-Api-Key", testKey)
+	made := f.do(t, "POST", "/omni/v1/interactions", `{"model":"gemini-omni-1.2-flash","input":"a cat","response_format":{"type":"video"}}`,
+		"Authorization", "", "X-Goog-Api-Key", testKey)
 	got := made.json(t)
 	wants(t, got, map[string]any{"status": "completed", "steps.1.content.0.type": "video"})
 	data, err := base64.StdEncoding.DecodeString(textAt(t, dig(got, "steps.1.content.0"), "data"))
@@ -305,7 +320,10 @@ func TestVeoCloud(t *testing.T) {
 	if got := f.do(t, "POST", models+":predictLongRunning", body); got.status != http.StatusUnauthorized {
 		t.Errorf("with an API key: %d %s", got.status, got.body)
 	}
-	for name, change := range map[string]map[string]any{"another audience": {"aud": "https://h"}, "no scope": {"scope": ""}, "too long": {"exp": time.Now().Add(48 * time.Hour).Unix()}} {
+	for name, change := range map[string]map[string]any{
+		"another audience": {"aud": "https://h"}, "no scope": {"scope": ""},
+		"too long": {"exp": time.Now().Add(48 * time.Hour).Unix()},
+	} {
 		if got := f.grant(t, account, change); got.status != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
@@ -325,11 +343,13 @@ func TestVeoCloud(t *testing.T) {
 	first, err := base64.StdEncoding.DecodeString(textAt(t, videos[0], "bytesBase64Encoded"))
 	second := textAt(t, videos[1], "bytesBase64Encoded")
 	sum := sha256.Sum256(first)
-	if want := f.control(t, "GET", "jobs/"+id, "")["sha256"]; err != nil || len(videos) != 2 || hex.EncodeToString(sum[:]) != want || second == base64.StdEncoding.EncodeToString(first) {
+	if want := f.control(t, "GET", "jobs/"+id, "")["sha256"]; err != nil || len(videos) != 2 || hex.EncodeToString(sum[:]) != want ||
+		second == base64.StdEncoding.EncodeToString(first) {
 		t.Errorf("%d videos, %v, which are not the job's", len(videos), err)
 	}
 	f.control(t, "POST", "jobs/"+id, `{"state":"failed","error":{"code":"raiMediaFiltered","message":"refused"}}`)
-	wants(t, f.do(t, "POST", models+":fetchPredictOperation", ask, bearer...).json(t), map[string]any{"done": true, "response.raiMediaFilteredCount": 1})
+	wants(t, f.do(t, "POST", models+":fetchPredictOperation", ask, bearer...).json(t),
+		map[string]any{"done": true, "response.raiMediaFilteredCount": 1})
 	if got := f.do(t, "GET", "/veo/v1/"+name, "", bearer...); got.status != http.StatusForbidden && got.status != http.StatusNotFound {
 		t.Errorf("a GET of the operation: %d", got.status)
 	}
@@ -376,7 +396,11 @@ func TestLinkLife(t *testing.T) {
 		want    time.Duration
 		renewed bool
 	}{
-		{0, "runway", 24 * time.Hour, true}, {0, "luma", time.Hour, true}, {0, "ark", 24 * time.Hour, false}, {0, "xai", time.Hour, true}, {time.Minute, "ark", time.Minute, false},
+		{0, "runway", 24 * time.Hour, true},
+		{0, "luma", time.Hour, true},
+		{0, "ark", 24 * time.Hour, false},
+		{0, "xai", time.Hour, true},
+		{time.Minute, "ark", time.Minute, false},
 	} {
 		t.Run(tc.vendor+" "+tc.life.String(), func(t *testing.T) {
 			t.Parallel()

@@ -43,36 +43,82 @@ func videoRefusals() []videoRefusal {
 		{"a wrong key", first, `{"model":"T2V-01","prompt":"p"}`, []string{"Authorization", "Bearer x"}, 200, base(1004)},
 		{"no ratio", secondPath, `{"model":"MiniMax-H3","content":[` + text + `],"resolution":"768P","duration":5}`, nil, 400, second("400")},
 		{"no length", secondPath, `{"model":"MiniMax-H3","content":[` + text + `],"resolution":"768P","ratio":"16:9"}`, nil, 400, second("400")},
-		{"2K of Max", secondPath, `{"model":"MiniMax-H3-Max","content":[` + text + `],"resolution":"2K","duration":5,"ratio":"16:9"}`, nil, 400, second("400")},
+		{
+			"2K of Max", secondPath, `{"model":"MiniMax-H3-Max","content":[` + text + `],"resolution":"2K","duration":5,"ratio":"16:9"}`, nil, 400,
+			second("400"),
+		},
 		{
 			"frames beside references", secondPath,
-			`{"model":"MiniMax-H3","content":[` + text + `,` + frame + `,{"type":"image_url","image_url":{"url":"https://h/1"},"role":"reference_image"}],"resolution":"768P","duration":5}`,
+			`{"model":"MiniMax-H3","content":[` + text + `,` + frame +
+				`,{"type":"image_url","image_url":{"url":"https://h/1"},"role":"reference_image"}],"resolution":"768P","duration":5}`,
 			nil, 400, second("400"),
 		},
 		{"no asynchronous header", synthesis, `{"model":"wan2.7-t2v","input":{"prompt":"p"}}`, nil, 403, code("AccessDenied")},
-		{"a size of 2.7", synthesis, `{"model":"wan2.7-t2v","input":{"prompt":"p"},"parameters":{"size":"1280*720"}}`, async, 400, code("InvalidParameter")},
-		{"a resolution of 2.6", synthesis, `{"model":"wan2.6-t2v","input":{"prompt":"p"},"parameters":{"resolution":"720P"}}`, async, 400, code("InvalidParameter")},
+		{
+			"a size of 2.7", synthesis, `{"model":"wan2.7-t2v","input":{"prompt":"p"},"parameters":{"size":"1280*720"}}`, async, 400,
+			code("InvalidParameter"),
+		},
+		{
+			"a resolution of 2.6", synthesis, `{"model":"wan2.6-t2v","input":{"prompt":"p"},"parameters":{"resolution":"720P"}}`, async, 400,
+			code("InvalidParameter"),
+		},
 		{"a ratio from an image", synthesis, `{"model":"wan2.7-i2v","input":{"media":[{"type":"first_frame","url":"https://h/1"}]},"parameters":{"ratio":"16:9"}}`, async, 400, code("InvalidParameter")},
-		{"frames beside references of 3.0", synthesis, `{"model":"wan3.0-video","input":{"prompt":"p","media":[{"type":"first_frame","url":"https://h/1"},{"type":"reference_image","url":"https://h/1"}]}}`, async, 400, code("InvalidParameter")},
+		{
+			"frames beside references of 3.0", synthesis,
+			`{"model":"wan3.0-video","input":{"prompt":"p","media":[{"type":"first_frame","url":"https://h/1"},{"type":"reference_image","url":"https://h/1"}]}}`, async, 400, code("InvalidParameter"),
+		},
 		{"an unknown model", synthesis, `{"model":"unknown","input":{"prompt":"p"}}`, async, 404, code("ModelNotFound")},
 		{"a bearer key", vidu + "text2video", `{"model":"viduq3-turbo","prompt":"p"}`, nil, 401, reason("Unauthorized")},
-		{"a ratio of an image", vidu + "img2video", `{"model":"viduq3-turbo","images":["https://h/1"],"aspect_ratio":"16:9"}`, token, 400, reason("FieldUnwanted")},
-		{"one of two frames", vidu + "start-end2video", `{"model":"viduq3-turbo","images":["https://h/1"]}`, token, 400, reason("FieldItemCountOutOfRange")},
-		{"ten seconds between frames", vidu + "start-end2video", `{"model":"viduq2-turbo","images":["https://h/1","https://h/2"],"duration":10}`, token, 400, reason("FieldInvalid")},
+		{
+			"a ratio of an image", vidu + "img2video", `{"model":"viduq3-turbo","images":["https://h/1"],"aspect_ratio":"16:9"}`, token, 400,
+			reason("FieldUnwanted"),
+		},
+		{
+			"one of two frames", vidu + "start-end2video", `{"model":"viduq3-turbo","images":["https://h/1"]}`, token, 400,
+			reason("FieldItemCountOutOfRange"),
+		},
+		{
+			"ten seconds between frames", vidu + "start-end2video", `{"model":"viduq2-turbo","images":["https://h/1","https://h/2"],"duration":10}`,
+			token, 400, reason("FieldInvalid"),
+		},
 		{"bytes without a type", vidu + "img2video", `{"model":"viduq3-turbo","images":["AAAA"]}`, token, 400, reason("ImageFormatInvalid")},
 		{"sound of q2", vidu + "text2video", `{"model":"viduq2","prompt":"p","audio":true}`, token, 400, reason("FieldUnwanted")},
-		{"no trace id", pix + "text/generate", `{"model":"v6","prompt":"p","duration":5,"quality":"540p","aspect_ratio":"16:9"}`, []string{"API-KEY", testKey}, 200, errCode(400011)},
+		{
+			"no trace id", pix + "text/generate", `{"model":"v6","prompt":"p","duration":5,"quality":"540p","aspect_ratio":"16:9"}`,
+			[]string{"API-KEY", testKey},
+			200, errCode(400011),
+		},
 		{"no ratio of a text", pix + "text/generate", `{"model":"v6","prompt":"p","duration":5,"quality":"540p"}`, traced, 200, errCode(400017)},
-		{"an image that was not uploaded", pix + "img/generate", `{"model":"v6","prompt":"p","duration":5,"quality":"540p","img_id":4711}`, traced, 200, errCode(500033)},
-		{"ten seconds in 1080p", pix + "text/generate", `{"model":"v5.5","prompt":"p","duration":10,"quality":"1080p","aspect_ratio":"16:9"}`, traced, 200, errCode(400017)},
+		{
+			"an image that was not uploaded", pix + "img/generate", `{"model":"v6","prompt":"p","duration":5,"quality":"540p","img_id":4711}`,
+			traced, 200, errCode(500033),
+		},
+		{
+			"ten seconds in 1080p", pix + "text/generate", `{"model":"v5.5","prompt":"p","duration":10,"quality":"1080p","aspect_ratio":"16:9"}`,
+			traced, 200, errCode(400017),
+		},
 		{"a long prompt", zhipu, `{"model":"cogvideox-3","prompt":"` + strings.Repeat("p", 513) + `"}`, nil, 400, errorCode("1214")},
 		{"a length of flash", zhipu, `{"model":"cogvideox-flash","prompt":"p","duration":5}`, nil, 400, errorCode("1214")},
 		{"a wrong size", zhipu, `{"model":"cogvideox-3","prompt":"p","size":"640x480"}`, nil, 400, errorCode("1214")},
 		{"a bearer key at fal", "/fal/fal-ai/veo3.1", `{"prompt":"p"}`, nil, 401, map[string]any{"detail": "Invalid API key."}},
-		{"no such app", "/fal/unknown/app", `{"prompt":"p"}`, []string{"Authorization", "Key " + testKey}, 404, map[string]any{"detail": "Application 'app' not found"}},
-		{"a member of no model", "/replicate/v1/models/google/veo-3.1/predictions", `{"input":{"prompt":"p","end_image":"https://h"}}`, nil, 422, map[string]any{"status": 422}},
-		{"a length as a text", "/replicate/v1/models/google/veo-3.1/predictions", `{"input":{"prompt":"p","duration":"8"}}`, nil, 422, map[string]any{"status": 422}},
-		{"a model of the community without its version", "/replicate/v1/models/community/app/predictions", `{"input":{"prompt":"p"}}`, nil, 404, map[string]any{"status": 404}},
+		{
+			"no such app", "/fal/unknown/app", `{"prompt":"p"}`,
+			[]string{"Authorization", "Key " + testKey},
+			404,
+			map[string]any{"detail": "Application 'app' not found"},
+		},
+		{
+			"a member of no model", "/replicate/v1/models/google/veo-3.1/predictions", `{"input":{"prompt":"p","end_image":"https://h"}}`, nil, 422,
+			map[string]any{"status": 422},
+		},
+		{
+			"a length as a text", "/replicate/v1/models/google/veo-3.1/predictions", `{"input":{"prompt":"p","duration":"8"}}`, nil, 422,
+			map[string]any{"status": 422},
+		},
+		{
+			"a model of the community without its version", "/replicate/v1/models/community/app/predictions", `{"input":{"prompt":"p"}}`, nil, 404,
+			map[string]any{"status": 404},
+		},
 	}
 }
 
@@ -101,9 +147,18 @@ func TestVideoVendorsRepeat(t *testing.T) {
 		header           []string
 		made             float64
 	}{
-		{"a payload makes no two creates one", "/vidu/ent/v2/text2video", `{"model":"viduq3-turbo","prompt":"vidu","payload":"mine"}`, []string{"Authorization", "Token " + testKey}, 2},
+		{
+			"a payload makes no two creates one", "/vidu/ent/v2/text2video", `{"model":"viduq3-turbo","prompt":"vidu","payload":"mine"}`,
+			[]string{"Authorization", "Token " + testKey},
+			2,
+		},
 		{"a request id is refused", "/zhipu/videos/generations", `{"model":"cogvideox-3","prompt":"zhipu","request_id":"mine-1"}`, nil, 1},
-		{"a trace id makes no second video", "/pixverse/openapi/v2/video/text/generate", `{"model":"v6","prompt":"pixverse","duration":5,"quality":"540p","aspect_ratio":"16:9"}`, []string{"API-KEY", testKey, "Ai-trace-id", "mine"}, 1},
+		{
+			"a trace id makes no second video", "/pixverse/openapi/v2/video/text/generate",
+			`{"model":"v6","prompt":"pixverse","duration":5,"quality":"540p","aspect_ratio":"16:9"}`,
+			[]string{"API-KEY", testKey, "Ai-trace-id", "mine"},
+			1,
+		},
 	} {
 		for range 2 {
 			f.do(t, "POST", tc.path, tc.body, tc.header...)
@@ -159,7 +214,8 @@ func TestWanUnknown(t *testing.T) {
 	t.Parallel()
 	f := start(t, upstream.Options{})
 	wants(t, f.do(t, "GET", "/wan/api/v1/tasks/none", "").json(t), map[string]any{"output.task_status": "UNKNOWN"})
-	made := f.do(t, "POST", "/wan/api/v1/services/aigc/video-generation/video-synthesis", `{"model":"wan2.7-t2v","input":{"prompt":"p"}}`, "X-DashScope-Async", "enable")
+	made := f.do(t, "POST", "/wan/api/v1/services/aigc/video-generation/video-synthesis", `{"model":"wan2.7-t2v","input":{"prompt":"p"}}`,
+		"X-DashScope-Async", "enable")
 	id := textAt(t, made.json(t), "output", "task_id")
 	f.control(t, "POST", "jobs/"+id, `{"state":"completed"}`)
 	link := strings.TrimPrefix(textAt(t, f.do(t, "GET", "/wan/api/v1/tasks/"+id, "").json(t), "output", "video_url"), f.url)

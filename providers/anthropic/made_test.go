@@ -20,7 +20,8 @@ func TestFilesOfCode(t *testing.T) {
 		call   = `{"type":"tool_use","id":"toolu_1","input":{"content":[{"file_id":"no"}]}}`
 	)
 	for name, stream := range map[string]bool{
-		`{"id":"msg_1","content":[` + text + `,` + call + `,` + python + `,` + bash + `],"container":{"id":"container_1"},"usage":{"input_tokens":1,"output_tokens":2}}`: false,
+		`{"id":"msg_1","content":[` + text + `,` + call + `,` + python + `,` + bash +
+			`],"container":{"id":"container_1"},"usage":{"input_tokens":1,"output_tokens":2}}`: false,
 		"event: content_block_start\ndata: {\"type\":\"content_block_start\",\"content_block\":" + text + "}\n\n" +
 			"event: content_block_start\ndata: {\"type\":\"content_block_start\",\"content_block\":" + python + "}\n\n" +
 			"event: content_block_start\ndata: {\"type\":\"content_block_start\",\"content_block\":" + bash + "}\n\n" +

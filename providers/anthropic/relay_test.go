@@ -160,7 +160,8 @@ func TestUsage(t *testing.T) {
 			Name: "anthropic", Relay: anthropic.NewRelayer(client), Endpoints: anthropic.Endpoints(), Usage: anthropic.Usage(),
 		}}
 		router := router.New(catalog, []providers.Channel{{
-			Name: "a", Vendor: "anthropic", BaseURL: server.URL, Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""}, Groups: []string{"g"},
+			Name: "a", Vendor: "anthropic", BaseURL: server.URL, Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""},
+			Groups: []string{"g"},
 		}}, nil)
 		got, err := relay.New(router, catalog, nil).Do(t.Context(), "g", providers.Call{
 			Endpoint: messages, Model: "m", Stream: contentType == "text/event-stream", Content: providers.Content{Body: []byte(`{}`)},

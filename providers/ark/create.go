@@ -65,7 +65,9 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 }
 
 // settings returns the members other than the content.
-func settings(model string, table providers.VideoModel, req providers.VideoRequest, frame providers.Frame, seconds int) (upstream.Members, error) {
+func settings(model string, table providers.VideoModel, req providers.VideoRequest, frame providers.Frame, seconds int) (upstream.Members,
+	error,
+) {
 	members := upstream.Members{"model": model}
 	if seconds > 0 { // "frames" outranks it
 		if err := upstream.Reserved(req, "frames"); err != nil {
@@ -146,7 +148,8 @@ func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 	case strings.HasPrefix(name, "seedance-2-0") && has(providers.SourceAudio) && !video && !has(providers.Reference):
 		return providers.InvalidField("audio", "This model takes 'audio' only beside 'reference_images' or 'video'.")
 	case is25(name) && (framed || video) && fixed:
-		return providers.InvalidField(shape.RatioField(), "This model keeps the ratio of its frames and of a source video: '%s' cannot be given.", shape.RatioField())
+		return providers.InvalidField(shape.RatioField(), "This model keeps the ratio of its frames and of a source video: '%s' cannot be given.",
+			shape.RatioField())
 	case is25(name) && edit && shape.Seconds != "":
 		return providers.InvalidField("seconds", "This model keeps the source video's length: 'seconds' cannot be given.")
 	case strings.HasPrefix(name, "seedance-1-0") && !framed && frame.AspectRatio == adaptive:

@@ -17,7 +17,8 @@ func failureCode(code string) string {
 		return providers.FailedContent
 	case hasPrefix(code, "InvalidParameter", "MissingParameter", "InvalidImageURL", "InvalidVideoURL", "InvalidAudioURL"):
 		return providers.FailedInput
-	case hasPrefix(code, "AccountOverdue", "QuotaExceeded", "SetLimitExceeded", "OperationDenied.ServiceOverdue"), strings.Contains(code, "RateLimit"):
+	case hasPrefix(code, "AccountOverdue", "QuotaExceeded", "SetLimitExceeded", "OperationDenied.ServiceOverdue"),
+		strings.Contains(code, "RateLimit"):
 		return providers.FailedQuota
 	default:
 		return providers.FailedVendor

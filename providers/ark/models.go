@@ -97,6 +97,9 @@ func inputs(images, others int) []providers.VideoInput {
 		providers.VideoInput{Role: providers.Reference, Max: images, Types: types, MaxBytes: maxImage},
 		providers.VideoInput{Role: providers.SourceVideo, Max: others, LinksOnly: true},
 		providers.VideoInput{Role: providers.ExtendVideo, Max: others, LinksOnly: true},
-		providers.VideoInput{Role: providers.SourceAudio, Max: others, Types: []string{"audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3"}, MaxBytes: maxAudio},
+		providers.VideoInput{
+			Role: providers.SourceAudio, Max: others,
+			Types: []string{"audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3"}, MaxBytes: maxAudio,
+		},
 	)
 }

@@ -37,7 +37,8 @@ type Videos struct{ upstream.Linked[task] }
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.Linked[task]{
 		Paced: providers.Pace{Least: leastPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "ark", Classify: classify, Failed: failureCode}), Path: taskPath, UnknownJob: "cgt-20240101000000-00000",
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "ark", Classify: classify, Failed: failureCode}), Path: taskPath,
+		UnknownJob: "cgt-20240101000000-00000",
 	}}
 }
 

@@ -129,7 +129,8 @@ func TestVideoCreate(t *testing.T) {
 		{
 			"everything of 1.0", "doubao-seedance-1-0-pro-250528",
 			providers.VideoRequest{
-				Prompt: "p", Seconds: "5.0", Width: 1280, Height: 720, FPS: 24, GenerateAudio: &off, Seed: &seed, Extra: json.RawMessage(`{"camera_fixed":true,"duration":9}`),
+				Prompt: "p", Seconds: "5.0", Width: 1280, Height: 720, FPS: 24, GenerateAudio: &off, Seed: &seed,
+				Extra:  json.RawMessage(`{"camera_fixed":true,"duration":9}`),
 				Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)},
 			},
 			`{"camera_fixed":true,"content":[{"type":"text","text":"p"},{"type":"image_url","image_url":{"url":"https://h/"},"role":"first_frame"},` +
@@ -137,7 +138,11 @@ func TestVideoCreate(t *testing.T) {
 		},
 		{
 			"references", "dreamina-seedance-2-0-260128",
-			providers.VideoRequest{GenerateAudio: &off, Resolution: "4k", Inputs: []providers.Media{link(providers.Reference), link(providers.SourceAudio)}, IdempotencyKey: "video_1-1", Extra: json.RawMessage(`{"safety_identifier":"u"}`)},
+			providers.VideoRequest{
+				GenerateAudio: &off, Resolution: "4k",
+				Inputs: []providers.Media{link(providers.Reference), link(providers.SourceAudio)}, IdempotencyKey: "video_1-1",
+				Extra: json.RawMessage(`{"safety_identifier":"u"}`),
+			},
 			`{"content":[{"type":"image_url","image_url":{"url":"https://h/reference"},"role":"reference_image"},{"type":"audio_url","audio_url":{"url":"https://h/audio"},"role":"reference_audio"}],` +
 				`"generate_audio":false,"model":"dreamina-seedance-2-0-260128","resolution":"4k","safety_identifier":"u"}`,
 		},
@@ -191,21 +196,48 @@ func TestVideoCreateRefused(t *testing.T) {
 		{"a resolution", "doubao-seedance-2-0-fast-260128", "resolution", providers.VideoRequest{Prompt: "p", Resolution: "1080p"}},
 		{"a resolution of Flash", "dreamina-seedance-2-5-flash-261115", "resolution", providers.VideoRequest{Prompt: "p", Resolution: "1080p"}},
 		{"seconds beyond Flash's", "dreamina-seedance-2-5-flash-261115", "seconds", providers.VideoRequest{Prompt: "p", Seconds: "31"}},
-		{"the length of an edit by Flash", "dreamina-seedance-2-5-flash-261115", "seconds", providers.VideoRequest{Prompt: "p", Seconds: "5", Inputs: []providers.Media{link(providers.SourceVideo)}}},
+		{
+			"the length of an edit by Flash", "dreamina-seedance-2-5-flash-261115", "seconds",
+			providers.VideoRequest{Prompt: "p", Seconds: "5", Inputs: []providers.Media{link(providers.SourceVideo)}},
+		},
 		{"a ratio", one, "aspect_ratio", providers.VideoRequest{Prompt: "p", AspectRatio: "3:2"}},
 		{"adaptive without an image", one, "aspect_ratio", providers.VideoRequest{Prompt: "p", AspectRatio: "adaptive"}},
 		{"a last frame alone", two, "last_image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.LastFrame)}}},
-		{"a last frame that the model has not", "doubao-seedance-1-0-pro-fast-251015", "last_image", providers.VideoRequest{Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)}}},
-		{"references with frames", two, "reference_images", providers.VideoRequest{Inputs: []providers.Media{link(providers.FirstFrame), link(providers.Reference)}}},
-		{"a video with frames", two, "video", providers.VideoRequest{Inputs: []providers.Media{link(providers.FirstFrame), link(providers.SourceVideo)}}},
-		{"sound with frames", half, "audio", providers.VideoRequest{Inputs: []providers.Media{link(providers.FirstFrame), link(providers.SourceAudio)}}},
+		{
+			"a last frame that the model has not", "doubao-seedance-1-0-pro-fast-251015", "last_image",
+			providers.VideoRequest{Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)}},
+		},
+		{
+			"references with frames", two, "reference_images",
+			providers.VideoRequest{Inputs: []providers.Media{link(providers.FirstFrame), link(providers.Reference)}},
+		},
+		{"a video with frames", two, "video", providers.VideoRequest{Inputs: []providers.Media{
+			link(providers.FirstFrame),
+			link(providers.SourceVideo),
+		}}},
+		{"sound with frames", half, "audio", providers.VideoRequest{Inputs: []providers.Media{
+			link(providers.FirstFrame),
+			link(providers.SourceAudio),
+		}}},
 		{"sound alone", two, "audio", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.SourceAudio)}}},
-		{"a video as bytes", two, "video", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{Role: providers.SourceVideo, Object: "o", ContentType: "video/mp4"}}}},
-		{"two first frames", two, "image", providers.VideoRequest{Inputs: []providers.Media{link(providers.FirstFrame), link(providers.FirstFrame)}}},
+		{"a video as bytes", two, "video", providers.VideoRequest{
+			Prompt: "p",
+			Inputs: []providers.Media{{Role: providers.SourceVideo, Object: "o", ContentType: "video/mp4"}},
+		}},
+		{"two first frames", two, "image", providers.VideoRequest{Inputs: []providers.Media{
+			link(providers.FirstFrame),
+			link(providers.FirstFrame),
+		}}},
 		{"a large image", one, "image", providers.VideoRequest{Prompt: "p", Inputs: upload("image/png", 31<<20)}},
 		{"an image of another kind", one, "image", providers.VideoRequest{Prompt: "p", Inputs: upload("image/heic", 1)}},
-		{"a fixed ratio beside a frame", half, "aspect_ratio", providers.VideoRequest{AspectRatio: "16:9", Inputs: []providers.Media{link(providers.FirstFrame)}}},
-		{"the length of an edit", half, "seconds", providers.VideoRequest{Prompt: "p", Seconds: "5", Inputs: []providers.Media{link(providers.SourceVideo)}}},
+		{
+			"a fixed ratio beside a frame", half, "aspect_ratio",
+			providers.VideoRequest{AspectRatio: "16:9", Inputs: []providers.Media{link(providers.FirstFrame)}},
+		},
+		{"the length of an edit", half, "seconds", providers.VideoRequest{
+			Prompt: "p", Seconds: "5",
+			Inputs: []providers.Media{link(providers.SourceVideo)},
+		}},
 		{"nothing", one, "prompt", providers.VideoRequest{}},
 		{"several", one, "n", providers.VideoRequest{Prompt: "p", N: 2}},
 		{"another rate", one, "fps", providers.VideoRequest{Prompt: "p", FPS: 30}},
@@ -217,7 +249,8 @@ func TestVideoCreateRefused(t *testing.T) {
 		{"content twice", two, "content", providers.VideoRequest{Prompt: "p", Extra: json.RawMessage(`{"content":[]}`)}},
 	} {
 		body, err := create(t, tc.model, tc.req)
-		if fault := providers.AsFault(err); fault == nil || fault.Param != tc.field || fault.Kind != providers.Invalid || fault.Accepted != providers.NotAccepted || body != "" {
+		if fault := providers.AsFault(err); fault == nil || fault.Param != tc.field || fault.Kind != providers.Invalid ||
+			fault.Accepted != providers.NotAccepted || body != "" {
 			t.Errorf("%s: got %v, sent %q, want %s refused", tc.name, err, body, tc.field)
 		}
 	}
@@ -250,7 +283,8 @@ func TestVideoRefusals(t *testing.T) {
 		})
 		_, err := adapter.Submit(t.Context(), to, providers.VideoRequest{Prompt: "p"})
 		fault := providers.AsFault(err)
-		if fault == nil || fault.Kind != tc.kind || fault.Key != tc.key || fault.Blame != tc.blame || fault.Accepted != providers.NotAccepted || fault.Code != tc.code {
+		if fault == nil || fault.Kind != tc.kind || fault.Key != tc.key || fault.Blame != tc.blame || fault.Accepted != providers.NotAccepted ||
+			fault.Code != tc.code {
 			t.Errorf("%d %s: got %+v", tc.status, tc.code, fault)
 		}
 	}
@@ -262,8 +296,14 @@ func TestVideoAnswers(t *testing.T) {
 	for _, tc := range []struct{ name, body, code, message string }{
 		{"expired", `{"status":"expired"}`, providers.FailedTimeout, "expired: The upstream gave the job up."},
 		{"cancelled", `{"status":"cancelled"}`, providers.FailedVendor, "cancelled: The job was cancelled at the upstream."},
-		{"a late refusal", `{"status":"failed","error":{"code":"InvalidParameter.TaskTypeMismatch","message":"m"}}`, providers.FailedInput, "InvalidParameter.TaskTypeMismatch: m"},
-		{"its own failure", `{"status":"failed","error":{"code":"InternalServiceError","message":"m"}}`, providers.FailedVendor, "InternalServiceError: m"},
+		{
+			"a late refusal", `{"status":"failed","error":{"code":"InvalidParameter.TaskTypeMismatch","message":"m"}}`, providers.FailedInput,
+			"InvalidParameter.TaskTypeMismatch: m",
+		},
+		{
+			"its own failure", `{"status":"failed","error":{"code":"InternalServiceError","message":"m"}}`, providers.FailedVendor,
+			"InternalServiceError: m",
+		},
 		{"no reason", `{"status":"failed","error":null}`, providers.FailedVendor, `The upstream's job ended as "failed".`},
 	} {
 		adapter, to := at(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, tc.body) })
@@ -300,10 +340,14 @@ func TestVideoFindNothing(t *testing.T) {
 		_, _ = io.WriteString(w, `{"items":[{"id":"1","safety_identifier":"u"}],"total":1}`)
 	})
 	_, err := adapter.Find(t.Context(), to, providers.VideoRequest{IdempotencyKey: "video_1-1"})
-	if fault := providers.AsFault(err); fault == nil || fault.Accepted != providers.AcceptedUnknown || errors.Is(err, providers.ErrNoLookup) || asked != 1 {
+	if fault := providers.AsFault(err); fault == nil || fault.Accepted != providers.AcceptedUnknown || errors.Is(err, providers.ErrNoLookup) ||
+		asked != 1 {
 		t.Errorf("got %v, asked %d times", err, asked)
 	}
-	_, err = adapter.Find(t.Context(), to, providers.VideoRequest{IdempotencyKey: "video_1-1", Extra: json.RawMessage(`{"safety_identifier":"u"}`)})
+	_, err = adapter.Find(t.Context(), to, providers.VideoRequest{
+		IdempotencyKey: "video_1-1",
+		Extra:          json.RawMessage(`{"safety_identifier":"u"}`),
+	})
 	if !errors.Is(err, providers.ErrNoLookup) || asked != 1 {
 		t.Errorf("got %v, asked %d times", err, asked)
 	}
@@ -313,10 +357,12 @@ func TestVideoFindNothing(t *testing.T) {
 func TestBill(t *testing.T) {
 	t.Parallel()
 	for usage, want := range map[string]providers.VideoTokens{
-		`{"completion_tokens":108900,"total_tokens":108900}`: {Output: 108900}, `[]`: {}, `{"completion_tokens":{}}`: {}, `{"completion_tokens":-1}`: {},
+		`{"completion_tokens":108900,"total_tokens":108900}`: {Output: 108900}, `[]`: {}, `{"completion_tokens":{}}`: {},
+		`{"completion_tokens":-1}`: {},
 	} {
 		adapter, to := at(t, func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, `{"id":"1","status":"succeeded","content":{"video_url":"http://x/"},"usage":`+usage+`,"resolution":"720p","generate_audio":false}`)
+			_, _ = io.WriteString(w, `{"id":"1","status":"succeeded","content":{"video_url":"http://x/"},"usage":`+usage+
+				`,"resolution":"720p","generate_audio":false}`)
 		})
 		status, err := adapter.Poll(t.Context(), to, providers.Ticket{Job: "1"})
 		if err != nil || status.State != providers.JobDone || status.Tokens != want || status.Resolution != "720p" || status.Audio != "false" {

@@ -25,7 +25,11 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 		Seconds: upstream.SecondsFrom(shortest, longest), UsualSeconds: usualSeconds, UsualResolution: "720p",
 		AspectRatios: []string{"21:9", "2:1", "16:9", "4:3", "1:1", "3:4", "9:16"}, Resolutions: []string{"720p", "1080p"},
 		Audio: providers.AudioOption, NeedsPrompt: true,
-		Inputs: []providers.VideoInput{{Role: first}, {Role: providers.LastFrame, With: &first}, {Role: providers.ExtendVideo, Types: []string{"video/mp4"}}},
+		Inputs: []providers.VideoInput{
+			{Role: first},
+			{Role: providers.LastFrame, With: &first},
+			{Role: providers.ExtendVideo, Types: []string{"video/mp4"}},
+		},
 	}, true
 }
 

@@ -37,8 +37,11 @@ type Videos struct{ upstream.Linked[job] }
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	v := &Videos{upstream.Linked[job]{
-		Paced:      providers.Pace{Least: leastPoll, Most: mostPoll},
-		Jobs:       upstream.NewJobs(client, upstream.JobVendor{Name: "bfl", Authorize: upstream.KeyIn("X-Key", ""), Classify: classify, Reason: reason}),
+		Paced: providers.Pace{Least: leastPoll, Most: mostPoll},
+		Jobs: upstream.NewJobs(client, upstream.JobVendor{
+			Name: "bfl", Authorize: upstream.KeyIn("X-Key", ""), Classify: classify,
+			Reason: reason,
+		}),
 		UnknownJob: upstream.NoJob,
 	}}
 	v.Read = v.read
@@ -102,7 +105,8 @@ func pollingURL(channel providers.Channel, text string) *url.URL {
 	if err != nil || wrong != nil || at.User != nil {
 		return nil
 	}
-	vendors := at.Scheme == "https" && at.Port() == "" && strings.HasSuffix(at.Hostname(), ownHosts) && strings.HasSuffix(base.Hostname(), ownHosts)
+	vendors := at.Scheme == "https" && at.Port() == "" && strings.HasSuffix(at.Hostname(), ownHosts) &&
+		strings.HasSuffix(base.Hostname(), ownHosts)
 	if !vendors && (at.Scheme != base.Scheme || at.Host != base.Host) {
 		return nil
 	}

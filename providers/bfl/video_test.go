@@ -75,7 +75,10 @@ func TestVideoCreate(t *testing.T) {
 		},
 		{
 			"in pixels, silent",
-			providers.VideoRequest{Prompt: "p", Seconds: "20.0", Width: 1080, Height: 1920, GenerateAudio: &off, Extra: json.RawMessage(`{"safety_tolerance":3}`)},
+			providers.VideoRequest{
+				Prompt: "p", Seconds: "20.0", Width: 1080, Height: 1920, GenerateAudio: &off,
+				Extra: json.RawMessage(`{"safety_tolerance":3}`),
+			},
 			`{"aspect_ratio":"9:16","duration":20,"generate_audio":false,"mode":"t2v","prompt":"p","resolution":"fhd","safety_tolerance":3}`,
 		},
 		{
@@ -129,7 +132,8 @@ type transport struct {
 func (r *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	r.seen = append(r.seen, req.URL.String()+" "+req.Header.Get("X-Key"))
 	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(r.answer)), Request: req,
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(r.answer)),
+		Request: req,
 	}, nil
 }
 
@@ -149,7 +153,8 @@ func TestPollingURL(t *testing.T) {
 		{"https://proxy.example/bfl", "https://proxy.example/other?id=1", "https://proxy.example/other?id=1"},
 	} {
 		answers := &transport{answer: `{"id":"1","polling_url":"` + tc.polling + `","cost":85}`}
-		videos, to := adapter(&http.Client{Transport: answers}), providers.Target{Channel: providers.Channel{BaseURL: tc.base}, Key: "k", Model: "flux-3-video"}
+		videos, to := adapter(&http.Client{Transport: answers}),
+			providers.Target{Channel: providers.Channel{BaseURL: tc.base}, Key: "k", Model: "flux-3-video"}
 		ticket, err := videos.Submit(t.Context(), to, providers.VideoRequest{Prompt: "p"})
 		if err != nil {
 			t.Fatal(err)

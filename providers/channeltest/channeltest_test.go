@@ -44,12 +44,21 @@ func TestVerdicts(t *testing.T) {
 		lacks   string
 	}{
 		{"a list", answer(200, "application/json", list), false, "the key has no model none", "test.lacks", "none"},
-		{"a list of the Gemini API", answer(200, "application/json", `{"models":[{"name":"models/dated"}]}`), false, "the key has no model none", "test.lacks", "none"},
+		{
+			"a list of the Gemini API", answer(200, "application/json", `{"models":[{"name":"models/dated"}]}`), false, "the key has no model none",
+			"test.lacks", "none",
+		},
 		{"a page", answer(200, "text/html", "<html>"), false, "the address is wrong", "test.odd", ""},
 		{"JSON of somebody else", answer(200, "application/json", `{"hello":"world"}`), false, "the address is wrong", "test.odd", ""},
 		{"no such page", answer(404, "text/html", "<html>"), false, "the address is wrong", "test.odd", ""},
-		{"a refused key", answer(401, "application/json", `{"error":{"message":"Bad key `+key+`"}}`), false, "the key is refused (status 401: Bad key ***)", "test.key_refused", ""},
-		{"no right", answer(403, "application/json", `{"error":{"message":"Not you"}}`), false, "the key may not do this (status 403: Not you)", "test.key_forbidden", ""},
+		{
+			"a refused key", answer(401, "application/json", `{"error":{"message":"Bad key `+key+`"}}`), false,
+			"the key is refused (status 401: Bad key ***)", "test.key_refused", "",
+		},
+		{
+			"no right", answer(403, "application/json", `{"error":{"message":"Not you"}}`), false, "the key may not do this (status 403: Not you)",
+			"test.key_forbidden", "",
+		},
 		{"no money", answer(402, "application/json", `{}`), false, "out of money", "test.key_exhausted", ""},
 		{"too often", answer(429, "application/json", `{}`), false, "limited for the moment", "test.key_busy", ""},
 		{"broken", answer(500, "application/json", `{}`), false, "status 500", "test.other", ""},
@@ -82,7 +91,8 @@ func TestVerdicts(t *testing.T) {
 			if err != nil || got.OK || got.Code != tc.code || !strings.Contains(verdict, tc.want) || strings.Join(got.Lacks, " ") != tc.lacks {
 				t.Errorf("got %+v, %q, %v", got, verdict, err)
 			}
-			if chinese := texts.Finding("zh", got.Code, got.Values); tc.code != "test.other" && chinese == verdict || strings.ContainsAny(chinese+verdict, "{}") {
+			if chinese := texts.Finding("zh", got.Code, got.Values); tc.code != "test.other" && chinese == verdict ||
+				strings.ContainsAny(chinese+verdict, "{}") {
 				t.Errorf("%s is %q and %q", got.Code, verdict, chinese)
 			}
 			if strings.Contains(fmt.Sprintf("%+v", got), key) {

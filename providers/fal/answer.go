@@ -109,7 +109,8 @@ func ended(err error, key providers.Secret) (providers.VideoStatus, error) {
 	switch {
 	case strings.Contains(said.message, "still in progress"):
 		return state{Status: "COMPLETED"}.going(), nil
-	case fault.Upstream.Status == http.StatusUnprocessableEntity, fault.Upstream.Status == http.StatusBadRequest, said.server && said.kind != "":
+	case fault.Upstream.Status == http.StatusUnprocessableEntity, fault.Upstream.Status == http.StatusBadRequest, said.server &&
+		said.kind != "":
 		return said.status(key), nil
 	}
 	return providers.VideoStatus{}, err // the question failed, not the job

@@ -40,7 +40,9 @@ func hostedOf(model string) upstream.Hosted {
 	}
 }
 
-func taking(model providers.VideoModel, length providers.FieldForm, names map[providers.InputRole]string, needs ...providers.InputRole) upstream.Hosted {
+func taking(model providers.VideoModel, length providers.FieldForm, names map[providers.InputRole]string,
+	needs ...providers.InputRole,
+) upstream.Hosted {
 	hosted := upstream.Taking(model, maxReferences, names, needs...)
 	hosted.Length = length
 	return hosted
@@ -114,7 +116,8 @@ func veo(family, from string) (upstream.Hosted, bool) {
 	case fromImage:
 		return taking(model, providers.AsUnit, map[providers.InputRole]string{first: "image_url"}, first), true
 	case fromFrames:
-		return taking(model, providers.AsUnit, map[providers.InputRole]string{first: "first_frame_url", last: "last_frame_url"}, first, last), true
+		return taking(model, providers.AsUnit, map[providers.InputRole]string{first: "first_frame_url", last: "last_frame_url"}, first, last),
+			true
 	case fromReferences:
 		model.Seconds, model.Negative, model.Seed = []string{"8"}, false, false
 		return taking(model, providers.AsUnit, map[providers.InputRole]string{reference: "image_urls"}, reference), family == "fal-ai/veo3.1"
@@ -182,7 +185,8 @@ func happyHorse(from string) (upstream.Hosted, bool) {
 
 func grok(from string) (upstream.Hosted, bool) {
 	model := providers.VideoModel{
-		Seconds: upstream.SecondsFrom(1, 15), AspectRatios: []string{"16:9", "4:3", "3:2", "1:1", "2:3", "3:4", "9:16"}, Resolutions: []string{"480p", "720p"}, NeedsPrompt: true,
+		Seconds: upstream.SecondsFrom(1, 15), AspectRatios: []string{"16:9", "4:3", "3:2", "1:1", "2:3", "3:4", "9:16"},
+		Resolutions: []string{"480p", "720p"}, NeedsPrompt: true,
 	}
 	switch from {
 	case fromText:
@@ -260,7 +264,8 @@ func hailuo(family, from string) (upstream.Hosted, bool) {
 
 func ray(from string) (upstream.Hosted, bool) {
 	model := providers.VideoModel{
-		Seconds: []string{"5", "9"}, AspectRatios: []string{"16:9", "9:16", "4:3", "3:4", "21:9", "9:21"}, Resolutions: []string{"540p", "720p", "1080p"}, NeedsPrompt: true,
+		Seconds: []string{"5", "9"}, AspectRatios: []string{"16:9", "9:16", "4:3", "3:4", "21:9", "9:21"},
+		Resolutions: []string{"540p", "720p", "1080p"}, NeedsPrompt: true,
 	}
 	switch from {
 	case "":

@@ -27,7 +27,10 @@ type Videos struct{ jobs *upstream.Jobs }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "fal", Authorize: upstream.KeyIn("Authorization", "Key "), Classify: classify, Reason: reason})}
+	return &Videos{upstream.NewJobs(client, upstream.JobVendor{
+		Name: "fal", Authorize: upstream.KeyIn("Authorization", "Key "),
+		Classify: classify, Reason: reason,
+	})}
 }
 
 // handle is the adapter's data of a ticket: the path of the request, which is not the whole of the model's name.

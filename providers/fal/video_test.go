@@ -113,7 +113,10 @@ func TestVideoCreate(t *testing.T) {
 			providers.VideoRequest{Prompt: "p", Seconds: "20", Resolution: "720p", FPS: 25},
 			`{"duration":20,"fps":25,"prompt":"p","resolution":"720p"}`,
 		},
-		{"some-one/app/v9", providers.VideoRequest{Prompt: "p", Seconds: "5", AspectRatio: "16:9", Inputs: []providers.Media{link(providers.FirstFrame)}}, `{"aspect_ratio":"16:9","duration":"5","image_url":"https://h/","prompt":"p"}`},
+		{"some-one/app/v9", providers.VideoRequest{
+			Prompt: "p", Seconds: "5", AspectRatio: "16:9",
+			Inputs: []providers.Media{link(providers.FirstFrame)},
+		}, `{"aspect_ratio":"16:9","duration":"5","image_url":"https://h/","prompt":"p"}`},
 	} {
 		seen, err := providertest.VideoExchange{New: adapter, Model: tc.model, Answer: `{"request_id":"1"}`}.Submit(t, tc.req)
 		if err != nil || len(seen) != 1 || seen[0].URI != "/"+tc.model || seen[0].Body != tc.want {
@@ -139,18 +142,33 @@ func TestVideoRefuses(t *testing.T) {
 		{"fal-ai/veo3.1", "width", providers.VideoRequest{Prompt: "p", Width: 640, Height: 480}},
 		{"fal-ai/veo3.1", "image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.FirstFrame)}}},
 		{"fal-ai/veo3.1/image-to-video", "image", providers.VideoRequest{Prompt: "p"}},
-		{"fal-ai/veo3.1/first-last-frame-to-video", "last_image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.FirstFrame)}}},
-		{"fal-ai/veo3.1/reference-to-video", "seed", providers.VideoRequest{Prompt: "p", Seed: &seed, Inputs: []providers.Media{link(providers.Reference)}}},
+		{
+			"fal-ai/veo3.1/first-last-frame-to-video", "last_image",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.FirstFrame)}},
+		},
+		{
+			"fal-ai/veo3.1/reference-to-video", "seed",
+			providers.VideoRequest{Prompt: "p", Seed: &seed, Inputs: []providers.Media{link(providers.Reference)}},
+		},
 		{"fal-ai/veo3.1/lite", "resolution", providers.VideoRequest{Prompt: "p", Resolution: "4k"}},
-		{"fal-ai/kling-video/v3/pro/image-to-video", "last_image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.LastFrame)}}},
+		{
+			"fal-ai/kling-video/v3/pro/image-to-video", "last_image",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.LastFrame)}},
+		},
 		{"fal-ai/minimax/hailuo-2.3/pro/text-to-video", "seconds", providers.VideoRequest{Prompt: "p", Seconds: "6"}},
 		{"bytedance/seedance-2.0/reference-to-video", "reference_images", providers.VideoRequest{Prompt: "p", Inputs: many}},
-		{"bytedance/seedance-2.0/reference-to-video", "image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.Reference), link(providers.FirstFrame)}}},
+		{
+			"bytedance/seedance-2.0/reference-to-video", "image",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.Reference), link(providers.FirstFrame)}},
+		},
 		{"some-one/app", "reference_images", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.Reference)}}},
 		{"some-one/app", "n", providers.VideoRequest{Prompt: "p", N: 2}},
 		{"some-one/app", "fps", providers.VideoRequest{Prompt: "p", FPS: 24}},
 		{"some-one/app", "seconds", providers.VideoRequest{Prompt: "p", Seconds: "5.5"}},
-		{"some-one/app", "image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{Object: "o", ContentType: "image/heic", Size: 1}}}},
+		{"some-one/app", "image", providers.VideoRequest{
+			Prompt: "p",
+			Inputs: []providers.Media{{Object: "o", ContentType: "image/heic", Size: 1}},
+		}},
 	} {
 		providertest.VideoExchange{New: adapter, Model: tc.model}.Refuses(t, tc.field, tc.req)
 	}
@@ -168,15 +186,33 @@ func TestVideoResults(t *testing.T) {
 		retryable   bool
 		outputs     int
 	}{
-		{name: "several videos", status: 200, result: `{"videos":[{"url":"https://h/1"},{"url":"https://h/2"}],"seed":1}`, want: providers.JobDone, outputs: 2},
+		{
+			name: "several videos", status: 200, result: `{"videos":[{"url":"https://h/1"},{"url":"https://h/2"}],"seed":1}`,
+			want: providers.JobDone, outputs: 2,
+		},
 		{name: "a link alone", status: 200, result: `{"video":"https://h/1"}`, want: providers.JobDone, outputs: 1},
-		{name: "content", status: 422, result: `{"detail":[{"msg":"no","type":"content_policy_violation"}]}`, want: providers.JobFailed, code: providers.FailedContent},
-		{name: "input", status: 422, result: `{"detail":[{"msg":"no","type":"missing"}]}`, want: providers.JobFailed, code: providers.FailedInput},
-		{name: "the model fails", status: 500, result: `{"detail":[{"msg":"no","type":"internal_server_error"}]}`, want: providers.JobFailed, code: providers.FailedVendor, retryable: true},
-		{name: "the platform fails", status: 503, result: `{"detail":"no","error_type":"runner_disconnected"}`, want: providers.JobFailed, code: providers.FailedVendor, retryable: true},
+		{
+			name: "content", status: 422, result: `{"detail":[{"msg":"no","type":"content_policy_violation"}]}`, want: providers.JobFailed,
+			code: providers.FailedContent,
+		},
+		{
+			name: "input", status: 422, result: `{"detail":[{"msg":"no","type":"missing"}]}`, want: providers.JobFailed,
+			code: providers.FailedInput,
+		},
+		{
+			name: "the model fails", status: 500, result: `{"detail":[{"msg":"no","type":"internal_server_error"}]}`, want: providers.JobFailed,
+			code: providers.FailedVendor, retryable: true,
+		},
+		{
+			name: "the platform fails", status: 503, result: `{"detail":"no","error_type":"runner_disconnected"}`, want: providers.JobFailed,
+			code: providers.FailedVendor, retryable: true,
+		},
 		{name: "not ready after all", status: 400, result: `{"detail":"Request is still in progress"}`, want: providers.JobRunning},
 		{name: "gone", status: 404, result: `{"detail":"Not found"}`, want: providers.JobForgotten, code: providers.FailedForgotten},
-		{name: "an error in the state", state: `{"status":"COMPLETED","error":"no","error_type":"generation_timeout"}`, want: providers.JobFailed, code: providers.FailedTimeout, retryable: true},
+		{
+			name: "an error in the state", state: `{"status":"COMPLETED","error":"no","error_type":"generation_timeout"}`, want: providers.JobFailed,
+			code: providers.FailedTimeout, retryable: true,
+		},
 	} {
 		got, err := poll(t, tc.state, tc.status, tc.result)
 		if err != nil || got.State != tc.want || got.Outputs != tc.outputs {
@@ -214,7 +250,8 @@ func poll(t *testing.T, state string, status int, result string) (providers.Vide
 	t.Cleanup(server.Close)
 	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
-	return fal.NewVideos(client).Poll(t.Context(), providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k", Model: "a/b/c"}, providers.Ticket{Job: "1"})
+	return fal.NewVideos(client).Poll(t.Context(), providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k", Model: "a/b/c"},
+		providers.Ticket{Job: "1"})
 }
 
 // TestVideoApp: Poll asks at the channel's own address, below the owner and the app. It ignores the host that the vendor returns.
@@ -251,7 +288,10 @@ func TestVideoApp(t *testing.T) {
 
 func TestVideoBalance(t *testing.T) {
 	t.Parallel()
-	table := providertest.VideoExchange{New: adapter, Model: "fal-ai/veo3.1", Status: http.StatusForbidden, Answer: `{"detail":"User is locked. Reason: Exhausted balance."}`}
+	table := providertest.VideoExchange{
+		New: adapter, Model: "fal-ai/veo3.1", Status: http.StatusForbidden,
+		Answer: `{"detail":"User is locked. Reason: Exhausted balance."}`,
+	}
 	_, err := table.Submit(t, providers.VideoRequest{Prompt: "p"})
 	if fault := providers.AsFault(err); fault == nil || fault.Key != providers.KeyExhausted || fault.Accepted != providers.NotAccepted {
 		t.Errorf("got %v", err)
@@ -274,7 +314,8 @@ func TestVideoFields(t *testing.T) {
 	}}
 	req := providers.VideoRequest{Prompt: "p", Seconds: "5", Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)}}
 	seen, err := exchange.Submit(t, req)
-	if want := `{"duration":"5","end":"https://h/last_frame","image_url":"https://h/","prompt":"p"}`; err != nil || len(seen) != 1 || seen[0].Body != want {
+	if want := `{"duration":"5","end":"https://h/last_frame","image_url":"https://h/","prompt":"p"}`; err != nil || len(seen) != 1 ||
+		seen[0].Body != want {
 		t.Errorf("got %+v, %v, want %s", seen, err, want)
 	}
 	exchange.Facts = providers.ModelFacts{}
@@ -343,7 +384,8 @@ func TestVideoOutlivesResult(t *testing.T) {
 func TestVideoKeepsNoSignedLink(t *testing.T) {
 	t.Parallel()
 	for link, kept := range map[string]bool{
-		"https://v3.fal.media/files/a/b.mp4": true, "https://bucket.example/b.mp4?X-Amz-Signature=hush": false, "https://user:hush@host.example/b.mp4": false,
+		"https://v3.fal.media/files/a/b.mp4": true, "https://bucket.example/b.mp4?X-Amz-Signature=hush": false,
+		"https://user:hush@host.example/b.mp4": false,
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.URL.Path, "/status") {

@@ -127,7 +127,8 @@ func TestRelayErrors(t *testing.T) {
 				Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused, Code: "API_KEY_INVALID",
 			},
 			{
-				Name: "wrong key of a stream", Status: 400, Body: `[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}]`,
+				Name: "wrong key of a stream", Status: 400,
+				Body: `[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}]`,
 				Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused, Code: "API_KEY_INVALID",
 			},
 			{
@@ -201,7 +202,8 @@ func TestUsage(t *testing.T) {
 			Name: "gemini", Relay: gemini.NewRelayer(client), Endpoints: gemini.Endpoints(), Usage: gemini.Usage(),
 		}}
 		router := router.New(catalog, []providers.Channel{{
-			Name: "a", Vendor: "gemini", BaseURL: server.URL, Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""}, Groups: []string{"g"},
+			Name: "a", Vendor: "gemini", BaseURL: server.URL, Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""},
+			Groups: []string{"g"},
 		}}, nil)
 		got, err := relay.New(router, catalog, nil).Do(t.Context(), "g", providers.Call{
 			Endpoint: endpoint, Model: "m", Stream: contentType == "text/event-stream", Content: providers.Content{Body: []byte(`{}`)},
@@ -220,7 +222,8 @@ func TestUsage(t *testing.T) {
 func TestCheckBaseURL(t *testing.T) {
 	t.Parallel()
 	for address, good := range map[string]bool{
-		"https://api.example.test": true, "https://example.test/gemini/": true, "https://api.example.test/v1beta/": false, "https://api.example.test/v1": false,
+		"https://api.example.test": true, "https://example.test/gemini/": true, "https://api.example.test/v1beta/": false,
+		"https://api.example.test/v1":  false,
 		"https://api.example.test/v1/": false, "https://api.example.test/v1beta/models": false,
 	} {
 		base, err := url.Parse(address)

@@ -28,12 +28,14 @@ func (r *Relayer) Sight(_ http.Header, data []byte) (sight providers.Sight) {
 	if kind := interaction.Get("event_type").Text(); !kind.Empty() {
 		made := interaction.Get("interaction").Get("id").Text()
 		return providers.Sight{
-			ID: made.String(), Event: interaction.Get("event_id").Text().String(), Ended: kind.Is("interaction.completed") || kind.Is("error"), Shown: true,
+			ID: made.String(), Event: interaction.Get("event_id").Text().String(), Ended: kind.Is("interaction.completed") || kind.Is("error"),
+			Shown: true,
 		}
 	}
 	status := interaction.Get("status").Text()
 	return providers.Sight{
-		ID: interaction.Get("id").Text().String(), Shown: !status.Empty(), Ended: !status.Empty() && !status.Is("in_progress") && !status.Is("queued"),
+		ID: interaction.Get("id").Text().String(), Shown: !status.Empty(), Ended: !status.Empty() && !status.Is("in_progress") &&
+			!status.Is("queued"),
 	}
 }
 

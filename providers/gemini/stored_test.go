@@ -12,15 +12,27 @@ func TestTicketer(t *testing.T) {
 	t.Parallel()
 	r := gemini.NewRelayer(nil)
 	for data, want := range map[string]providers.Sight{
-		`{"id":"v1_1","object":"interaction","status":"in_progress"}`:                                            {ID: "v1_1", Shown: true},
-		`{"id":"v1_1","status":"queued"}`:                                                                        {ID: "v1_1", Shown: true},
-		`{"id":"v1_1","steps":[{"status":"completed"`:                                                            {ID: "v1_1"},
-		`{"id":"v1_1","status":"requires_action"}`:                                                               {ID: "v1_1", Shown: true, Ended: true},
-		`{"id":"v1_1","status":"cancelled"}`:                                                                     {ID: "v1_1", Shown: true, Ended: true},
-		`{"event_type":"interaction.created","event_id":"a","interaction":{"id":"v1_1","status":"in_progress"}}`: {ID: "v1_1", Event: "a", Shown: true},
-		`{"event_type":"step.delta","event_id":"b","index":0,"delta":{"type":"text","text":"x"}}`:                {Event: "b", Shown: true},
-		`{"event_type":"interaction.completed","event_id":"c","interaction":{"id":"v1_1","status":"completed"}}`: {ID: "v1_1", Event: "c", Shown: true, Ended: true},
-		`{"event_type":"error","error":{"code":"internal"}}`:                                                     {Shown: true, Ended: true},
+		`{"id":"v1_1","object":"interaction","status":"in_progress"}`: {ID: "v1_1", Shown: true},
+		`{"id":"v1_1","status":"queued"}`:                             {ID: "v1_1", Shown: true},
+		`{"id":"v1_1","steps":[{"status":"completed"`:                 {ID: "v1_1"},
+		`{"id":"v1_1","status":"requires_action"}`: {
+			ID: "v1_1", Shown: true,
+			Ended: true,
+		},
+		`{"id":"v1_1","status":"cancelled"}`: {
+			ID: "v1_1", Shown: true,
+			Ended: true,
+		},
+		`{"event_type":"interaction.created","event_id":"a","interaction":{"id":"v1_1","status":"in_progress"}}`: {
+			ID: "v1_1", Event: "a",
+			Shown: true,
+		},
+		`{"event_type":"step.delta","event_id":"b","index":0,"delta":{"type":"text","text":"x"}}`: {Event: "b", Shown: true},
+		`{"event_type":"interaction.completed","event_id":"c","interaction":{"id":"v1_1","status":"completed"}}`: {
+			ID: "v1_1", Event: "c",
+			Shown: true, Ended: true,
+		},
+		`{"event_type":"error","error":{"code":"internal"}}`: {Shown: true, Ended: true},
 		`[DONE]`: {},
 	} {
 		if got := r.Sight(nil, []byte(data)); got != want {

@@ -19,7 +19,8 @@ func create(t *testing.T, req providers.VideoRequest, status int, answer string)
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var err error
-		if body, err = io.ReadAll(r.Body); err != nil || r.ContentLength != int64(len(body)) || r.Header.Get("Content-Type") != "application/json" {
+		if body, err = io.ReadAll(r.Body); err != nil || r.ContentLength != int64(len(body)) ||
+			r.Header.Get("Content-Type") != "application/json" {
 			t.Errorf("got %d of %d bytes, %v", len(body), r.ContentLength, err)
 		}
 		w.WriteHeader(status)
@@ -129,7 +130,10 @@ func TestVideoRefusals(t *testing.T) {
 	}{
 		{
 			"field", 400, `{"error":{"message":"'duration' must be a number of seconds.","type":"invalid_request_error","param":"duration","code":"invalid_request"}}`,
-			want{kind: providers.Invalid, accepted: providers.NotAccepted, message: said + "'duration' must be a number of seconds.", code: "invalid_request", param: "duration"},
+			want{
+				kind: providers.Invalid, accepted: providers.NotAccepted, message: said + "'duration' must be a number of seconds.",
+				code: "invalid_request", param: "duration",
+			},
 		},
 		{
 			"the key is another request's", 422, `{"error":{"message":"used","type":"invalid_request_error","code":"idempotency_mismatch"}}`,
@@ -149,11 +153,17 @@ func TestVideoRefusals(t *testing.T) {
 		},
 		{
 			"out of money", 429, `{"error":{"message":"x","type":"insufficient_quota","code":"insufficient_quota"}}`,
-			want{kind: providers.Upstream, accepted: providers.NotAccepted, retryable: true, message: "The upstream refused the gateway's own key.", code: "insufficient_quota", blamesTheOwner: true},
+			want{
+				kind: providers.Upstream, accepted: providers.NotAccepted, retryable: true, message: "The upstream refused the gateway's own key.",
+				code: "insufficient_quota", blamesTheOwner: true,
+			},
 		},
 		{
 			"overloaded", 503, `{"error":{"message":"x","type":"api_error","code":"overloaded"}}`,
-			want{kind: providers.Overloaded, accepted: providers.AcceptedUnknown, retryable: true, message: "The upstream is overloaded.", code: "overloaded"},
+			want{
+				kind: providers.Overloaded, accepted: providers.AcceptedUnknown, retryable: true, message: "The upstream is overloaded.",
+				code: "overloaded",
+			},
 		},
 		{"nothing", 400, `<html>`, want{kind: providers.Invalid, accepted: providers.NotAccepted, message: "The upstream refused the request."}},
 	} {
@@ -176,7 +186,8 @@ func TestVideoRefusals(t *testing.T) {
 		"no object":  {Prompt: "a", Extra: json.RawMessage(`[1]`)},
 	} {
 		body, _, err := create(t, req, http.StatusOK, `{"id":"video_1"}`)
-		if fault, ok := errors.AsType[*providers.Fault](err); !ok || fault.Kind != providers.Invalid || fault.Accepted != providers.NotAccepted || body != nil {
+		if fault, ok := errors.AsType[*providers.Fault](err); !ok || fault.Kind != providers.Invalid || fault.Accepted != providers.NotAccepted ||
+			body != nil {
 			t.Errorf("%s: got %v, sent %q", name, err, body)
 		}
 	}
@@ -194,11 +205,18 @@ func TestVideoFindDeclared(t *testing.T) {
 		{"remix declared", remixes, 200, true, true},
 		{"only a remix declared", remixes, 200, false, false},
 		{"declared", `{"paths":{"/v1/video/generations":{"post":{"parameters":[{"in":"query","name":"x"},{"in":"header","name":"idempotency-key"}]}}}}`, 200, true, false},
-		{"only a create declared", `{"paths":{"/v1/video/generations":{"post":{"parameters":[{"in":"header","name":"Idempotency-Key"}]}}}}`, 200, false, true},
-		{"not declared", `{"paths":{"/v1/video/generations":{"post":{"parameters":[{"in":"query","name":"Idempotency-Key"}]}}}}`, 200, false, false},
+		{
+			"only a create declared", `{"paths":{"/v1/video/generations":{"post":{"parameters":[{"in":"header","name":"Idempotency-Key"}]}}}}`, 200,
+			false, true,
+		},
+		{
+			"not declared", `{"paths":{"/v1/video/generations":{"post":{"parameters":[{"in":"query","name":"Idempotency-Key"}]}}}}`, 200, false,
+			false,
+		},
 		{"another operation's", `{"paths":{"/v1/videos":{"post":{"parameters":[{"in":"header","name":"Idempotency-Key"}]}}}}`, 200, false, false},
 		{"no document", `<html>`, 200, false, false},
-		{"more than is read", `{"paths":{"/v1/video/generations":{"post":{"parameters":[{"in":"header","name":"Idempotency-Key"}]}}},"x":"` + strings.Repeat("x", 5<<20) + `"}`, 200, false, false},
+		{"more than is read", `{"paths":{"/v1/video/generations":{"post":{"parameters":[{"in":"header","name":"Idempotency-Key"}]}}},"x":"` +
+			strings.Repeat("x", 5<<20) + `"}`, 200, false, false},
 		{"none at all", `not found`, 404, false, false},
 		{"away", `x`, 503, false, false},
 	} {

@@ -44,7 +44,10 @@ func (v *Videos) honorsKeys(ctx context.Context, to providers.Target, remix bool
 		Paths map[string]operations `json:"paths"`
 	}
 	if err := v.jobs.Read(ctx, root, upstream.JobRequest{Path: "/openapi.json"}, &document); undocumented(err) {
-		return &providers.Fault{Kind: providers.Upstream, Message: "The upstream has no description that declares an Idempotency-Key.", Err: errNoKeys}
+		return &providers.Fault{
+			Kind: providers.Upstream, Message: "The upstream has no description that declares an Idempotency-Key.",
+			Err: errNoKeys,
+		}
 	} else if err != nil {
 		return err
 	}

@@ -132,7 +132,8 @@ func classify(fault *providers.Fault) {
 	said := readRefusal(fault.Upstream.Body)
 	fault.Code = providers.Cut(said.code, providers.WordLimit)
 	switch {
-	case fault.Upstream.Status == http.StatusConflict, fault.Upstream.Status == http.StatusUnprocessableEntity && fault.Code == "idempotency_mismatch":
+	case fault.Upstream.Status == http.StatusConflict, fault.Upstream.Status == http.StatusUnprocessableEntity &&
+		fault.Code == "idempotency_mismatch":
 		// The key has made a task, or is about to: this very attempt's, whose answer was lost.
 		fault.Accepted = providers.AcceptedUnknown
 	case fault.Code == "insufficient_quota":

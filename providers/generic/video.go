@@ -39,7 +39,9 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 }
 
 // Remix creates a variation of a finished task.
-func (v *Videos) Remix(ctx context.Context, to providers.Target, source providers.Ticket, req providers.VideoRequest) (providers.Ticket, error) {
+func (v *Videos) Remix(ctx context.Context, to providers.Target, source providers.Ticket, req providers.VideoRequest) (providers.Ticket,
+	error,
+) {
 	body, err := remixBody(req)
 	if err != nil {
 		return providers.Ticket{}, err
@@ -97,7 +99,9 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 }
 
 // OpenVariant reads a picture of one of the task's videos.
-func (v *Videos) OpenVariant(ctx context.Context, to providers.Target, ticket providers.Ticket, output int, variant string) (providers.Video, error) {
+func (v *Videos) OpenVariant(ctx context.Context, to providers.Target, ticket providers.Ticket, output int,
+	variant string,
+) (providers.Video, error) {
 	return v.jobs.Content(ctx, to, contentPath(ticket, output, variant))
 }
 
@@ -110,7 +114,10 @@ func contentPath(ticket providers.Ticket, output int, variant string) string {
 	if variant != "" {
 		query.Set("variant", variant)
 	}
-	address := url.URL{Path: videos + "/" + ticket.Job + "/content", RawPath: videos + "/" + url.PathEscape(ticket.Job) + "/content", RawQuery: query.Encode()}
+	address := url.URL{
+		Path: videos + "/" + ticket.Job + "/content", RawPath: videos + "/" + url.PathEscape(ticket.Job) + "/content",
+		RawQuery: query.Encode(),
+	}
 	return address.String()
 }
 

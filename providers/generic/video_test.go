@@ -116,11 +116,26 @@ func TestVideoStrays(t *testing.T) {
 			name: "in data", body: `{"code":"success","message":"","data":{"id":7,"task_id":"task_1","status":"SUCCESS","progress":"100%","result_url":"https://a/1.mp4"}}`,
 			want: wrapped, links: []string{"https://a/1.mp4"},
 		},
-		{name: "link where the reason stands", body: `{"data":{"task_id":"t","status":"SUCCESS","fail_reason":"https://a/1.mp4"}}`, want: done("SUCCESS", 1), links: []string{"https://a/1.mp4"}},
-		{name: "failed in data", body: `{"data":{"task_id":"t","status":"FAILURE","fail_reason":"unsafe"}}`, want: failed("FAILURE", "upstream_failure", "unsafe")},
-		{name: "not started", body: `{"data":{"task_id":"t","status":"NOT_START","progress":"0%"}}`, want: status{State: providers.JobQueued, Word: "NOT_START"}},
-		{name: "in progress in capitals", body: `{"data":{"task_id":"t","status":"IN_PROGRESS","progress":"45%"}}`, want: status{State: providers.JobRunning, Progress: 45, Word: "IN_PROGRESS"}},
-		{name: "succeeded", body: `{"task_id":"t","status":"succeeded","url":"https://a/1.mp4"}`, want: done("succeeded", 1), links: []string{"https://a/1.mp4"}},
+		{
+			name: "link where the reason stands", body: `{"data":{"task_id":"t","status":"SUCCESS","fail_reason":"https://a/1.mp4"}}`,
+			want: done("SUCCESS", 1), links: []string{"https://a/1.mp4"},
+		},
+		{
+			name: "failed in data", body: `{"data":{"task_id":"t","status":"FAILURE","fail_reason":"unsafe"}}`,
+			want: failed("FAILURE", "upstream_failure", "unsafe"),
+		},
+		{
+			name: "not started", body: `{"data":{"task_id":"t","status":"NOT_START","progress":"0%"}}`,
+			want: status{State: providers.JobQueued, Word: "NOT_START"},
+		},
+		{
+			name: "in progress in capitals", body: `{"data":{"task_id":"t","status":"IN_PROGRESS","progress":"45%"}}`,
+			want: status{State: providers.JobRunning, Progress: 45, Word: "IN_PROGRESS"},
+		},
+		{
+			name: "succeeded", body: `{"task_id":"t","status":"succeeded","url":"https://a/1.mp4"}`, want: done("succeeded", 1),
+			links: []string{"https://a/1.mp4"},
+		},
 		{
 			name: "several", body: `{"status":"completed","duration":5.5,"width":640,"height":360,"url":"/1","urls":["/1","/2"]}`,
 			want: measured, links: []string{"/1", "/2"},
@@ -129,9 +144,13 @@ func TestVideoStrays(t *testing.T) {
 		{name: "half a size", body: `{"status":"completed","width":640}`, want: done("completed", 1)},
 		{name: "numeric code", body: `{"status":"failed","error":{"code":1301,"message":"unsafe"}}`, want: failed("failed", "1301", "unsafe")},
 		{name: "bare error", body: `{"status":"failed","error":"no credits"}`, want: failed("failed", "upstream_failed", "no credits")},
-		{name: "no error", body: `{"status":"cancelled"}`, want: failed("cancelled", "upstream_cancelled", `The upstream's task ended as "cancelled".`)},
 		{
-			name: "the key and the client's link in the error", body: `{"status":"failed","error":{"code":"x","message":"upstream-credential at https://h/a.png?sig=hush"}}`,
+			name: "no error", body: `{"status":"cancelled"}`,
+			want: failed("cancelled", "upstream_cancelled", `The upstream's task ended as "cancelled".`),
+		},
+		{
+			name: "the key and the client's link in the error",
+			body: `{"status":"failed","error":{"code":"x","message":"upstream-credential at https://h/a.png?sig=hush"}}`,
 			want: failed("failed", "x", "*** at https://h/a.png?…"),
 		},
 	} {
@@ -151,7 +170,8 @@ func FuzzTask(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		status, links, err := generic.DecodeTask(body)
 		if err != nil {
-			if fault, ok := errors.AsType[*providers.Fault](err); !ok || fault.Accepted != providers.AcceptedUnknown || fault.Kind != providers.Upstream {
+			if fault, ok := errors.AsType[*providers.Fault](err); !ok || fault.Accepted != providers.AcceptedUnknown ||
+				fault.Kind != providers.Upstream {
 				t.Fatalf("got %v", err)
 			}
 			return
@@ -161,7 +181,8 @@ func FuzzTask(f *testing.F) {
 		default:
 			t.Errorf("got state %q", status.State)
 		}
-		if done := status.State == providers.JobDone; done != (status.Outputs > 0) || done && len(links) > status.Outputs || (status.State == providers.JobFailed) != (status.Failure != nil) {
+		if done := status.State == providers.JobDone; done != (status.Outputs > 0) || done && len(links) > status.Outputs ||
+			(status.State == providers.JobFailed) != (status.Failure != nil) {
 			t.Errorf("got %+v, links %q", status, links)
 		}
 		if status.Progress < -1 || status.Progress > 100 || (status.Width == 0) != (status.Height == 0) {
@@ -204,7 +225,10 @@ func TestVideoOutputs(t *testing.T) {
 		{name: "one url", task: `{"status":"completed","url":"/v1/files/a"}`, want: clip + "at /v1/files/a"},
 		{name: "presigned elsewhere", task: `{"status":"completed","urls":["{other}/o/1.mp4?sig=x"]}`, want: clip + "at /o/1.mp4?sig=x"},
 		{name: "no links", task: `{"status":"completed"}`, want: clip + "at /v1/videos/1/content"},
-		{name: "the gateway's path cut by a proxy", task: `{"status":"completed","urls":["/gone/1","/gone/2"]}`, output: 1, want: clip + "at /v1/videos/1/content?index=1"},
+		{
+			name: "the gateway's path cut by a proxy", task: `{"status":"completed","urls":["/gone/1","/gone/2"]}`, output: 1,
+			want: clip + "at /v1/videos/1/content?index=1",
+		},
 		{name: "one too many", task: `{"status":"completed","urls":["/v1/files/a"]}`, output: 1, missing: true},
 		{name: "no address", task: `{"status":"completed","urls":["file:///etc/hostname"]}`, missing: true},
 	} {

@@ -141,7 +141,10 @@ func TestVideoCreate(t *testing.T) {
 		},
 		{
 			"two frames", "MiniMax-Hailuo-02",
-			providers.VideoRequest{Resolution: "1080p", Extra: json.RawMessage(`{"prompt_optimizer":false}`), Inputs: []providers.Media{first, last}},
+			providers.VideoRequest{
+				Resolution: "1080p", Extra: json.RawMessage(`{"prompt_optimizer":false}`),
+				Inputs: []providers.Media{first, last},
+			},
 			"/v1",
 			`{"first_frame_image":"https://h/","last_frame_image":"https://h/last_frame","model":"MiniMax-Hailuo-02","prompt_optimizer":false,"resolution":"1080P"}`,
 		},
@@ -239,8 +242,10 @@ func TestVideoRefusals(t *testing.T) {
 		{"MiniMax-H3", "reference_images", with(first, reference)},
 		{"MiniMax-H3", "audio", with(link(providers.SourceAudio))},
 		{"MiniMax-H3", "video", with(first, link(providers.SourceVideo))},
-		{"MiniMax-H3", "video", with(link(providers.SourceVideo), link(providers.SourceVideo), link(providers.SourceVideo), link(providers.SourceVideo))},
-		{"MiniMax-H3", "reference_images", with(append(slices.Repeat([]providers.Media{reference}, 9), link(providers.SourceAudio), link(providers.SourceVideo), link(providers.SourceVideo), link(providers.SourceVideo))...)},
+		{"MiniMax-H3", "video", with(link(providers.SourceVideo), link(providers.SourceVideo), link(providers.SourceVideo),
+			link(providers.SourceVideo))},
+		{"MiniMax-H3", "reference_images", with(append(slices.Repeat([]providers.Media{reference}, 9), link(providers.SourceAudio),
+			link(providers.SourceVideo), link(providers.SourceVideo), link(providers.SourceVideo))...)},
 		{"MiniMax-H3", "last_image", with(last)},
 		{"MiniMax-H3", "content", providers.VideoRequest{Prompt: "p", Extra: json.RawMessage(`{"content":"x"}`)}},
 	} {
@@ -261,23 +266,60 @@ func TestVideoCodes(t *testing.T) {
 		accepted providers.Accepted
 	}{
 		{"MiniMax-Hailuo-02", 200, `{"base_resp":{"status_code":1026}}`, providers.Invalid, providers.BlameNone, 0, providers.NotAccepted},
-		{"MiniMax-Hailuo-02", 200, `{"base_resp":{"status_code":2049}}`, providers.Upstream, providers.BlameKey, providers.KeyRefused, providers.NotAccepted},
-		{"MiniMax-Hailuo-02", 200, `{"base_resp":{"status_code":1008}}`, providers.Upstream, providers.BlameKey, providers.KeyExhausted, providers.NotAccepted},
-		{"MiniMax-Hailuo-02", 200, `{"base_resp":{"status_code":"2056"}}`, providers.Upstream, providers.BlameKey, providers.KeyExhausted, providers.NotAccepted},
-		{"MiniMax-Hailuo-02", 200, `{"base_resp":{"status_code":2061}}`, providers.Upstream, providers.BlameKey, providers.KeyForbidden, providers.NotAccepted},
+		{
+			"MiniMax-Hailuo-02", 200, `{"base_resp":{"status_code":2049}}`, providers.Upstream, providers.BlameKey, providers.KeyRefused,
+			providers.NotAccepted,
+		},
+		{
+			"MiniMax-Hailuo-02", 200, `{"base_resp":{"status_code":1008}}`, providers.Upstream, providers.BlameKey, providers.KeyExhausted,
+			providers.NotAccepted,
+		},
+		{
+			"MiniMax-Hailuo-02", 200, `{"base_resp":{"status_code":"2056"}}`, providers.Upstream, providers.BlameKey, providers.KeyExhausted,
+			providers.NotAccepted,
+		},
+		{
+			"MiniMax-Hailuo-02", 200, `{"base_resp":{"status_code":2061}}`, providers.Upstream, providers.BlameKey, providers.KeyForbidden,
+			providers.NotAccepted,
+		},
 		{"MiniMax-Hailuo-02", 200, `{"base_resp":{"status_code":1039}}`, providers.RateLimited, providers.BlameKey, 0, providers.NotAccepted},
-		{"MiniMax-Hailuo-02", 200, `{"base_resp":{"status_code":1013}}`, providers.Upstream, providers.BlameChannel, 0, providers.AcceptedUnknown},
-		{"MiniMax-Hailuo-02", 200, `{"base_resp":{"status_code":1001}}`, providers.Upstream, providers.BlameChannel, 0, providers.AcceptedUnknown},
-		{"MiniMax-Hailuo-02", 200, `{"base_resp":{"status_code":4711}}`, providers.Upstream, providers.BlameChannel, 0, providers.AcceptedUnknown},
-		{"MiniMax-Hailuo-02", 200, `{"base_resp":{"status_code":0},"task_id":""}`, providers.Upstream, providers.BlameChannel, 0, providers.AcceptedUnknown},
-		{"MiniMax-Hailuo-02", 500, `{"base_resp":{"status_code":1002}}`, providers.Upstream, providers.BlameChannel, 0, providers.AcceptedUnknown},
-		{"MiniMax-H3", 400, `{"error":{"message":"no plan (2061)"}}`, providers.Upstream, providers.BlameKey, providers.KeyForbidden, providers.NotAccepted},
-		{"MiniMax-H3", 402, `{"error":{"message":"no money (1008)"}}`, providers.Upstream, providers.BlameKey, providers.KeyExhausted, providers.NotAccepted},
-		{"MiniMax-H3", 429, `{"error":{"message":"used up (2056)"}}`, providers.Upstream, providers.BlameKey, providers.KeyExhausted, providers.NotAccepted},
+		{
+			"MiniMax-Hailuo-02", 200, `{"base_resp":{"status_code":1013}}`, providers.Upstream, providers.BlameChannel, 0,
+			providers.AcceptedUnknown,
+		},
+		{
+			"MiniMax-Hailuo-02", 200, `{"base_resp":{"status_code":1001}}`, providers.Upstream, providers.BlameChannel, 0,
+			providers.AcceptedUnknown,
+		},
+		{
+			"MiniMax-Hailuo-02", 200, `{"base_resp":{"status_code":4711}}`, providers.Upstream, providers.BlameChannel, 0,
+			providers.AcceptedUnknown,
+		},
+		{
+			"MiniMax-Hailuo-02", 200, `{"base_resp":{"status_code":0},"task_id":""}`, providers.Upstream, providers.BlameChannel, 0,
+			providers.AcceptedUnknown,
+		},
+		{
+			"MiniMax-Hailuo-02", 500, `{"base_resp":{"status_code":1002}}`, providers.Upstream, providers.BlameChannel, 0,
+			providers.AcceptedUnknown,
+		},
+		{
+			"MiniMax-H3", 400, `{"error":{"message":"no plan (2061)"}}`, providers.Upstream, providers.BlameKey, providers.KeyForbidden,
+			providers.NotAccepted,
+		},
+		{
+			"MiniMax-H3", 402, `{"error":{"message":"no money (1008)"}}`, providers.Upstream, providers.BlameKey, providers.KeyExhausted,
+			providers.NotAccepted,
+		},
+		{
+			"MiniMax-H3", 429, `{"error":{"message":"used up (2056)"}}`, providers.Upstream, providers.BlameKey, providers.KeyExhausted,
+			providers.NotAccepted,
+		},
 		{"MiniMax-H3", 400, `{"error":{"message":"something (1000)"}}`, providers.Upstream, providers.BlameChannel, 0, providers.AcceptedUnknown},
 		{"MiniMax-H3", 400, `{"error":{"message":"something (4711)"}}`, providers.Invalid, providers.BlameNone, 0, providers.NotAccepted},
 	} {
-		_, err := providertest.VideoExchange{New: newVideos, Model: tc.model, Status: tc.status, Answer: tc.body}.Submit(t, providers.VideoRequest{Prompt: "p"})
+		_, err := providertest.VideoExchange{New: newVideos, Model: tc.model, Status: tc.status, Answer: tc.body}.Submit(t,
+			providers.VideoRequest{Prompt: "p"})
 		fault := providers.AsFault(err)
 		if fault == nil || fault.Kind != tc.kind || fault.Blame != tc.blame || fault.Key != tc.key || fault.Accepted != tc.accepted {
 			t.Errorf("%d %s: got %+v", tc.status, tc.body, fault)
@@ -294,18 +336,35 @@ func TestVideoAnswers(t *testing.T) {
 		ticket     providers.Ticket
 		want       providers.VideoFailure
 	}{
-		{"no reason", `{"status":"Fail","base_resp":{"status_code":0,"status_msg":"success"}}`, providers.Ticket{Job: "1"}, providers.VideoFailure{Code: providers.FailedVendor, Message: `The upstream's job ended as "Fail".`}},
-		{"its own", `{"task":{"status":"failed","error":{"code":1024,"message":"m"}}}`, second, providers.VideoFailure{Code: providers.FailedVendor, Message: "1024: m", Retryable: true}},
-		{"cancelled", `{"task":{"status":"cancelled"}}`, second, providers.VideoFailure{Code: providers.FailedVendor, Message: `The upstream's job ended as "cancelled".`}},
-		{"expired", `{"task":{"status":"expired"}}`, second, providers.VideoFailure{Code: providers.FailedTimeout, Message: `The upstream's job ended as "expired".`}},
+		{
+			"no reason", `{"status":"Fail","base_resp":{"status_code":0,"status_msg":"success"}}`,
+			providers.Ticket{Job: "1"},
+			providers.VideoFailure{Code: providers.FailedVendor, Message: `The upstream's job ended as "Fail".`},
+		},
+		{
+			"its own", `{"task":{"status":"failed","error":{"code":1024,"message":"m"}}}`, second,
+			providers.VideoFailure{Code: providers.FailedVendor, Message: "1024: m", Retryable: true},
+		},
+		{
+			"cancelled", `{"task":{"status":"cancelled"}}`, second,
+			providers.VideoFailure{Code: providers.FailedVendor, Message: `The upstream's job ended as "cancelled".`},
+		},
+		{
+			"expired", `{"task":{"status":"expired"}}`, second,
+			providers.VideoFailure{Code: providers.FailedTimeout, Message: `The upstream's job ended as "expired".`},
+		},
 	} {
 		got, err := providertest.VideoExchange{New: newVideos, Answer: tc.body}.Poll(t, tc.ticket)
 		if err != nil || got.State != providers.JobFailed || got.Failure == nil || *got.Failure != tc.want {
 			t.Errorf("%s: got %+v, %v, %v", tc.name, got, got.Failure, err)
 		}
 	}
-	done, err := providertest.VideoExchange{New: newVideos, Answer: `{"task":{"status":"succeeded","content":{"url":"https://h/v"},"duration":5,"created_at":10,"updated_at":70,"usage":{"total_seconds":9,"input_seconds":4,"output_seconds":5}}}`}.Poll(t, second)
-	if err != nil || done.State != providers.JobDone || done.Seconds != "5" || done.Source != "4" || done.Price != "9 seconds" || done.Took != time.Minute {
+	done, err := providertest.VideoExchange{
+		New:    newVideos,
+		Answer: `{"task":{"status":"succeeded","content":{"url":"https://h/v"},"duration":5,"created_at":10,"updated_at":70,"usage":{"total_seconds":9,"input_seconds":4,"output_seconds":5}}}`,
+	}.Poll(t, second)
+	if err != nil || done.State != providers.JobDone || done.Seconds != "5" || done.Source != "4" || done.Price != "9 seconds" ||
+		done.Took != time.Minute {
 		t.Errorf("got %+v, %v", done, err)
 	}
 	// A look that is refused says nothing about the job, and a result that comes late is asked for again.

@@ -36,12 +36,21 @@ func TestCircuitOpens(t *testing.T) {
 		{"of a flood with another token", []step{{"b", 1, down()}, {"b", 1, nil}, {"a", 500, down()}}, "a", false, health.StateClosed},
 		{"of two", []step{{"a", 3, down()}, {"b", 3, down()}}, "a b c", false, health.StateOpen},
 		{"of two, too few", []step{{"a", 2, down()}, {"b", 2, down()}}, "", false, ""},
-		{"of two of five", []step{{"a", 1, down()}, {"c", 2, nil}, {"d", 2, nil}, {"e", 2, nil}, {"a", 9, down()}, {"b", 9, down()}}, "a b", false, health.StateClosed},
+		{
+			"of two of five",
+			[]step{{"a", 1, down()}, {"c", 2, nil}, {"d", 2, nil}, {"e", 2, nil}, {"a", 9, down()}, {"b", 9, down()}},
+			"a b",
+			false, health.StateClosed,
+		},
 		{"a small share", []step{{"a", 1, down()}, {"a", 4, nil}, {"a", 4, down()}, {"a", 6, nil}, {"a", 4, down()}}, "", false, ""},
 		{"the caller's own", []step{{"a", 20, &providers.Fault{Kind: providers.Invalid}}}, "", false, ""},
 		{"canceled", []step{{"a", 20, &providers.Fault{Kind: providers.Canceled}}}, "", false, ""},
 		{"slow", []step{{"a", failures, late()}}, "a", false, health.StateClosed},
-		{"odd", []step{{"a", 3, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel, Malformed: true}}, {"b", 3, late()}}, "a b c", false, health.StateClosed},
+		{
+			"odd",
+			[]step{{"a", 3, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel, Malformed: true}}, {"b", 3, late()}},
+			"a b c", false, health.StateClosed,
+		},
 		{"unreached", []step{{"a", 3, unreached()}, {"b", 3, unreached()}}, "a b c", true, ""},
 		{"not for the key, once", []step{{"a", 1, forbidden()}}, "", false, ""},
 		{"not for the key", []step{{"a", 3, forbidden()}, {"b", 3, forbidden()}}, "a b c", false, ""},
@@ -170,7 +179,8 @@ func TestSpoken(t *testing.T) {
 		calls(t, routes, 100, down(), by("a"), only("best"), blamed)
 		calls(t, routes, 100, unreached(), by("b"), only("best"), blamed)
 		calls(t, routes, 100, forbidden(), by("b"), only("best"), blamed)
-		if best := routes.Health.States()[0]; best.State != health.StateClosed || len(best.Models) != 0 || len(best.Keys[0].Models) != 0 || best.FaultsPerMinute != 300 {
+		if best := routes.Health.States()[0]; best.State != health.StateClosed || len(best.Models) != 0 || len(best.Keys[0].Models) != 0 ||
+			best.FaultsPerMinute != 300 {
 			t.Errorf("got %+v", best)
 		}
 		calls(t, routes, failures, down(), by("a"), only("best"))
@@ -372,7 +382,8 @@ func TestReportPoll(t *testing.T) {
 		}
 		look(20, "a", down())
 		look(20, "b", forbidden())
-		if best := routes.Health.States()[0]; best.State != health.StateClosed || len(best.Models) != 0 || len(best.Keys[0].Models) != 0 || best.FaultsPerMinute != 40 {
+		if best := routes.Health.States()[0]; best.State != health.StateClosed || len(best.Models) != 0 || len(best.Keys[0].Models) != 0 ||
+			best.FaultsPerMinute != 40 {
 			t.Errorf("got %+v", best)
 		}
 		look(3, "a", unreached())
@@ -453,7 +464,8 @@ func TestCircuitNews(t *testing.T) {
 			t.Errorf("one token's faults are told: %+v", published)
 		}
 		calls(t, here, 5, down(), by("other"), only("best"))
-		if len(published) != 1 || !published[0].Circuit || published[0].Model != "m" || published[0].Key != "" || published[0].Left != health.DefaultCooldown || published[0].LastFault == nil {
+		if len(published) != 1 || !published[0].Circuit || published[0].Model != "m" || published[0].Key != "" ||
+			published[0].Left != health.DefaultCooldown || published[0].LastFault == nil {
 			t.Fatalf("published %+v", published)
 		}
 		if got := pickOf(t, there, by("third")).Channel.Name + pickOf(t, there, by("third"), ofModel("n")).Channel.Name; got != "sparebest" {
@@ -461,12 +473,14 @@ func TestCircuitNews(t *testing.T) {
 		}
 		pass(health.DefaultCooldown)
 		calls(t, here, 1, nil, by("third"))
-		if len(published) != 2 || published[1].Left != 0 || pickOf(t, there, by("third")).Channel.Name != "best" || len(there.Health.States()[0].Models) != 0 {
+		if len(published) != 2 || published[1].Left != 0 || pickOf(t, there, by("third")).Channel.Name != "best" ||
+			len(there.Health.States()[0].Models) != 0 {
 			t.Errorf("after a success told %+v", published)
 		}
 		calls(t, here, 3, late(), by("a"), only("best"))
 		calls(t, here, 3, late(), by("b"), only("best"))
-		if models := there.Health.States()[0].Models; len(published) != 3 || !published[2].Slow || len(models) != 1 || !models[0].Slow || pickOf(t, there).Channel.Name != "spare" {
+		if models := there.Health.States()[0].Models; len(published) != 3 || !published[2].Slow || len(models) != 1 || !models[0].Slow ||
+			pickOf(t, there).Channel.Name != "spare" {
 			t.Errorf("of a slow model told %+v, known there as %+v", published[2:], models)
 		}
 	})

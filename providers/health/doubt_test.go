@@ -22,11 +22,16 @@ func TestOneTokensRefusals(t *testing.T) {
 		one   bool // token's is enough
 		two   bool
 	}{
-		"a scope":              {refused(providers.KeyRefused, `{"error":{"message":"Missing scopes: api.model.read"}}`), false, true},
-		"more than it can pay": {refused(providers.KeyExhausted, `{"error":{"message":"This request requires more credits, or fewer max_tokens."}}`), false, true},
-		"the balance":          {refused(providers.KeyExhausted, `{"error":{"message":"Insufficient Balance"}}`), true, true},
-		"the key":              {refused(providers.KeyRefused, `{"error":{"message":"Incorrect API key provided: sk-x."}}`), true, true},
-		"a wait":               {providers.Fault{Kind: providers.RateLimited, Blame: providers.BlameKey, RetryAfter: 10 * time.Minute}, false, false},
+		"a scope": {refused(providers.KeyRefused, `{"error":{"message":"Missing scopes: api.model.read"}}`), false, true},
+		"more than it can pay": {refused(providers.KeyExhausted,
+			`{"error":{"message":"This request requires more credits, or fewer max_tokens."}}`), false, true},
+		"the balance": {refused(providers.KeyExhausted, `{"error":{"message":"Insufficient Balance"}}`), true, true},
+		"the key":     {refused(providers.KeyRefused, `{"error":{"message":"Incorrect API key provided: sk-x."}}`), true, true},
+		"a wait": {
+			providers.Fault{Kind: providers.RateLimited, Blame: providers.BlameKey, RetryAfter: 10 * time.Minute},
+			false,
+			false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

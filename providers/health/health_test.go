@@ -40,13 +40,30 @@ func TestKeyRests(t *testing.T) {
 		fault  providers.Fault
 		length []time.Duration // of the cooldown after each failure
 	}{
-		{"busy", providers.Fault{Key: providers.KeyBusy, KeyNamed: true}, []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute}},
+		{
+			"busy",
+			providers.Fault{Key: providers.KeyBusy, KeyNamed: true},
+			[]time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute},
+		},
 		{"refused", providers.Fault{Key: providers.KeyRefused, KeyNamed: true}, []time.Duration{
-			30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour,
+			30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour,
+			time.Hour,
 		}},
-		{"exhausted", providers.Fault{Key: providers.KeyExhausted, KeyNamed: true}, []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, time.Hour, time.Hour}},
-		{"exhausted, with a short Retry-After", providers.Fault{Key: providers.KeyExhausted, KeyNamed: true, RetryAfter: 12 * time.Second}, []time.Duration{5 * time.Minute, 10 * time.Minute}},
-		{"exhausted, with a long Retry-After", providers.Fault{Key: providers.KeyExhausted, KeyNamed: true, RetryAfter: 7 * time.Minute}, []time.Duration{7 * time.Minute, 10 * time.Minute}},
+		{
+			"exhausted",
+			providers.Fault{Key: providers.KeyExhausted, KeyNamed: true},
+			[]time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, time.Hour, time.Hour},
+		},
+		{
+			"exhausted, with a short Retry-After",
+			providers.Fault{Key: providers.KeyExhausted, KeyNamed: true, RetryAfter: 12 * time.Second},
+			[]time.Duration{5 * time.Minute, 10 * time.Minute},
+		},
+		{
+			"exhausted, with a long Retry-After",
+			providers.Fault{Key: providers.KeyExhausted, KeyNamed: true, RetryAfter: 7 * time.Minute},
+			[]time.Duration{7 * time.Minute, 10 * time.Minute},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +107,9 @@ func TestPublishedCooldown(t *testing.T) {
 			}
 		}
 		for _, e := range []health.Event{
-			{Channel: "a", Upstream: "another", Key: key.Key.Fingerprint(), Left: time.Hour}, {Channel: "none", Left: time.Hour}, {Channel: "a", Key: "none", Left: time.Hour},
+			{Channel: "a", Upstream: "another", Key: key.Key.Fingerprint(), Left: time.Hour},
+			{Channel: "none", Left: time.Hour},
+			{Channel: "a", Key: "none", Left: time.Hour},
 		} {
 			there.Health.Learn(e)
 		}

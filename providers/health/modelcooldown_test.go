@@ -29,7 +29,8 @@ func TestModelCooldown(t *testing.T) {
 		}})
 		wants := func(routes *router.Router, big, alias, small string) {
 			t.Helper()
-			got := fmt.Sprint(pickOf(t, routes, ofModel("big")).Channel.Name, pickOf(t, routes, ofModel("alias")).Channel.Name, pickOf(t, routes, ofModel("small")).Channel.Name)
+			got := fmt.Sprint(pickOf(t, routes, ofModel("big")).Channel.Name, pickOf(t, routes, ofModel("alias")).Channel.Name,
+				pickOf(t, routes, ofModel("small")).Channel.Name)
 			if want := fmt.Sprint(big, alias, small); got != want {
 				t.Fatalf("big, alias and small: got %s, want %s", got, want)
 			}
@@ -46,7 +47,10 @@ func TestModelCooldown(t *testing.T) {
 		state := health.MergeStates(here.Health.States(), there.Health.States())[0]
 		key := state.Keys[0]
 		if state.State != health.StateClosed || key.State != health.StateClosed || key.LastFault == nil || len(key.Models) != 1 ||
-			key.Models[0] != (health.ModelState{Model: "upstream-big", CircuitState: health.CircuitState{State: health.StateOpen, CooldownLeft: 600}}) {
+			key.Models[0] != (health.ModelState{
+				Model:        "upstream-big",
+				CircuitState: health.CircuitState{State: health.StateOpen, CooldownLeft: 600},
+			}) {
 			t.Errorf("got %+v", state)
 		}
 
@@ -61,7 +65,8 @@ func TestModelCooldown(t *testing.T) {
 		here.Report(probe, nil)
 		wants(here, "best", "best", "best")
 		wants(there, "best", "best", "best")
-		if len(published) != 2 || published[0].Model != "upstream-big" || published[0].Key == "" || published[1].Model != "upstream-big" || published[1].Left != 0 {
+		if len(published) != 2 || published[0].Model != "upstream-big" || published[0].Key == "" || published[1].Model != "upstream-big" ||
+			published[1].Left != 0 {
 			t.Errorf("published %+v", published)
 		}
 		if models := here.Health.States()[0].Keys[0].Models; len(models) != 0 {
@@ -80,8 +85,14 @@ func TestCooldownOfAKeyOrItsModel(t *testing.T) {
 	}{
 		"over its rate":      {limited(func(f *providers.Fault) { f.RetryAfter = time.Minute }), true, time.Minute},
 		"over a day's quota": {limited(func(f *providers.Fault) { f.Key, f.KeyNamed = providers.KeyExhausted, true }), true, 5 * time.Minute},
-		"out of money":       {&providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted, KeyNamed: true}, false, 5 * time.Minute},
-		"refused":            {&providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused, KeyNamed: true}, false, health.DefaultCooldown},
+		"out of money": {
+			&providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted, KeyNamed: true},
+			false, 5 * time.Minute,
+		},
+		"refused": {
+			&providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused, KeyNamed: true},
+			false, health.DefaultCooldown,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -100,7 +100,8 @@ func (s *Sharer) sendEvent(ctx context.Context, e Event) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	keys := []string{cooldownsKey, channelName}
-	return storage.RedisError("publish an event", s.script.Run(ctx, s.client, keys, e.Name(), left, string(text), eventTTL.Milliseconds(), message, byOperator).Err())
+	return storage.RedisError("publish an event",
+		s.script.Run(ctx, s.client, keys, e.Name(), left, string(text), eventTTL.Milliseconds(), message, byOperator).Err())
 }
 
 // events lists the stored events. Left is 0 for those that have ended.

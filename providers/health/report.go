@@ -165,7 +165,8 @@ func (m *Monitor) keyFailed(a Attempt, now time.Duration, fault *providers.Fault
 // countFault counts a fault against a circuit, and publishes the event if that opens it for all tokens.
 func (m *Monitor) countFault(a Attempt, of *circuit, what Event, now time.Duration, fault *providers.Fault) {
 	f := failure{token: a.Token, picked: a.picked, soft: fault.Blame == providers.BlameChannel && isSoft(fault), retryAfter: fault.RetryAfter}
-	if fault.Blame == providers.BlameKey && (fault.Kind == providers.RateLimited || fault.Key == providers.KeyRefused || fault.Key == providers.KeyExhausted) {
+	if fault.Blame == providers.BlameKey && (fault.Kind == providers.RateLimited || fault.Key == providers.KeyRefused ||
+		fault.Key == providers.KeyExhausted) {
 		f.enough = 1 // a token that is limited or refused uses another key at once
 	}
 	left, access := of.failed(now, f, &m.rules)

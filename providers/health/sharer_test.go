@@ -71,7 +71,8 @@ func TestSharing(t *testing.T) {
 	upstream := providers.Secret("some ").Fingerprint()
 	open := health.Event{Channel: "a", Upstream: upstream, Circuit: true, Left: time.Minute}
 	send(open)
-	testwait.Eventually(t, "the circuit is open there", storagetest.Patience, func() bool { return there.state("a").State == health.StateOpen })
+	testwait.Eventually(t, "the circuit is open there", storagetest.Patience,
+		func() bool { return there.state("a").State == health.StateOpen })
 	shorter := open
 	shorter.Left = time.Second
 	send(shorter)

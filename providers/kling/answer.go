@@ -76,7 +76,8 @@ func readTask(data json.RawMessage) task {
 	_ = json.Unmarshal(t.Outputs, &outputs)
 	either := func(a, b upstream.Loose) string { return string(max(a, b)) } // one of them is ""
 	read := task{
-		id: either(t.ID, t.TaskID), word: either(t.Status, t.TaskStatus), reason: either(t.Message, t.TaskReason), external: either(t.External, info.External),
+		id: either(t.ID, t.TaskID), word: either(t.Status, t.TaskStatus), reason: either(t.Message, t.TaskReason),
+		external: either(t.External, info.External),
 	}
 	for _, one := range t.Billing {
 		if read.amount == "" && one.Amount != "" {

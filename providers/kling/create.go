@@ -114,7 +114,8 @@ func refuse(table providers.VideoModel, model string, shape providers.VideoShape
 	case plainO1 && seconds != 0 && seconds != 5 && seconds != 10:
 		return providers.InvalidField("seconds", "With this model 'seconds' must be 5 or 10 for a video from a text or a first frame.")
 	case frame.AspectRatio != "" && (first || edit):
-		return providers.InvalidField(shape.RatioField(), "The upstream gives the video the shape of its first frame: '%s' cannot be given beside it, 'resolution' can.", shape.RatioField())
+		return providers.InvalidField(shape.RatioField(),
+			"The upstream gives the video the shape of its first frame: '%s' cannot be given beside it, 'resolution' can.", shape.RatioField())
 	}
 	return nil
 }
@@ -221,7 +222,8 @@ func (w *wish) contents(fields map[string]any) (kind string, err error) {
 
 // takesReferences reports whether the model has the route of references.
 func (w *wish) takesReferences() bool {
-	return slices.ContainsFunc(modelOf(w.model, false).Inputs, func(input providers.VideoInput) bool { return input.Role == providers.Reference })
+	return slices.ContainsFunc(modelOf(w.model, false).Inputs,
+		func(input providers.VideoInput) bool { return input.Role == providers.Reference })
 }
 
 // object returns the object of a name from the caller's parameters, with the members that belong into it.

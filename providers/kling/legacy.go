@@ -102,7 +102,8 @@ func (w *wish) legacyInputs(members map[string]any) (kind string, err error) {
 	if !omni(w.model) {
 		for _, role := range [...]providers.InputRole{providers.Reference, providers.SourceVideo} {
 			if w.has(role) {
-				return "", providers.InvalidField(providers.InputField(role), "The upstream takes '%s' with an omni model only.", providers.InputField(role))
+				return "", providers.InvalidField(providers.InputField(role), "The upstream takes '%s' with an omni model only.",
+					providers.InputField(role))
 			}
 		}
 		if len(w.frames) == 0 {

@@ -31,7 +31,8 @@ type Videos struct{ upstream.Linked[task] }
 func NewVideos(client *http.Client) *Videos {
 	v := &Videos{upstream.Linked[task]{
 		Paced: providers.Pace{Least: leastPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "kling", Authorize: authorize, Classify: classify, Failed: refusalCode}), Lost: forgotten, UnknownJob: "1",
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "kling", Authorize: authorize, Classify: classify, Failed: refusalCode}),
+		Lost:  forgotten, UnknownJob: "1",
 	}}
 	v.Read = v.task
 	return v

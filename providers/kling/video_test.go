@@ -128,7 +128,8 @@ func signed(req *http.Request, key providers.Secret) bool {
 	access, secret, _ := strings.Cut(key.Reveal(), ":")
 	raw, found := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
 	var claims jwt.RegisteredClaims
-	_, err := jwt.ParseWithClaims(raw, &claims, func(*jwt.Token) (any, error) { return []byte(secret), nil }, jwt.WithValidMethods([]string{"HS256"}),
+	_, err := jwt.ParseWithClaims(raw, &claims, func(*jwt.Token) (any, error) { return []byte(secret), nil },
+		jwt.WithValidMethods([]string{"HS256"}),
 		jwt.WithIssuer(access), jwt.WithExpirationRequired())
 	return found && err == nil && claims.NotBefore != nil && claims.ExpiresAt.Sub(claims.NotBefore.Time) < 31*time.Minute
 }
@@ -145,7 +146,12 @@ func TestVideoCreate(t *testing.T) {
 		req              providers.VideoRequest
 		path, want       string
 	}{
-		{"a prompt", "kling-3.0", "", providers.VideoRequest{Prompt: "p"}, "/text-to-video/kling-3.0", `{"options":{},"prompt":"p","settings":{}}`},
+		{
+			"a prompt", "kling-3.0", "",
+			providers.VideoRequest{Prompt: "p"},
+			"/text-to-video/kling-3.0",
+			`{"options":{},"prompt":"p","settings":{}}`,
+		},
 		{
 			"everything of a text", "kling-3.0", "",
 			providers.VideoRequest{
@@ -158,14 +164,20 @@ func TestVideoCreate(t *testing.T) {
 		},
 		{
 			"frames", "kling-3.0", "",
-			providers.VideoRequest{Prompt: "p", Resolution: "4k", GenerateAudio: &off, Inputs: []providers.Media{link(providers.LastFrame), link(providers.FirstFrame)}},
+			providers.VideoRequest{
+				Prompt: "p", Resolution: "4k", GenerateAudio: &off,
+				Inputs: []providers.Media{link(providers.LastFrame), link(providers.FirstFrame)},
+			},
 			"/image-to-video/kling-3.0",
 			`{"contents":[{"type":"prompt","text":"p"},{"type":"first_frame","url":"https://h/"},{"type":"last_frame","url":"https://h/last_frame"}],"options":{},` +
 				`"settings":{"audio":"off","resolution":"4k"}}`,
 		},
 		{
 			"references", "kling-3.0-omni", "",
-			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.Reference), link(providers.Reference)}, Extra: json.RawMessage(`{"contents":[{"type":"element","element_id":"1","id":"e"}]}`)},
+			providers.VideoRequest{
+				Prompt: "p", Inputs: []providers.Media{link(providers.Reference), link(providers.Reference)},
+				Extra: json.RawMessage(`{"contents":[{"type":"element","element_id":"1","id":"e"}]}`),
+			},
 			"/omni-video/kling-3.0-omni",
 			`{"contents":[{"type":"prompt","text":"p"},{"type":"refer_image","url":"https://h/reference"},{"type":"refer_image","url":"https://h/reference"},` +
 				`{"element_id":"1","id":"e","type":"element"}],"options":{},"settings":{"aspect_ratio":"16:9"}}`,
@@ -182,13 +194,19 @@ func TestVideoCreate(t *testing.T) {
 		},
 		{
 			"an older text", "kling-v3", "",
-			providers.VideoRequest{Prompt: "p", NegativePrompt: "n", Seconds: "7", AspectRatio: "9:16", Resolution: "720p", GenerateAudio: &on, IdempotencyKey: "a-1"},
+			providers.VideoRequest{
+				Prompt: "p", NegativePrompt: "n", Seconds: "7", AspectRatio: "9:16", Resolution: "720p", GenerateAudio: &on,
+				IdempotencyKey: "a-1",
+			},
 			"/v1/videos/text2video",
 			`{"aspect_ratio":"9:16","duration":"7","external_task_id":"a-1","mode":"std","model_name":"kling-v3","negative_prompt":"n","prompt":"p","sound":"on"}`,
 		},
 		{
 			"older frames", "kling-v2-6", "access:secret",
-			providers.VideoRequest{Prompt: "p", Resolution: "1080p", Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)}, Extra: json.RawMessage(`{"cfg_scale":0.5}`)},
+			providers.VideoRequest{
+				Prompt: "p", Resolution: "1080p",
+				Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)}, Extra: json.RawMessage(`{"cfg_scale":0.5}`),
+			},
 			"/v1/videos/image2video", `{"cfg_scale":0.5,"image":"https://h/","image_tail":"https://h/last_frame","mode":"pro","model_name":"kling-v2-6","prompt":"p"}`,
 		},
 		{
@@ -204,7 +222,10 @@ func TestVideoCreate(t *testing.T) {
 			`{"model_name":"kling-v3-omni","prompt":"p","video_list":[{"keep_original_sound":"yes","refer_type":"base","video_url":"https://h/video"}]}`,
 		},
 	} {
-		table := providertest.VideoExchange{New: adapter, Model: tc.model, Key: providers.Secret(tc.key), Answer: `{"code":0,"data":{"id":"1","task_id":"1"}}`}
+		table := providertest.VideoExchange{
+			New: adapter, Model: tc.model, Key: providers.Secret(tc.key),
+			Answer: `{"code":0,"data":{"id":"1","task_id":"1"}}`,
+		}
 		seen, err := table.Submit(t, tc.req)
 		if err != nil || len(seen) != 1 || seen[0].URI != tc.path || seen[0].Body != tc.want {
 			t.Errorf("%s: got %+v, %v, want %s %s", tc.name, seen, err, tc.path, tc.want)
@@ -232,20 +253,35 @@ func TestVideoRefuses(t *testing.T) {
 		{"kling-3.0", "n", providers.VideoRequest{Prompt: "p", N: 2}},
 		{"kling-3.0", "negative_prompt", providers.VideoRequest{Prompt: "p", NegativePrompt: "n"}},
 		{"kling-3.0", "aspect_ratio", providers.VideoRequest{Prompt: "p", AspectRatio: "21:9"}},
-		{"kling-3.0", "aspect_ratio", providers.VideoRequest{Prompt: "p", AspectRatio: "16:9", Inputs: []providers.Media{link(providers.FirstFrame)}}},
+		{"kling-3.0", "aspect_ratio", providers.VideoRequest{
+			Prompt: "p", AspectRatio: "16:9",
+			Inputs: []providers.Media{link(providers.FirstFrame)},
+		}},
 		{"kling-3.0", "width", providers.VideoRequest{Prompt: "p", Width: 640, Height: 480}},
 		{"kling-3.0", "resolution", providers.VideoRequest{Prompt: "p", Resolution: "480p"}},
 		{"kling-3.0", "image", providers.VideoRequest{Prompt: "p", Inputs: upload("image/webp", 1)}},
 		{"kling-3.0", "image", providers.VideoRequest{Prompt: "p", Inputs: upload("image/png", 51<<20)}},
 		{"kling-3.0", "last_image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.LastFrame)}}},
 		{"kling-3.0", "reference_images", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.Reference)}}},
-		{"kling-3.0-turbo", "last_image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)}}},
-		{"kling-3.0-omni", "video", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{Role: providers.SourceVideo, Object: "o", ContentType: "video/mp4"}}}},
-		{"kling-3.0-omni", "video", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.SourceVideo), link(providers.FirstFrame)}}},
+		{"kling-3.0-turbo", "last_image", providers.VideoRequest{
+			Prompt: "p",
+			Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)},
+		}},
+		{"kling-3.0-omni", "video", providers.VideoRequest{
+			Prompt: "p",
+			Inputs: []providers.Media{{Role: providers.SourceVideo, Object: "o", ContentType: "video/mp4"}},
+		}},
+		{"kling-3.0-omni", "video", providers.VideoRequest{
+			Prompt: "p",
+			Inputs: []providers.Media{link(providers.SourceVideo), link(providers.FirstFrame)},
+		}},
 		{"kling-3.0-omni", "seconds", providers.VideoRequest{Prompt: "p", Seconds: "5", Inputs: []providers.Media{link(providers.SourceVideo)}}},
 		{"kling-o1", "seconds", providers.VideoRequest{Prompt: "p", Seconds: "7"}},
 		{"kling-2.6", "resolution", providers.VideoRequest{Prompt: "p", GenerateAudio: &on}},
-		{"kling-2.5-turbo", "resolution", providers.VideoRequest{Prompt: "p", Resolution: "720p", Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)}}},
+		{"kling-2.5-turbo", "resolution", providers.VideoRequest{
+			Prompt: "p", Resolution: "720p",
+			Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)},
+		}},
 		{"kling-2.5-turbo", "generate_audio", providers.VideoRequest{Prompt: "p", GenerateAudio: &on}},
 		{"kling-3.0", "callback_url", providers.VideoRequest{Prompt: "p", Extra: json.RawMessage(`{"callback_url":"https://h"}`)}},
 		{"kling-3.0", "options", providers.VideoRequest{Prompt: "p", Extra: json.RawMessage(`{"options":{"callback_url":"https://h"}}`)}},
@@ -258,9 +294,11 @@ func TestVideoRefuses(t *testing.T) {
 	for i := range many {
 		many[i] = link(providers.Reference)
 	}
-	providertest.VideoExchange{New: adapter, Model: "kling-3.0-omni"}.Refuses(t, "reference_images", providers.VideoRequest{Prompt: "p", Inputs: many})
+	providertest.VideoExchange{New: adapter, Model: "kling-3.0-omni"}.Refuses(t, "reference_images",
+		providers.VideoRequest{Prompt: "p", Inputs: many})
 	pair := providertest.VideoExchange{New: adapter, Model: "kling-3.0", Key: "a:s"}
-	if seen, err := pair.Submit(t, providers.VideoRequest{Prompt: "p"}); providers.AsFault(err) == nil || providers.AsFault(err).Kind != providers.ModelNotFound || len(seen) > 0 {
+	if seen, err := pair.Submit(t, providers.VideoRequest{Prompt: "p"}); providers.AsFault(err) == nil ||
+		providers.AsFault(err).Kind != providers.ModelNotFound || len(seen) > 0 {
 		t.Errorf("a model of API keys with a pair: got %v, sent %+v", err, seen)
 	}
 }
@@ -287,7 +325,8 @@ func TestVideoCodes(t *testing.T) {
 	} {
 		table := providertest.VideoExchange{New: adapter, Model: "kling-3.0", Status: tc.status, Answer: `{"code":` + tc.code + `,"message":"m"}`}
 		_, err := table.Submit(t, providers.VideoRequest{Prompt: "p"})
-		if fault := providers.AsFault(err); fault == nil || fault.Kind != tc.kind || fault.Accepted != tc.accepted || fault.Key != tc.key || fault.Code != tc.code {
+		if fault := providers.AsFault(err); fault == nil || fault.Kind != tc.kind || fault.Accepted != tc.accepted || fault.Key != tc.key ||
+			fault.Code != tc.code {
 			t.Errorf("%d, %s: got %+v", tc.status, tc.code, fault)
 		}
 	}

@@ -124,7 +124,9 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 		name  string
 		route operation
 	}{
-		{providers.FirstFrame, "image_uri", fromImage}, {providers.LastFrame, "last_frame_uri", fromImage}, {providers.SourceAudio, "audio_uri", fromAudio},
+		{providers.FirstFrame, "image_uri", fromImage},
+		{providers.LastFrame, "last_frame_uri", fromImage},
+		{providers.SourceAudio, "audio_uri", fromAudio},
 	} {
 		for _, one := range req.Of(input.role) {
 			text, err := upstream.InputText(ctx, one)

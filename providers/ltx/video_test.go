@@ -116,7 +116,10 @@ func TestVideoRefuses(t *testing.T) {
 		{"ltx-2-5-pro", "width", providers.VideoRequest{Prompt: "p", Width: 3840, Height: 2160}},
 		{"ltx-2-5-fast", "audio", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.SourceAudio)}}},
 		{"ltx-2-5-pro", "last_image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.LastFrame)}}},
-		{"ltx-2-5-pro", "image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{Object: "o", ContentType: "image/png", Size: 6 << 20}}}},
+		{"ltx-2-5-pro", "image", providers.VideoRequest{
+			Prompt: "p",
+			Inputs: []providers.Media{{Object: "o", ContentType: "image/png", Size: 6 << 20}},
+		}},
 	} {
 		providertest.VideoExchange{New: adapter, Model: tc.model}.Refuses(t, tc.field, tc.req)
 	}
@@ -125,7 +128,10 @@ func TestVideoRefuses(t *testing.T) {
 // TestVideoCodes: the type of an error says more than the status.
 func TestVideoCodes(t *testing.T) {
 	t.Parallel()
-	table := providertest.VideoExchange{New: adapter, Model: "ltx-2-5-pro", Status: 402, Answer: `{"type":"error","error":{"type":"insufficient_funds_error","message":"m"}}`}
+	table := providertest.VideoExchange{
+		New: adapter, Model: "ltx-2-5-pro", Status: 402,
+		Answer: `{"type":"error","error":{"type":"insufficient_funds_error","message":"m"}}`,
+	}
 	_, err := table.Submit(t, providers.VideoRequest{Prompt: "p"})
 	if fault := providers.AsFault(err); fault == nil || fault.Key != providers.KeyExhausted || fault.Code != "insufficient_funds_error" {
 		t.Errorf("got %+v", fault)

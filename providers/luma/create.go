@@ -21,8 +21,9 @@ const (
 // VideoModels is the table of the vendor's models.
 func VideoModels(model string) (providers.VideoModel, bool) {
 	return providers.VideoModel{
-		Seconds: []string{"5", "10"}, AspectRatios: []string{"16:9", "9:16", "4:3", "3:4", "1:1", "21:9"}, Resolutions: []string{"540p", "720p", "1080p"},
-		MaxPrompt: maxPrompt, NeedsPrompt: true, Inputs: inputs(),
+		Seconds: []string{"5", "10"}, AspectRatios: []string{"16:9", "9:16", "4:3", "3:4", "1:1", "21:9"},
+		Resolutions: []string{"540p", "720p", "1080p"},
+		MaxPrompt:   maxPrompt, NeedsPrompt: true, Inputs: inputs(),
 	}, model == "ray-3.2"
 }
 
@@ -35,7 +36,10 @@ func modelOf(model string) providers.VideoModel {
 	if known, ok := VideoModels(model); ok {
 		return known
 	}
-	return providers.VideoModel{Seconds: providers.AnyWord(), AspectRatios: providers.AnyWord(), Resolutions: providers.AnyWord(), NeedsPrompt: true, Inputs: inputs()}
+	return providers.VideoModel{
+		Seconds: providers.AnyWord(), AspectRatios: providers.AnyWord(), Resolutions: providers.AnyWord(),
+		NeedsPrompt: true, Inputs: inputs(),
+	}
 }
 
 // createBody writes a create. It fails only before anything was sent.

@@ -74,7 +74,8 @@ func create(t *testing.T, model string, req providers.VideoRequest) (path, body 
 	t.Cleanup(server.Close)
 	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
-	_, err = luma.NewVideos(client).Submit(t.Context(), providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k", Model: model}, req)
+	_, err = luma.NewVideos(client).Submit(t.Context(),
+		providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k", Model: model}, req)
 	return path, body, err
 }
 
@@ -93,7 +94,8 @@ func TestVideoCreate(t *testing.T) {
 		{
 			"everything",
 			providers.VideoRequest{
-				Prompt: "p", Seconds: "5.0", Width: 1920, Height: 1080, Extra: json.RawMessage(`{"user_id":"u","video":{"loop":true,"resolution":"x"}}`),
+				Prompt: "p", Seconds: "5.0", Width: 1920, Height: 1080,
+				Extra:  json.RawMessage(`{"user_id":"u","video":{"loop":true,"resolution":"x"}}`),
 				Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)},
 			},
 			`{"aspect_ratio":"16:9","model":"ray-3.2","prompt":"p","type":"video","user_id":"u","video":{"duration":"5s",` +
@@ -133,7 +135,10 @@ func TestVideoCreate(t *testing.T) {
 func TestVideoLife(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
-	table := providertest.VideoExchange{New: func(client *http.Client) providers.VideoAdapter { return luma.NewVideos(client) }, Answer: `{"id":"1","state":"completed","output":[{"type":"video","url":"https://h/1"}]}`}
+	table := providertest.VideoExchange{
+		New:    func(client *http.Client) providers.VideoAdapter { return luma.NewVideos(client) },
+		Answer: `{"id":"1","state":"completed","output":[{"type":"video","url":"https://h/1"}]}`,
+	}
 	got, err := table.Poll(t, providers.Ticket{Job: "1"})
 	if err != nil || got.State != providers.JobDone || got.Dies.Before(began.Add(time.Hour)) || got.Dies.After(time.Now().Add(time.Hour)) {
 		t.Errorf("got %+v, %v, want it to die an hour after %s", got, err, began)

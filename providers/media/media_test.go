@@ -28,7 +28,8 @@ func TestLength(t *testing.T) {
 		if ext := filepath.Ext(file); ext == ".mp3" || ext == ".aac" {
 			slack = 150 * time.Millisecond
 		}
-		if off := (got - 1500*time.Millisecond).Abs(); !ok || strings.Contains(file, "live") && off > 30*time.Millisecond || !strings.Contains(file, "live") && off > slack {
+		if off := (got - 1500*time.Millisecond).Abs(); !ok || strings.Contains(file, "live") && off > 30*time.Millisecond ||
+			!strings.Contains(file, "live") && off > slack {
 			t.Errorf("%s: got %v, %v, want 1.5 s", file, got, ok)
 		}
 	}
@@ -38,9 +39,11 @@ func TestLength(t *testing.T) {
 func TestLengthUnknown(t *testing.T) {
 	t.Parallel()
 	for _, content := range []string{
-		"", "short", "A text that is long enough for every header.", "RIFF\xff\xff\xff\xffWAVEfmt \xff\xff\xff\xff", "\x00\x00\x00\x00ftyp\x00\x00\x00\x00",
+		"", "short", "A text that is long enough for every header.", "RIFF\xff\xff\xff\xffWAVEfmt \xff\xff\xff\xff",
+		"\x00\x00\x00\x00ftyp\x00\x00\x00\x00",
 		"\x00\x00\x00\x08ftyp\x00\x00\x00\x28moov\x00\x00\x00\x20mvhd\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
-		"\x1aE\xdf\xa3\x80\x18S\x80g\x01\xff\xff\xff\xff\xff\xff\xffD\x89\x84\x7f\xc0\x00\x00", "fLaC\x00\x00\x00\x22", "\xff\xfb\x90\x00\x00\x00\x00",
+		"\x1aE\xdf\xa3\x80\x18S\x80g\x01\xff\xff\xff\xff\xff\xff\xffD\x89\x84\x7f\xc0\x00\x00", "fLaC\x00\x00\x00\x22",
+		"\xff\xfb\x90\x00\x00\x00\x00",
 		strings.Repeat("\x00\x00\x00\x08moov", 10),
 	} {
 		if got, ok := media.Length(strings.NewReader(content), int64(len(content))); ok && !strings.HasPrefix(content, "\xff") {

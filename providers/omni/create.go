@@ -114,7 +114,10 @@ func input(ctx context.Context, req providers.VideoRequest) (any, error) {
 	}
 	var parts []part
 	// The vendor takes the first of two images for the first frame.
-	for _, role := range [...]providers.InputRole{providers.FirstFrame, providers.LastFrame, providers.Reference, providers.SourceVideo, providers.ExtendVideo} {
+	for _, role := range [...]providers.InputRole{
+		providers.FirstFrame, providers.LastFrame, providers.Reference, providers.SourceVideo,
+		providers.ExtendVideo,
+	} {
 		for _, input := range req.Of(role) {
 			data, err := upstream.InputBase64(ctx, input)
 			if err != nil {

@@ -90,7 +90,10 @@ func at(tb testing.TB, answer http.HandlerFunc) (*omni.Videos, providers.Target)
 	tb.Cleanup(server.Close)
 	client := upstream.NewClient(nil)
 	tb.Cleanup(client.CloseIdleConnections)
-	return omni.NewVideos(client), providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "secret", Model: "gemini-omni-1.2-flash"}
+	return omni.NewVideos(client), providers.Target{
+		Channel: providers.Channel{BaseURL: server.URL}, Key: "secret",
+		Model: "gemini-omni-1.2-flash",
+	}
 }
 
 // create submits to a server that accepts it, and returns what that saw.
@@ -138,7 +141,8 @@ func TestVideoCreate(t *testing.T) {
 				Extra:  json.RawMessage(`{"labels":{"a":"b"},"response_format":{"delivery":"inline","duration":"3s"},"generation_config":{"x":1,"seed":2}}`),
 			},
 			`{"background":true,"generation_config":{"seed":7,"video_config":{"task":"image_to_video"},"x":1},"input":[` +
-				`{"type":"image","mime_type":"image/jpeg","data":"` + encoded(providers.FirstFrame) + `"},{"type":"image","mime_type":"image/png","data":"` + encoded(providers.LastFrame) + `"},` +
+				`{"type":"image","mime_type":"image/jpeg","data":"` + encoded(providers.FirstFrame) +
+				`"},{"type":"image","mime_type":"image/png","data":"` + encoded(providers.LastFrame) + `"},` +
 				`{"type":"text","text":"p"}],"labels":{"a":"b"},"model":"gemini-omni-1.2-flash",` +
 				`"response_format":{"aspect_ratio":"16:9","delivery":"inline","duration":"15s","resolution":"4k","type":"video"}}`,
 		},
@@ -151,7 +155,8 @@ func TestVideoCreate(t *testing.T) {
 		{
 			"an extension", "gemini-omni-1.1-flash",
 			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{file(providers.ExtendVideo, "video/mp4")}},
-			`{"background":true,"generation_config":{"video_config":{"task":"extend"}},"input":[{"type":"video","mime_type":"video/mp4","data":"` + encoded(providers.ExtendVideo) +
+			`{"background":true,"generation_config":{"video_config":{"task":"extend"}},"input":[{"type":"video","mime_type":"video/mp4","data":"` +
+				encoded(providers.ExtendVideo) +
 				`"},{"type":"text","text":"p"}],"model":"gemini-omni-1.1-flash","response_format":{"delivery":"uri","type":"video"}}`,
 		},
 	} {
@@ -178,12 +183,33 @@ func TestVideoCreateRefused(t *testing.T) {
 		{"a size", "gemini-omni-1.2-flash", "width", providers.VideoRequest{Prompt: "p", Width: 1000, Height: 1000}},
 		{"a ratio", "gemini-omni-1.2-flash", "aspect_ratio", providers.VideoRequest{Prompt: "p", AspectRatio: "1:1"}},
 		{"a resolution", "gemini-omni-1.2-flash", "resolution", providers.VideoRequest{Prompt: "p", Resolution: "480p"}},
-		{"a last frame alone", "gemini-omni-1.2-flash", "last_image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{file(providers.LastFrame, "image/png")}}},
-		{"references with frames", "gemini-omni-1.2-flash", "reference_images", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{file(providers.FirstFrame, "image/png"), file(providers.Reference, "image/png")}}},
-		{"a video with frames", "gemini-omni-1.2-flash", "video", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{file(providers.FirstFrame, "image/png"), file(providers.SourceVideo, "video/mp4")}}},
+		{
+			"a last frame alone", "gemini-omni-1.2-flash", "last_image",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{file(providers.LastFrame, "image/png")}},
+		},
+		{
+			"references with frames", "gemini-omni-1.2-flash", "reference_images",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{
+				file(providers.FirstFrame, "image/png"),
+				file(providers.Reference, "image/png"),
+			}},
+		},
+		{
+			"a video with frames", "gemini-omni-1.2-flash", "video",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{
+				file(providers.FirstFrame, "image/png"),
+				file(providers.SourceVideo, "video/mp4"),
+			}},
+		},
 		{"a link", "gemini-omni-1.2-flash", "image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{URL: "https://h/a.png"}}}},
-		{"a link to a video", "gemini-omni-1.2-flash", "video", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{Role: providers.SourceVideo, URL: "https://h/a.mp4"}}}},
-		{"an image of another kind", "gemini-omni-1.2-flash", "image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{file(providers.FirstFrame, "image/gif")}}},
+		{
+			"a link to a video", "gemini-omni-1.2-flash", "video",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{Role: providers.SourceVideo, URL: "https://h/a.mp4"}}},
+		},
+		{
+			"an image of another kind", "gemini-omni-1.2-flash", "image",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{file(providers.FirstFrame, "image/gif")}},
+		},
 		{"too many", "gemini-omni-1.2-flash", "reference_images", providers.VideoRequest{Prompt: "p", Inputs: several}},
 		{"an empty prompt", "gemini-omni-1.2-flash", "prompt", providers.VideoRequest{}},
 		{"several", "gemini-omni-1.2-flash", "n", providers.VideoRequest{Prompt: "p", N: 2}},
@@ -191,10 +217,14 @@ func TestVideoCreateRefused(t *testing.T) {
 		{"silence", "gemini-omni-1.2-flash", "generate_audio", providers.VideoRequest{Prompt: "p", GenerateAudio: &off}},
 		{"a negative prompt", "gemini-omni-1.2-flash", "negative_prompt", providers.VideoRequest{Prompt: "p", NegativePrompt: "n"}},
 		{"a stream", "gemini-omni-1.2-flash", "stream", providers.VideoRequest{Prompt: "p", Extra: json.RawMessage(`{"stream":true}`)}},
-		{"a format that is none", "gemini-omni-1.2-flash", "response_format", providers.VideoRequest{Prompt: "p", Extra: json.RawMessage(`{"response_format":7}`)}},
+		{
+			"a format that is none", "gemini-omni-1.2-flash", "response_format",
+			providers.VideoRequest{Prompt: "p", Extra: json.RawMessage(`{"response_format":7}`)},
+		},
 	} {
 		sent, err := create(t, tc.model, tc.req)
-		if fault := providers.AsFault(err); fault == nil || fault.Param != tc.field || fault.Kind != providers.Invalid || fault.Accepted != providers.NotAccepted || sent != "" {
+		if fault := providers.AsFault(err); fault == nil || fault.Param != tc.field || fault.Kind != providers.Invalid ||
+			fault.Accepted != providers.NotAccepted || sent != "" {
 			t.Errorf("%s: got %v, sent %q, want %s refused", tc.name, err, sent, tc.field)
 		}
 	}
@@ -211,11 +241,20 @@ func TestVideoRefusals(t *testing.T) {
 		accepted providers.Accepted
 		after    time.Duration
 	}{
-		{400, `{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`, providers.Upstream, providers.KeyRefused, providers.NotAccepted, 0},
-		{400, `[{"error":{"code":400,"message":"m","status":"FAILED_PRECONDITION"}}]`, providers.Upstream, providers.KeyForbidden, providers.NotAccepted, 0},
+		{
+			400, `{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`,
+			providers.Upstream, providers.KeyRefused, providers.NotAccepted, 0,
+		},
+		{
+			400, `[{"error":{"code":400,"message":"m","status":"FAILED_PRECONDITION"}}]`, providers.Upstream, providers.KeyForbidden,
+			providers.NotAccepted, 0,
+		},
 		{402, `{}`, providers.Upstream, providers.KeyExhausted, providers.NotAccepted, 0},
 		{404, `{"error":{"code":404,"message":"models/x is not found","status":"NOT_FOUND"}}`, providers.ModelNotFound, 0, providers.NotAccepted, 0},
-		{429, `{"error":{"status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"30s"}]}}`, providers.RateLimited, 0, providers.NotAccepted, 30 * time.Second},
+		{
+			429, `{"error":{"status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"30s"}]}}`, providers.RateLimited, 0, providers.NotAccepted,
+			30 * time.Second,
+		},
 		{499, `{}`, providers.Upstream, 0, providers.AcceptedUnknown, 0},
 		{504, `{}`, providers.Upstream, 0, providers.AcceptedUnknown, 0},
 	} {

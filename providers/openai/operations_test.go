@@ -44,12 +44,14 @@ func relayCases() []providertest.RelayCase {
 				"event: response.completed\n" + `data: {"type":"response.completed","sequence_number":1,"response":{"id":"resp_1"}}` + "\n\n",
 		},
 		{
-			Endpoint: at(providers.CompactResponse), Path: "/responses/compact", Body: `{"model":"pub","input":"hi"}`, AnswerType: "application/json",
-			Answer: `{"id":"resp_1","object":"response.compaction","created_at":1,"output":[]}`,
+			Endpoint: at(providers.CompactResponse), Path: "/responses/compact", Body: `{"model":"pub","input":"hi"}`,
+			AnswerType: "application/json",
+			Answer:     `{"id":"resp_1","object":"response.compaction","created_at":1,"output":[]}`,
 		},
 		{
-			Endpoint: at(providers.Embeddings), Path: "/embeddings", Body: `{"input":["a"],"model":"pub","encoding_format":"base64"}`, AnswerType: "application/json",
-			Answer: `{"object":"list","data":[{"object":"embedding","index":0,"embedding":"AAAAPw=="}],"model":"up","usage":{"prompt_tokens":8,"total_tokens":8}}`,
+			Endpoint: at(providers.Embeddings), Path: "/embeddings", Body: `{"input":["a"],"model":"pub","encoding_format":"base64"}`,
+			AnswerType: "application/json",
+			Answer:     `{"object":"list","data":[{"object":"embedding","index":0,"embedding":"AAAAPw=="}],"model":"up","usage":{"prompt_tokens":8,"total_tokens":8}}`,
 		},
 		{
 			Endpoint: at(providers.Moderations), Path: "/moderations", Body: `{"input":"x","model":"pub"}`, AnswerType: "application/json",
@@ -60,7 +62,8 @@ func relayCases() []providertest.RelayCase {
 			Answer: `{"model":"up","usage":{"total_tokens":8},"results":[{"index":0,"relevance_score":0.5}]}`,
 		},
 		{
-			Endpoint: at(providers.ImageGeneration), Path: "/images/generations", Body: `{"model":"pub","prompt":"a cat"}`, AnswerType: "application/json", Answer: image,
+			Endpoint: at(providers.ImageGeneration), Path: "/images/generations", Body: `{"model":"pub","prompt":"a cat"}`,
+			AnswerType: "application/json", Answer: image,
 			Stream: "event: image_generation.completed\n" + `data: {"type":"image_generation.completed","b64_json":"aGk="}` + "\n\n",
 		},
 		{
@@ -73,10 +76,12 @@ func relayCases() []providertest.RelayCase {
 			Stream: `data: {"type":"transcript.text.delta","delta":"Hello."}` + "\n\n",
 		},
 		{
-			Endpoint: at(providers.Translations), Path: "/audio/translations", ContentType: form, Body: upload, AnswerType: "text/plain", Answer: "Hello.\n",
+			Endpoint: at(providers.Translations), Path: "/audio/translations", ContentType: form, Body: upload, AnswerType: "text/plain",
+			Answer: "Hello.\n",
 		},
 		{
-			Endpoint: at(providers.Speech), Path: "/audio/speech", Body: `{"model":"pub","input":"hi","voice":"alloy"}`, AnswerType: "audio/mpeg", Answer: "ID3\x04\x00",
+			Endpoint: at(providers.Speech), Path: "/audio/speech", Body: `{"model":"pub","input":"hi","voice":"alloy"}`, AnswerType: "audio/mpeg",
+			Answer: "ID3\x04\x00",
 			Stream: `data: {"type":"speech.audio.delta","audio":"aGk="}` + "\n\n",
 		},
 	}
@@ -135,11 +140,13 @@ func TestAnswerTypes(t *testing.T) {
 		}))
 		client := upstream.NewClient(nil)
 		to := providers.Target{Channel: providers.Channel{Name: "a", BaseURL: server.URL}, Key: "k", Model: "m"}
-		resp, err := openai.NewRelayer(client).Relay(t.Context(), to, providers.Call{Endpoint: at(tc.operation), Model: "m", Stream: tc.stream, Content: providers.Content{Body: []byte(`{}`)}})
+		resp, err := openai.NewRelayer(client).Relay(t.Context(), to,
+			providers.Call{Endpoint: at(tc.operation), Model: "m", Stream: tc.stream, Content: providers.Content{Body: []byte(`{}`)}})
 		if err == nil {
 			resp.Body.Close()
 		}
-		if fault := providers.AsFault(err); (err == nil) != tc.accepted || err != nil && (fault.Kind != providers.Upstream || fault.Blame != providers.BlameChannel) {
+		if fault := providers.AsFault(err); (err == nil) != tc.accepted || err != nil &&
+			(fault.Kind != providers.Upstream || fault.Blame != providers.BlameChannel) {
 			t.Errorf("%s, stream %v, %q: got %v, want taken %v", tc.operation, tc.stream, tc.contentType, err, tc.accepted)
 		}
 		client.CloseIdleConnections()

@@ -12,11 +12,13 @@ func Priced() providers.Priced {
 		{Name: "background", Forbid: providers.ForbidBackground, Only: "true"}, // a picture's background is a text
 		{Name: "service_tier", Forbid: providers.ForbidServiceTier},
 		{Name: "web_search_options", Forbid: hosted},
-		{Name: "prompt", Forbid: hosted, Begins: '{'},                                    // one that the vendor keeps, with tools of its own
-		{Name: "models", Forbid: others, Begins: '['},                                    // OpenRouter: the answering model is billed at its own price
-		{Name: "provider", Forbid: others, Begins: '{'},                                  // gateways: the host of the model and its price
-		{Name: "provideroptions", Forbid: others, Begins: '{'},                           // the same
-		{Name: "preset", Forbid: others, Begins: '"'},                                    // OpenRouter: what it keeps under a name, a model among it
+		{Name: "prompt", Forbid: hosted, Begins: '{'}, // one that the vendor keeps, with tools of its own
+		// OpenRouter: the answering model is billed at its own price
+		{Name: "models", Forbid: others, Begins: '['},
+		{Name: "provider", Forbid: others, Begins: '{'},        // gateways: the host of the model and its price
+		{Name: "provideroptions", Forbid: others, Begins: '{'}, // the same
+		// OpenRouter: what it keeps under a name, a model among it
+		{Name: "preset", Forbid: others, Begins: '"'},
 		{Name: "plugins", Forbid: hosted},                                                // OpenRouter, MiniMax
 		{Name: "data_sources", Forbid: hosted},                                           // Azure
 		{Name: "compound_custom", Forbid: hosted},                                        // Groq

@@ -90,10 +90,11 @@ func dial(t *testing.T, client *http.Client, url string, cause error) (*upstream
 	}
 	to := providers.Target{Channel: providers.Channel{BaseURL: url + "/v1"}, Key: "k", Model: "up"}
 	var socket *upstream.Socket
-	err := openai.NewRealtime(client).DialRealtime(to, providers.RealtimeCall{Model: "pub"}, func(client *http.Client, address string, header http.Header) (err error) {
-		socket, err = upstream.DialSocket(ctx, client, address, header)
-		return err
-	})
+	err := openai.NewRealtime(client).DialRealtime(to, providers.RealtimeCall{Model: "pub"},
+		func(client *http.Client, address string, header http.Header) (err error) {
+			socket, err = upstream.DialSocket(ctx, client, address, header)
+			return err
+		})
 	return socket, err
 }
 
@@ -139,7 +140,8 @@ func TestDialRealtimeFaults(t *testing.T) {
 			if fault.Kind != tc.kind || fault.Blame != tc.blame || fault.RetryAfter != tc.after {
 				t.Errorf("got %+v, want kind %s, blame %d, after %s", fault, tc.kind, tc.blame, tc.after)
 			}
-			if tc.kind == providers.Invalid && (fault.Upstream == nil || fault.Upstream.Format != providers.OpenAI || fault.Code != "c" || fault.Param != "model") {
+			if tc.kind == providers.Invalid && (fault.Upstream == nil || fault.Upstream.Format != providers.OpenAI || fault.Code != "c" ||
+				fault.Param != "model") {
 				t.Errorf("the upstream's own words are lost: %+v", fault)
 			}
 		})

@@ -48,7 +48,8 @@ func TestRelayErrorCodes(t *testing.T) {
 			Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused, Code: "account_deactivated",
 		},
 		{
-			Name: "no money at an imitator", Status: 402, Body: `{"error":{"message":"Insufficient Balance","type":"unknown_error","param":null,"code":"invalid_request_error"}}`,
+			Name: "no money at an imitator", Status: 402,
+			Body: `{"error":{"message":"Insufficient Balance","type":"unknown_error","param":null,"code":"invalid_request_error"}}`,
 			Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted, Code: "invalid_request_error",
 		},
 		{

@@ -32,12 +32,22 @@ func TestTicketer(t *testing.T) {
 		want   providers.Sight
 	}{
 		{nil, `{"id":"resp_1","object":"response","status":"queued"}`, providers.Sight{ID: "resp_1", Shown: true}},
-		{http.Header{"Openai-Poll-After-Ms": {"1500"}}, `{"id":"resp_1","status":"in_progress","output":[{"id":"msg_1","status":"completed"`, providers.Sight{ID: "resp_1", Shown: true, Wait: 1500 * time.Millisecond}},
+		{
+			http.Header{"Openai-Poll-After-Ms": {"1500"}},
+			`{"id":"resp_1","status":"in_progress","output":[{"id":"msg_1","status":"completed"`,
+			providers.Sight{ID: "resp_1", Shown: true, Wait: 1500 * time.Millisecond},
+		},
 		{http.Header{"Openai-Poll-After-Ms": {"-1"}}, `{"id":"resp_1","status":"of another kind"}`, providers.Sight{ID: "resp_1", Shown: true}},
 		{nil, `{"id":"resp_1","output":[{"status":"completed"`, providers.Sight{ID: "resp_1"}},
-		{nil, `{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","status":"queued"}}`, providers.Sight{ID: "resp_1", Event: "0", Shown: true}},
+		{
+			nil, `{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","status":"queued"}}`,
+			providers.Sight{ID: "resp_1", Event: "0", Shown: true},
+		},
 		{nil, `{"type":"response.output_item.done","item":{"id":"msg_1","status":"completed"},"sequence_number":7}`, providers.Sight{Event: "7"}},
-		{nil, `{"type":"response.incomplete","sequence_number":8,"response":{"id":"resp_1","status":"incomplete"}}`, providers.Sight{ID: "resp_1", Event: "8", Shown: true, Ended: true}},
+		{
+			nil, `{"type":"response.incomplete","sequence_number":8,"response":{"id":"resp_1","status":"incomplete"}}`,
+			providers.Sight{ID: "resp_1", Event: "8", Shown: true, Ended: true},
+		},
 		{nil, `{"id":"resp_1","status":"completed"}`, providers.Sight{ID: "resp_1", Shown: true, Ended: true}},
 		{nil, `{"id":"resp_1","status":"failed"}`, providers.Sight{ID: "resp_1", Shown: true, Ended: true}},
 		{nil, `{"id":"resp_1","status":"cancelled"}`, providers.Sight{ID: "resp_1", Shown: true, Ended: true}},

@@ -103,7 +103,10 @@ func TestVideoForm(t *testing.T) {
 				"style": "noir", "guidance": "7.50", "loop": "true", "camera": `{"pan": 1.0}`, "campaign": `a "b"`,
 			},
 		},
-		{name: "dimensions", req: providers.VideoRequest{Prompt: "a", Width: 720, Height: 1280}, want: fields{"model": "up", "prompt": "a", "size": "720x1280"}},
+		{
+			name: "dimensions", req: providers.VideoRequest{Prompt: "a", Width: 720, Height: 1280},
+			want: fields{"model": "up", "prompt": "a", "size": "720x1280"},
+		},
 		{name: "one dimension", req: providers.VideoRequest{Prompt: "a", Width: 720}, want: fields{"model": "up", "prompt": "a"}},
 		{
 			name: "nulls", req: providers.VideoRequest{Prompt: "a", Extra: json.RawMessage(`null`), Metadata: json.RawMessage(` null`)},
@@ -111,7 +114,10 @@ func TestVideoForm(t *testing.T) {
 		},
 		{name: "odd names", req: providers.VideoRequest{Extra: json.RawMessage(`{"a\"b":"1"}`)}, want: fields{"model": "up", `a"b`: "1"}},
 		{name: "an image", req: image("Katze ✓.png", "image/png"), want: fields{"model": "up"}, file: "Katze ✓.png", fileType: "image/png"},
-		{name: "an image without a name", req: image("", ""), want: fields{"model": "up"}, file: "input_reference", fileType: "application/octet-stream"},
+		{
+			name: "an image without a name", req: image("", ""), want: fields{"model": "up"}, file: "input_reference",
+			fileType: "application/octet-stream",
+		},
 		{
 			name: "an image with a header in its type", req: image("a\r\nX: y.png", "image/png\r\nX-Evil: 1"),
 			want: fields{"model": "up"}, file: "a%0D%0AX: y.png", fileType: "application/octet-stream",
@@ -173,7 +179,10 @@ func TestVideoJSON(t *testing.T) {
 	for name, raw := range got {
 		words[name] = string(raw)
 	}
-	want := map[string]string{"model": `"up"`, "prompt": `"a cat"`, "seconds": `"4"`, "seed": "-7", "guidance": "7.50", "mask": "null", "campaign": `"c"`}
+	want := map[string]string{
+		"model": `"up"`, "prompt": `"a cat"`, "seconds": `"4"`, "seed": "-7", "guidance": "7.50", "mask": "null",
+		"campaign": `"c"`,
+	}
 	if !maps.Equal(words, want) {
 		t.Errorf("got %q, want %q", words, want)
 	}
@@ -185,7 +194,8 @@ func TestVideoRemixBody(t *testing.T) {
 	var seen []byte
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var err error
-		if seen, err = io.ReadAll(r.Body); err != nil || r.URL.EscapedPath() != "/videos/a%2Fb/remix" || r.Header.Get("Content-Type") != "application/json" {
+		if seen, err = io.ReadAll(r.Body); err != nil || r.URL.EscapedPath() != "/videos/a%2Fb/remix" ||
+			r.Header.Get("Content-Type") != "application/json" {
 			t.Errorf("got %s of type %s, %v", r.URL.EscapedPath(), r.Header.Get("Content-Type"), err)
 		}
 		_, _ = io.WriteString(w, `{"id":"video_2"}`)
@@ -250,7 +260,10 @@ func TestVideoRefusals(t *testing.T) {
 		{name: "bare message", status: 422, body: `{"message":"no such size"}`, kind: providers.Invalid, message: said + "no such size"},
 		{name: "detail", status: 422, body: `{"detail":"no such size"}`, kind: providers.Invalid, message: said + "no such size"},
 		{name: "nothing", status: 400, body: `<html>`, kind: providers.Invalid, message: "The upstream refused the request."},
-		{name: "another shape", status: 400, body: `{"error":[],"detail":[{"msg":"x"}]}`, kind: providers.Invalid, message: "The upstream refused the request."},
+		{
+			name: "another shape", status: 400, body: `{"error":[],"detail":[{"msg":"x"}]}`, kind: providers.Invalid,
+			message: "The upstream refused the request.",
+		},
 		{
 			name: "long", status: 400, body: `{"error":{"message":"` + strings.Repeat("é", 300) + `"}}`,
 			kind: providers.Invalid, message: said + strings.Repeat("é", 200) + "…",
@@ -260,7 +273,8 @@ func TestVideoRefusals(t *testing.T) {
 			kind: providers.Invalid, message: said + "bad key ***", code: "x",
 		},
 		{
-			name: "the client's link in its words", status: 400, body: `{"error":{"message":"cannot fetch https://h/a.png?sig=hush","code":"` + strings.Repeat("x", 120) + `"}}`,
+			name: "the client's link in its words", status: 400,
+			body: `{"error":{"message":"cannot fetch https://h/a.png?sig=hush","code":"` + strings.Repeat("x", 120) + `"}}`,
 			kind: providers.Invalid, message: said + "cannot fetch https://h/a.png?…", code: strings.Repeat("x", 100) + "…",
 		},
 		{
@@ -270,11 +284,13 @@ func TestVideoRefusals(t *testing.T) {
 		{
 			name: "billing in a 400", status: 400,
 			body: `{"error":{"message":"Billing hard limit has been reached","type":"invalid_request_error","param":null,"code":"billing_hard_limit_reached"}}`,
-			kind: providers.Upstream, message: "The upstream refused the gateway's own key.", code: "billing_hard_limit_reached", retryable: true, blamesOnKey: true,
+			kind: providers.Upstream, message: "The upstream refused the gateway's own key.", code: "billing_hard_limit_reached", retryable: true,
+			blamesOnKey: true,
 		},
 		{
 			name: "limited", status: 429, body: `{"error":{"message":"Slow down","type":"requests","param":null,"code":"rate_limit_exceeded"}}`,
-			kind: providers.RateLimited, message: "The upstream limits the rate of requests.", code: "rate_limit_exceeded", retryable: true, blamesOnKey: true,
+			kind: providers.RateLimited, message: "The upstream limits the rate of requests.", code: "rate_limit_exceeded", retryable: true,
+			blamesOnKey: true,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -289,7 +305,8 @@ func TestVideoRefusals(t *testing.T) {
 			if !errors.As(err, &fault) {
 				t.Fatalf("got %v", err)
 			}
-			if fault.Kind != tc.kind || fault.Message != tc.message || fault.Code != tc.code || fault.Param != tc.param || fault.Accepted != providers.NotAccepted {
+			if fault.Kind != tc.kind || fault.Message != tc.message || fault.Code != tc.code || fault.Param != tc.param ||
+				fault.Accepted != providers.NotAccepted {
 				t.Errorf("got %+v", fault)
 			}
 			if fault.Retryable() != tc.retryable || (fault.Blame == providers.BlameKey) != tc.blamesOnKey {

@@ -48,7 +48,8 @@ func (j job) link() string {
 // status maps the upstream's status. An unknown status, or none, means running.
 func (j job) status() providers.VideoStatus {
 	s := providers.VideoStatus{
-		State: providers.JobRunning, Progress: j.Progress.Percent(), Word: providers.Cut(string(j.Status), providers.WordLimit), Seconds: j.Seconds.Number(),
+		State: providers.JobRunning, Progress: j.Progress.Percent(), Word: providers.Cut(string(j.Status), providers.WordLimit),
+		Seconds: j.Seconds.Number(),
 	}
 	s.Width, s.Height = j.Size.Dimensions()
 	switch strings.ToLower(string(j.Status)) {

@@ -92,8 +92,14 @@ func TestVideoStrays(t *testing.T) {
 	}{
 		{name: "how long it took", body: `{"status":"completed","created_at":1758941485,"completed_at":1758941665}`, want: timed},
 		{name: "how long it took, in texts", body: `{"status":"completed","created_at":"1758941485","completed_at":"1758941665"}`, want: timed},
-		{name: "times of another type", body: `{"status":"completed","created_at":"2025-09-27T02:51:25Z","completed_at":true}`, want: done("completed")},
-		{name: "a time before the end", body: `{"status":"in_progress","created_at":1758941485,"completed_at":1758941665}`, want: running("in_progress", -1)},
+		{
+			name: "times of another type", body: `{"status":"completed","created_at":"2025-09-27T02:51:25Z","completed_at":true}`,
+			want: done("completed"),
+		},
+		{
+			name: "a time before the end", body: `{"status":"in_progress","created_at":1758941485,"completed_at":1758941665}`,
+			want: running("in_progress", -1),
+		},
 		{name: "done", body: `{"id":"1","status":"done"}`, want: done("done")},
 		{name: "succeeded", body: `{"status":"succeeded"}`, want: done("succeeded")},
 		{name: "upper case", body: `{"status":"SUCCESS"}`, want: done("SUCCESS")},
@@ -110,16 +116,28 @@ func TestVideoStrays(t *testing.T) {
 		{name: "fractional seconds", body: `{"status":"done","seconds":"5.08"}`, want: measured("5.08", 0, 0)},
 		{name: "words for seconds and size", body: `{"status":"done","seconds":"Infinity","size":"large"}`, want: done("done")},
 		{name: "half a size", body: `{"status":"done","size":"1280x"}`, want: done("done")},
-		{name: "nulls", body: `{"status":"done","seconds":null,"size":null,"error":null,"video":null,"metadata":null,"id":null}`, want: done("done")},
+		{
+			name: "nulls", body: `{"status":"done","seconds":null,"size":null,"error":null,"video":null,"metadata":null,"id":null}`,
+			want: done("done"),
+		},
 		{name: "bare error", body: `{"status":"failed","error":"out of credits"}`, want: failed("failed", "upstream_failed", "out of credits")},
 		{
 			name: "the client's link in the error", body: `{"status":"failed","error":"cannot fetch https://h/a.png?sig=hush"}`,
 			want: failed("failed", "upstream_failed", "cannot fetch https://h/a.png?…"),
 		},
 		{name: "numeric code", body: `{"status":"failed","error":{"code":1301,"message":"unsafe"}}`, want: failed("failed", "1301", "unsafe")},
-		{name: "no error", body: `{"status":"expired","error":null}`, want: failed("expired", "upstream_expired", `The upstream's job ended as "expired".`)},
-		{name: "empty error", body: `{"status":"canceled","error":{}}`, want: failed("canceled", "upstream_canceled", `The upstream's job ended as "canceled".`)},
-		{name: "long error", body: `{"status":"failed","error":"x` + strings.Repeat("é", 300) + `"}`, want: failed("failed", "upstream_failed", "x"+strings.Repeat("é", 199)+"…")},
+		{
+			name: "no error", body: `{"status":"expired","error":null}`,
+			want: failed("expired", "upstream_expired", `The upstream's job ended as "expired".`),
+		},
+		{
+			name: "empty error", body: `{"status":"canceled","error":{}}`,
+			want: failed("canceled", "upstream_canceled", `The upstream's job ended as "canceled".`),
+		},
+		{
+			name: "long error", body: `{"status":"failed","error":"x` + strings.Repeat("é", 300) + `"}`,
+			want: failed("failed", "upstream_failed", "x"+strings.Repeat("é", 199)+"…"),
+		},
 		{name: "video.url", body: `{"video":{"url":"https://a/1"}}`, want: running("", -1), link: "https://a/1"},
 		{name: "video as a link", body: `{"video":"https://a/1"}`, want: running("", -1), link: "https://a/1"},
 		{name: "url", body: `{"url":"/v1/videos/1/content","video_url":"https://a/2"}`, want: running("", -1), link: "/v1/videos/1/content"},
@@ -145,7 +163,8 @@ func FuzzJob(f *testing.F) {
 			t.Fatalf("got %v", err)
 		}
 		if err != nil {
-			if fault, ok := errors.AsType[*providers.Fault](err); !ok || fault.Accepted != providers.AcceptedUnknown || fault.Kind != providers.Upstream {
+			if fault, ok := errors.AsType[*providers.Fault](err); !ok || fault.Accepted != providers.AcceptedUnknown ||
+				fault.Kind != providers.Upstream {
 				t.Fatalf("got %v", err)
 			}
 			return
@@ -222,7 +241,8 @@ func TestVideoLinks(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer video.Body.Close()
-			if got, err := io.ReadAll(video.Body); string(got) != clip || err != nil || video.ContentType != "video/webm" || video.Length != int64(len(clip)) {
+			if got, err := io.ReadAll(video.Body); string(got) != clip || err != nil || video.ContentType != "video/webm" ||
+				video.Length != int64(len(clip)) {
 				t.Errorf("got %q of type %q, length %d, %v", got, video.ContentType, video.Length, err)
 			}
 		})

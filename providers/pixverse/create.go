@@ -41,9 +41,11 @@ const (
 // VideoModels is the table of the vendor's models.
 func VideoModels(name string) (providers.VideoModel, bool) {
 	table := providers.VideoModel{
-		Seconds: []string{"5", "8"}, AspectRatios: []string{"16:9", "4:3", "1:1", "3:4", "9:16"}, Resolutions: []string{"360p", "540p", "720p", fullHD},
-		MaxPrompt: maxPrompt, NeedsPrompt: true, Seed: true, Apart: true,
-		Inputs: append(providers.Frames(providers.VideoInput{MaxBytes: maxFile}), providers.VideoInput{Role: providers.ExtendVideo, LinksOnly: true}),
+		Seconds: []string{"5", "8"}, AspectRatios: []string{"16:9", "4:3", "1:1", "3:4", "9:16"},
+		Resolutions: []string{"360p", "540p", "720p", fullHD},
+		MaxPrompt:   maxPrompt, NeedsPrompt: true, Seed: true, Apart: true,
+		Inputs: append(providers.Frames(providers.VideoInput{MaxBytes: maxFile}),
+			providers.VideoInput{Role: providers.ExtendVideo, LinksOnly: true}),
 	}
 	references := 0
 	switch name {
@@ -176,7 +178,8 @@ func namesOf(req providers.VideoRequest) (names []string, err error) {
 	tooLong := slices.ContainsFunc(names, func(name string) bool { return len(name) > nameSize })
 	if tooLong || len(names) != len(req.Of(providers.Reference)) {
 		return nil, providers.InvalidField("prompt", "The upstream wants each of the 'reference_images' named in the prompt, in their order, "+
-			"as in \"@cat looks at @dog \": the prompt names %d (%s) for %d.", len(names), strings.Join(names, ", "), len(req.Of(providers.Reference)))
+			"as in \"@cat looks at @dog \": the prompt names %d (%s) for %d.", len(names), strings.Join(names, ", "),
+			len(req.Of(providers.Reference)))
 	}
 	return names, nil
 }

@@ -151,7 +151,8 @@ func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 func statusOf(code string) int {
 	in := func(codes ...string) bool { return slices.Contains(codes, code) }
 	switch {
-	case in("400011", "400013", "400017", "400018", "400019", "400032", "500030", "500031", "500032", "500033", "500041", "500042", "500070", "500071"):
+	case in("400011", "400013", "400017", "400018", "400019", "400032", "500030", "500031", "500032", "500033", "500041", "500042", "500070",
+		"500071"):
 		return http.StatusBadRequest
 	case in("400012", "500020", "10001", "10002", "10003", "10004", "10005"):
 		return http.StatusUnauthorized

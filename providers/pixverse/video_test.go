@@ -46,8 +46,11 @@ func TestVideo(t *testing.T) {
 			}
 			return req.Header.Get("API-KEY") == "" // links need no key
 		},
-		Job:     job,
-		Failure: providers.VideoFailure{Code: providers.FailedContent, Message: "status 7: The upstream's moderation did not let the video pass."},
+		Job: job,
+		Failure: providers.VideoFailure{
+			Code:    providers.FailedContent,
+			Message: "status 7: The upstream's moderation did not let the video pass.",
+		},
 		Upload: func(req *http.Request) (providertest.Upload, error) {
 			file, header, err := req.FormFile("image")
 			if err != nil {
@@ -77,7 +80,8 @@ func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.traces[r.Header.Get("Ai-Trace-Id")] = true
 	if field := map[string]string{"/openapi/v2/image/upload": "image_url", "/openapi/v2/media/upload": "file_url"}[r.URL.Path]; field != "" {
 		v.uploads = append(v.uploads, r.FormValue(field))
-		_, _ = fmt.Fprintf(w, `{"ErrCode":0,"ErrMsg":"Success","Resp":{%q:%d}}`, map[string]string{"image_url": "img_id", "file_url": "media_id"}[field], len(v.uploads))
+		_, _ = fmt.Fprintf(w, `{"ErrCode":0,"ErrMsg":"Success","Resp":{%q:%d}}`,
+			map[string]string{"image_url": "img_id", "file_url": "media_id"}[field], len(v.uploads))
 		return
 	}
 	raw, _ := io.ReadAll(r.Body)
@@ -236,11 +240,15 @@ func TestVideoCodes(t *testing.T) {
 		{200, `{"ErrCode":1234}`, providers.Upstream, providers.BlameChannel, 0, providers.AcceptedUnknown},
 		{200, `{"ErrCode":0,"Resp":null}`, providers.Upstream, providers.BlameChannel, 0, providers.AcceptedUnknown},
 		{200, `{"ErrCode":0,"Resp":[]}`, providers.Upstream, providers.BlameChannel, 0, providers.AcceptedUnknown},
-		{400, `{"err_code":500090,"err_msg":"no balance"}`, providers.Upstream, providers.BlameKey, providers.KeyExhausted, providers.NotAccepted},
+		{
+			400, `{"err_code":500090,"err_msg":"no balance"}`, providers.Upstream, providers.BlameKey, providers.KeyExhausted,
+			providers.NotAccepted,
+		},
 		{500, `{"ErrCode":400017}`, providers.Invalid, providers.BlameNone, 0, providers.NotAccepted},
 		{500, `{"ErrCode":500069}`, providers.Upstream, providers.BlameChannel, 0, providers.AcceptedUnknown},
 	} {
-		_, err := providertest.VideoExchange{New: newVideos, Model: "v6", Status: tc.status, Answer: tc.body}.Submit(t, providers.VideoRequest{Prompt: "p"})
+		_, err := providertest.VideoExchange{New: newVideos, Model: "v6", Status: tc.status, Answer: tc.body}.Submit(t,
+			providers.VideoRequest{Prompt: "p"})
 		fault := providers.AsFault(err)
 		if fault == nil || fault.Kind != tc.kind || fault.Blame != tc.blame || fault.Key != tc.key || fault.Accepted != tc.accepted {
 			t.Errorf("%d %s: got %+v", tc.status, tc.body, fault)
@@ -265,7 +273,8 @@ func TestVideoUploadFails(t *testing.T) {
 		seen, err := providertest.VideoExchange{New: newVideos, Model: "v6", Status: tc.status, Answer: tc.body}.Submit(
 			t, providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.FirstFrame)}})
 		fault := providers.AsFault(err)
-		if fault == nil || fault.Kind != tc.kind || fault.Accepted != providers.NotAccepted || !strings.Contains(fault.Message, tc.words) || len(seen) != 1 {
+		if fault == nil || fault.Kind != tc.kind || fault.Accepted != providers.NotAccepted || !strings.Contains(fault.Message, tc.words) ||
+			len(seen) != 1 {
 			t.Errorf("%s: got %+v after %v", tc.body, fault, seen)
 		}
 	}
@@ -278,7 +287,10 @@ func TestVideoAnswers(t *testing.T) {
 		"0": providers.JobRunning, "2": providers.JobRunning, "3": providers.JobRunning, "6": providers.JobForgotten, "8": providers.JobFailed,
 		"9": providers.JobFailed, "10": providers.JobFailed, `"1"`: providers.JobDone,
 	} {
-		got, err := providertest.VideoExchange{New: newVideos, Answer: `{"ErrCode":0,"Resp":{"url":"https://h/v","status":` + number + `}}`}.Poll(t, providers.Ticket{Job: "1"})
+		got, err := providertest.VideoExchange{
+			New:    newVideos,
+			Answer: `{"ErrCode":0,"Resp":{"url":"https://h/v","status":` + number + `}}`,
+		}.Poll(t, providers.Ticket{Job: "1"})
 		if err != nil || got.State != state || (got.Failure != nil) != (state == providers.JobFailed || state == providers.JobForgotten) {
 			t.Errorf("%s: got %+v, %v", number, got, err)
 		}
@@ -294,7 +306,8 @@ func TestVideoAnswers(t *testing.T) {
 func TestVideoBusyLook(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{200, 404, 410, 500} {
-		got, err := providertest.VideoExchange{New: newVideos, Status: status, Answer: `{"ErrCode":500069,"ErrMsg":"busy"}`}.Poll(t, providers.Ticket{Job: "1"})
+		got, err := providertest.VideoExchange{New: newVideos, Status: status, Answer: `{"ErrCode":500069,"ErrMsg":"busy"}`}.Poll(t,
+			providers.Ticket{Job: "1"})
 		if err == nil {
 			t.Errorf("%d: got %+v, want the look to have failed", status, got)
 		}

@@ -10,7 +10,10 @@ import (
 // TestRatePer: a rate is shown as it was written.
 func TestRatePer(t *testing.T) {
 	t.Parallel()
-	for text, per := range map[string]int64{"2.5": 1_000_000, "0": 1, "0.075": 1_000_000, "0.00000125": 1, "10": 1000, "0.000006": 60, "123456.789": 1} {
+	for text, per := range map[string]int64{
+		"2.5": 1_000_000, "0": 1, "0.075": 1_000_000, "0.00000125": 1, "10": 1000, "0.000006": 60,
+		"123456.789": 1,
+	} {
 		if got := rate(t, text, per).Per(per); string(got) != text {
 			t.Errorf("%s for %d is shown as %s", text, per, got)
 		}
@@ -26,7 +29,8 @@ func TestRatePer(t *testing.T) {
 		t.Errorf("written as %s, %v", raw, err)
 	}
 	var read map[string]pricing.Decimal
-	if err := json.Unmarshal([]byte(`{"a":2.5e-7,"b":null,"c":"1"}`), &read); err != nil || read["a"] != "2.5e-7" || read["b"] != "" || read["c"] != "1" {
+	if err := json.Unmarshal([]byte(`{"a":2.5e-7,"b":null,"c":"1"}`), &read); err != nil || read["a"] != "2.5e-7" || read["b"] != "" ||
+		read["c"] != "1" {
 		t.Errorf("read %v, %v", read, err)
 	}
 	if err := json.Unmarshal([]byte(`{"a":"1/3"}`), &read); err == nil {

@@ -23,7 +23,10 @@ func TestMoney(t *testing.T) {
 			t.Errorf("ParseMoney(%q) = %d (%s), %v, want %d (%s)", text, int64(got), got, err, int64(want.amount), want.shown)
 		}
 	}
-	for _, text := range []string{"", "-1", "+1", "abc", "0.0000000001", "9223372036.854775808", "1e999999999", "1/3", "0x10", "1_000", "NaN", "Inf", "1.2.3", "e5", "1e"} {
+	for _, text := range []string{
+		"", "-1", "+1", "abc", "0.0000000001", "9223372036.854775808", "1e999999999", "1/3", "0x10", "1_000", "NaN",
+		"Inf", "1.2.3", "e5", "1e",
+	} {
 		if got, err := pricing.ParseMoney(text); err == nil {
 			t.Errorf("ParseMoney(%q) = %s, want an error", text, got)
 		}
@@ -58,10 +61,22 @@ func TestCost(t *testing.T) {
 		"cached at input's price": {plain, pricing.Measure{Usage: providers.Usage{Input: 1000, Cached: 1000}}, "0.00015"},
 		"a million":               {chat, pricing.Measure{Usage: providers.Usage{Input: million, Output: million}}, "12.5"},
 		"more cached than input":  {chat, pricing.Measure{Usage: providers.Usage{Input: 1, Cached: 2}}, "0.0000025"},
-		"video by the second":     {pricing.Price{VideoSecond: rate(t, "0.1", 1), Request: rate(t, "0.01", 1)}, pricing.Measure{Requests: 1, Video: 8 * time.Second}, "0.81"},
-		"audio by the part":       {pricing.Price{AudioSecond: rate(t, "0.006", 60)}, pricing.Measure{Usage: providers.Usage{Audio: 1500 * time.Millisecond}}, "0.00015"},
-		"images":                  {pricing.Price{Image: rate(t, "0.04", 1)}, pricing.Measure{Usage: providers.Usage{Images: 3}}, "0.12"},
-		"rounded up":              {pricing.Price{Input: rate(t, "1", 3*moneyUnit)}, pricing.Measure{Usage: providers.Usage{Input: 1}}, "0.000000001"},
+		"video by the second": {
+			pricing.Price{VideoSecond: rate(t, "0.1", 1), Request: rate(t, "0.01", 1)},
+			pricing.Measure{Requests: 1, Video: 8 * time.Second},
+			"0.81",
+		},
+		"audio by the part": {
+			pricing.Price{AudioSecond: rate(t, "0.006", 60)},
+			pricing.Measure{Usage: providers.Usage{Audio: 1500 * time.Millisecond}},
+			"0.00015",
+		},
+		"images": {pricing.Price{Image: rate(t, "0.04", 1)}, pricing.Measure{Usage: providers.Usage{Images: 3}}, "0.12"},
+		"rounded up": {
+			pricing.Price{Input: rate(t, "1", 3*moneyUnit)},
+			pricing.Measure{Usage: providers.Usage{Input: 1}},
+			"0.000000001",
+		},
 		"a video": {
 			pricing.Price{VideoSecond: rate(t, "0.1", 1), Video: rate(t, "0.5", 1), Request: rate(t, "0.01", 1)},
 			pricing.Measure{Requests: 1, Video: 8 * time.Second, Videos: 2},
@@ -73,12 +88,20 @@ func TestCost(t *testing.T) {
 			"0.60826",
 		},
 		"tokens that nobody counted": {
-			pricing.Price{Output: rate(t, "17.5", million), VideoSecond: rate(t, "0.1", 1)}, pricing.Measure{Videos: 1, Video: 6 * time.Second}, "0.6",
+			pricing.Price{Output: rate(t, "17.5", million), VideoSecond: rate(t, "0.1", 1)},
+			pricing.Measure{Videos: 1, Video: 6 * time.Second},
+			"0.6",
 		},
 		"tokens without a price": {
-			pricing.Price{VideoSecond: rate(t, "0.1", 1)}, pricing.Measure{Videos: 1, Video: 6 * time.Second, Usage: providers.Usage{Output: 34752}}, "0.6",
+			pricing.Price{VideoSecond: rate(t, "0.1", 1)},
+			pricing.Measure{Videos: 1, Video: 6 * time.Second, Usage: providers.Usage{Output: 34752}},
+			"0.6",
 		},
-		"beyond what Money holds": {pricing.Price{Request: rate(t, "9000000000", 1), Image: rate(t, "9000000000", 1)}, pricing.Measure{Requests: 1, Usage: providers.Usage{Images: 2}}, "9223372036.854775807"},
+		"beyond what Money holds": {
+			pricing.Price{Request: rate(t, "9000000000", 1), Image: rate(t, "9000000000", 1)},
+			pricing.Measure{Requests: 1, Usage: providers.Usage{Images: 2}},
+			"9223372036.854775807",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -103,7 +103,8 @@ func (s relaySuite) relayer(t *testing.T) providers.Relayer {
 
 func (s relaySuite) call() providers.Call {
 	call := providers.Call{
-		Endpoint: s.tc.Endpoint, Model: "pub", Content: providers.Content{ContentType: s.tc.ContentType, Body: []byte(s.tc.Body)}, Header: s.tc.Header.Clone(),
+		Endpoint: s.tc.Endpoint, Model: "pub", Content: providers.Content{ContentType: s.tc.ContentType, Body: []byte(s.tc.Body)},
+		Header: s.tc.Header.Clone(),
 	}
 	if call.ContentType == "" {
 		call.ContentType = "application/json"

@@ -85,7 +85,8 @@ func (v RefusingVendor) fault(t *testing.T, base string, endpoint providers.Endp
 	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
 	to := providers.Target{Channel: providers.Channel{Name: "a", BaseURL: base}, Key: "k", Model: "m"}
-	resp, err := v.New(client).Relay(t.Context(), to, providers.Call{Endpoint: endpoint, Model: "m", Content: providers.Content{Body: []byte(`{}`)}})
+	resp, err := v.New(client).Relay(t.Context(), to,
+		providers.Call{Endpoint: endpoint, Model: "m", Content: providers.Content{Body: []byte(`{}`)}})
 	if err == nil {
 		resp.Body.Close()
 	}

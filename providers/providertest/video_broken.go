@@ -137,7 +137,8 @@ func (s submitChecks) canceled(t *testing.T) {
 	gone = make(chan struct{})
 	u.on(VideoSubmit, u.hang(func() { expire(context.DeadlineExceeded) }, gone))
 	_, err = s.adapter(t).Submit(timed, s.at(u.server.URL), s.request())
-	if fault := wantFault(t, err); fault.Kind != providers.Timeout || fault.Accepted != providers.AcceptedUnknown || fault.Blame != providers.BlameChannel {
+	if fault := wantFault(t, err); fault.Kind != providers.Timeout || fault.Accepted != providers.AcceptedUnknown ||
+		fault.Blame != providers.BlameChannel {
 		t.Errorf("got %s, accepted %d, blame %d", fault.Kind, fault.Accepted, fault.Blame)
 	}
 	<-gone

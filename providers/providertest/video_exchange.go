@@ -64,7 +64,8 @@ func (e VideoExchange) RefusesModel(t *testing.T, model string) {
 	t.Helper()
 	e.Model = model
 	seen, err := e.Submit(t, providers.VideoRequest{Prompt: "p"})
-	if fault := providers.AsFault(err); fault == nil || fault.Kind != providers.ModelNotFound || fault.Accepted != providers.NotAccepted || len(seen) > 0 {
+	if fault := providers.AsFault(err); fault == nil || fault.Kind != providers.ModelNotFound || fault.Accepted != providers.NotAccepted ||
+		len(seen) > 0 {
 		t.Errorf("%s: got %v, sent %v", model, err, seen)
 	}
 }

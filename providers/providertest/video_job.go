@@ -150,7 +150,8 @@ func (s pollChecks) garbage(t *testing.T) {
 			t.Errorf("%q: got status %+v, want a fault", body, status)
 			continue
 		}
-		if fault := wantFault(t, err); fault.Kind != providers.Upstream || fault.Blame != providers.BlameChannel || strings.Contains(fault.Error(), vendorWords) {
+		if fault := wantFault(t, err); fault.Kind != providers.Upstream || fault.Blame != providers.BlameChannel ||
+			strings.Contains(fault.Error(), vendorWords) {
 			t.Errorf("%q: got %s, blame %d, %q", body, fault.Kind, fault.Blame, fault.Error())
 		}
 	}

@@ -158,7 +158,10 @@ func (s videoSuite) redirected(t *testing.T) {
 		t.Errorf("a stranger got %s %s", r.Method, r.URL.Path)
 	}))
 	t.Cleanup(stranger.Close)
-	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+	for _, status := range []int{
+		http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect,
+	} {
 		u := s.upstream(t)
 		adapter, to := s.adapter(t), s.at(u.server.URL)
 		ticket := s.accepted(t, adapter, to)

@@ -123,7 +123,8 @@ func (s powerChecks) remix(t *testing.T) {
 			tc.answer(w, r)
 		})
 		_, err := remixer.Remix(t.Context(), to, source, s.request())
-		if fault := wantFault(t, err); fault.Accepted != tc.accepted || fault.Retryable() != tc.retryable || sent.Load() != 1 || strings.Contains(fault.Error(), vendorWords) {
+		if fault := wantFault(t, err); fault.Accepted != tc.accepted || fault.Retryable() != tc.retryable || sent.Load() != 1 ||
+			strings.Contains(fault.Error(), vendorWords) {
 			t.Errorf("%s: got accepted %d, retryable %t, sent %d times: %v", tc.name, fault.Accepted, fault.Retryable(), sent.Load(), fault)
 		}
 	}

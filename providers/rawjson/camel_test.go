@@ -15,7 +15,8 @@ func TestCamel(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]bool{
-		"max_items": true, "maxItems": true, `m\u0061xItems`: true, "maxitems": false, "max_item": false, "maxItems_": false, "maxItemss": false, "": false,
+		"max_items": true, "maxItems": true, `m\u0061xItems`: true, "maxitems": false, "max_item": false, "maxItems_": false, "maxItemss": false,
+		"": false,
 	} {
 		if got := rawjson.Text(`"` + name + `"`).IsCamel("maxItems"); got != want {
 			t.Errorf("%s: got %v", name, got)

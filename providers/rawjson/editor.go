@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Edit is what an Editor does with a member: it replaces the value, and adds the member at the end of an object without it, unless Only is set.
+// Edit is what an Editor does with a member: it replaces the value, and adds the member at the end of an object without it, unless Only is
+// set.
 type Edit struct {
 	Name  string
 	Value []byte

@@ -25,26 +25,36 @@ func edited(tb testing.TB, document string, size int, edits []rawjson.Edit, keep
 	return out.String(), e
 }
 
-var edits = []rawjson.Edit{{Name: "id", Value: []byte(`"ours"`)}, {Name: "store", Value: []byte("true")}, {Name: "previous", Value: []byte("null"), Only: true}}
+var edits = []rawjson.Edit{
+	{Name: "id", Value: []byte(`"ours"`)},
+	{Name: "store", Value: []byte("true")},
+	{Name: "previous", Value: []byte("null"), Only: true},
+}
 
 func TestEditor(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ document, want, kept string }{
-		"empty":       {`{}`, `{"id":"ours","store":true}`, `{}`},
-		"added":       {`{"a":1}`, `{"a":1,"id":"ours","store":true}`, `{}`},
-		"replaced":    {` { "id" : "theirs" , "store":false,"previous":"x"} `, ` { "id" : "ours" , "store":true,"previous":null} `, `{"id":"theirs"}`},
-		"scalars":     {`{"id":1,"store":null}`, `{"id":"ours","store":true}`, `{"id":1}`},
-		"nested":      {`{"id":{"id":["}",{"\"":"]"}]},"store":[[]]}`, `{"id":"ours","store":true}`, `{}`},
-		"inner names": {`{"a":{"id":1},"b":["id",{"store":"{"}],"store":1}`, `{"a":{"id":1},"b":["id",{"store":"{"}],"store":true,"id":"ours"}`, `{}`},
-		"escapes":     {`{"a\"":"\\","\u0069d":"\"}","store":"\\\""}`, `{"a\"":"\\","\u0069d":"ours","store":true}`, `{"\u0069d":"\"}"}`},
-		"twice":       {`{"id":1,"id":2,"store":0}`, `{"id":"ours","id":"ours","store":true}`, `{"id":1,"id":2}`},
-		"two kept":    {`{"status":"done","id":"x","store":1}`, `{"status":"done","id":"ours","store":true}`, `{"status":"done","id":"x"}`},
-		"too large":   {`{"status":"123456789","id":"x","store":1}`, `{"status":"123456789","id":"ours","store":true}`, `{"id":"x"}`},
-		"trailing":    {`{"id":1,"store":1}{"id":1}`, `{"id":"ours","store":true}{"id":1}`, `{"id":1}`},
-		"an array":    {`[{"id":1}]`, `[{"id":1}]`, `{}`},
-		"a text":      {`"id"`, `"id"`, `{}`},
-		"broken off":  {`{"a":"x`, `{"a":"x`, `{}`},
-		"nothing":     {` `, ` `, `{}`},
+		"empty": {`{}`, `{"id":"ours","store":true}`, `{}`},
+		"added": {`{"a":1}`, `{"a":1,"id":"ours","store":true}`, `{}`},
+		"replaced": {
+			` { "id" : "theirs" , "store":false,"previous":"x"} `, ` { "id" : "ours" , "store":true,"previous":null} `,
+			`{"id":"theirs"}`,
+		},
+		"scalars": {`{"id":1,"store":null}`, `{"id":"ours","store":true}`, `{"id":1}`},
+		"nested":  {`{"id":{"id":["}",{"\"":"]"}]},"store":[[]]}`, `{"id":"ours","store":true}`, `{}`},
+		"inner names": {
+			`{"a":{"id":1},"b":["id",{"store":"{"}],"store":1}`, `{"a":{"id":1},"b":["id",{"store":"{"}],"store":true,"id":"ours"}`,
+			`{}`,
+		},
+		"escapes":    {`{"a\"":"\\","\u0069d":"\"}","store":"\\\""}`, `{"a\"":"\\","\u0069d":"ours","store":true}`, `{"\u0069d":"\"}"}`},
+		"twice":      {`{"id":1,"id":2,"store":0}`, `{"id":"ours","id":"ours","store":true}`, `{"id":1,"id":2}`},
+		"two kept":   {`{"status":"done","id":"x","store":1}`, `{"status":"done","id":"ours","store":true}`, `{"status":"done","id":"x"}`},
+		"too large":  {`{"status":"123456789","id":"x","store":1}`, `{"status":"123456789","id":"ours","store":true}`, `{"id":"x"}`},
+		"trailing":   {`{"id":1,"store":1}{"id":1}`, `{"id":"ours","store":true}{"id":1}`, `{"id":1}`},
+		"an array":   {`[{"id":1}]`, `[{"id":1}]`, `{}`},
+		"a text":     {`"id"`, `"id"`, `{}`},
+		"broken off": {`{"a":"x`, `{"a":"x`, `{}`},
+		"nothing":    {` `, ` `, `{}`},
 	} {
 		for size := range len(test.document) {
 			got, e := edited(t, test.document, size+1, edits, map[string]int{"id": 10, "status": 10})
@@ -111,7 +121,10 @@ func iterPieces(document []byte, size int) func(yield func([]byte) bool) {
 
 // FuzzEditor: an edited object has the members of the one before, with the edits, whatever its pieces are.
 func FuzzEditor(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"id":"a","b":[1,{"id":2}],"store":"\\\""}`, ` {"a":{"\"}":1} , "previous" : null}`, `[1]`, `{"a":"\u0069"}`} {
+	for _, seed := range []string{
+		`{}`, `{"id":"a","b":[1,{"id":2}],"store":"\\\""}`, ` {"a":{"\"}":1} , "previous" : null}`, `[1]`,
+		`{"a":"\u0069"}`,
+	} {
 		f.Add(seed, 3)
 	}
 	f.Fuzz(func(t *testing.T, document string, size int) {
@@ -151,7 +164,8 @@ func FuzzEditor(f *testing.F) {
 }
 
 func BenchmarkEditor(b *testing.B) {
-	document := []byte(`{"id":"x","output":[{"type":"image","result":"` + strings.Repeat("abcd", 1<<18) + `"}],"text":"` + strings.Repeat(`a\nb`, 1<<16) + `"}`)
+	document := []byte(`{"id":"x","output":[{"type":"image","result":"` + strings.Repeat("abcd", 1<<18) + `"}],"text":"` +
+		strings.Repeat(`a\nb`, 1<<16) + `"}`)
 	b.SetBytes(int64(len(document)))
 	for b.Loop() {
 		e := &rawjson.Editor{Edits: edits, Keep: map[string]int{"id": 10}}

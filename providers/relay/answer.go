@@ -22,8 +22,8 @@ type Answer struct {
 	// Header has the upstream's headers that may reach the client: those that describe the body.
 	Header http.Header
 	// Body gives the bytes as they come. Its errors are *providers.Fault: Timeout when no byte came in time, Upstream
-	// when the upstream broke off, Canceled when the caller's context ended, or the fault it ended with. Only one goroutine may read it. Close ends
-	// the upstream request and may be called more than once.
+	// when the upstream broke off, Canceled when the caller's context ended, or the fault it ended with. Only one goroutine may read it. Close
+	// ends the upstream request and may be called more than once.
 	Body io.ReadCloser
 	// Stream: Body is a stream of server-sent events.
 	Stream bool

@@ -286,7 +286,10 @@ func replyOf(answer *Answer) reply {
 // note records and logs one attempt. That of a call which did not fall over is logged at debug level alone: the access log says all of
 // it. The upstream's own message is logged where it is about a key or a channel; one about a request may repeat it.
 func (a *attempts) note(ctx context.Context, to router.Pick, said reply, fault *providers.Fault) {
-	one := providers.Try{Channel: to.Channel.Name, Model: to.Model, Key: to.Fingerprint(), RequestID: said.requestID, Took: time.Since(a.began)}
+	one := providers.Try{
+		Channel: to.Channel.Name, Model: to.Model, Key: to.Fingerprint(), RequestID: said.requestID,
+		Took: time.Since(a.began),
+	}
 	if fault != nil {
 		one.Fault = fault.Kind
 		if fault.Upstream != nil {
@@ -385,7 +388,8 @@ func refusesPrevious(fault *providers.Fault) bool {
 		return false
 	}
 	body := bytes.ToLower(fault.Upstream.Body)
-	return bytes.Contains(body, []byte("previous_response")) || bytes.Contains(body, []byte("not found")) && bytes.Contains(body, []byte("response with id"))
+	return bytes.Contains(body, []byte("previous_response")) || bytes.Contains(body, []byte("not found")) &&
+		bytes.Contains(body, []byte("response with id"))
 }
 
 // fit makes the call one that the target takes. Its fault says that there is no such call.

@@ -20,15 +20,17 @@ func BenchmarkTranslated(b *testing.B) {
 			document: strings.Replace(document, "Hello", text, 1),
 		},
 		"messages": {
-			vendor:   "anthropic",
-			stream:   start + strings.Repeat("event: content_block_delta\n"+`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hel"}}`+"\n\n", 99) + messagesEnd,
+			vendor: "anthropic",
+			stream: start + strings.Repeat("event: content_block_delta\n"+
+				`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hel"}}`+"\n\n", 99) + messagesEnd,
 			document: `{"id":"msg_1","type":"message","role":"assistant","model":"up","stop_reason":"end_turn","stop_sequence":null,"content":[{"type":"text","text":"` + text + `"}],"usage":{"input_tokens":30,"output_tokens":9}}`,
 		},
 		"gemini": {
 			vendor: "gemini",
 			stream: strings.Repeat(`data: {"candidates":[{"content":{"parts":[{"text":"Hel"}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":7,"totalTokenCount":7},"modelVersion":"up","responseId":"r"}`+"\n\n", 99) +
 				`data: {"candidates":[{"content":{"parts":[{"text":"Hel"}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":100,"totalTokenCount":107},"modelVersion":"up","responseId":"r"}` + "\n\n",
-			document: `{"candidates":[{"content":{"parts":[{"text":"` + text + `"}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":100},"responseId":"r"}`,
+			document: `{"candidates":[{"content":{"parts":[{"text":"` + text +
+				`"}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":100},"responseId":"r"}`,
 		},
 	}
 	for name, upstream := range upstreams {
@@ -74,7 +76,8 @@ func BenchmarkTranslatedBody(b *testing.B) {
 				b.SetBytes(int64(len(call.Body)))
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, fault := door.Translate(b.Context(), call, providers.Target{Model: "up"}, providers.Vendor{Takes: []providers.Endpoint{to.endpoint}}); fault != nil {
+					if _, fault := door.Translate(b.Context(), call, providers.Target{Model: "up"},
+						providers.Vendor{Takes: []providers.Endpoint{to.endpoint}}); fault != nil {
 						b.Fatal(fault)
 					}
 				}

@@ -35,17 +35,24 @@ func (h *heard) take(r *http.Request) string {
 func TestReasoningModels(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ model, body, want, changed string }{
-		"length":      {"gpt-5", `{"max_tokens":9,"messages":[]}`, `{"max_completion_tokens":9,"messages":[]}`, "max_tokens"},
-		"both":        {"gpt-5", `{"max_tokens":9,"max_completion_tokens":8}`, `{"max_tokens":null,"max_completion_tokens":8}`, "max_tokens"},
-		"sampling":    {"o3", `{"temperature":0.2,"top_p": 0.9,"logit_bias":{"1":2},"presence_penalty":0}`, `{"temperature":null,"top_p": null,"logit_bias":null,"presence_penalty":0}`, "temperature, top_p, logit_bias"},
-		"as it is":    {"gpt-5", `{"temperature":1,"logprobs":false,"messages":[{"content":"\"max_tokens\""}]}`, `{"temperature":1,"logprobs":false,"messages":[{"content":"\"max_tokens\""}]}`, ""},
+		"length": {"gpt-5", `{"max_tokens":9,"messages":[]}`, `{"max_completion_tokens":9,"messages":[]}`, "max_tokens"},
+		"both":   {"gpt-5", `{"max_tokens":9,"max_completion_tokens":8}`, `{"max_tokens":null,"max_completion_tokens":8}`, "max_tokens"},
+		"sampling": {
+			"o3", `{"temperature":0.2,"top_p": 0.9,"logit_bias":{"1":2},"presence_penalty":0}`,
+			`{"temperature":null,"top_p": null,"logit_bias":null,"presence_penalty":0}`, "temperature, top_p, logit_bias",
+		},
+		"as it is": {
+			"gpt-5", `{"temperature":1,"logprobs":false,"messages":[{"content":"\"max_tokens\""}]}`,
+			`{"temperature":1,"logprobs":false,"messages":[{"content":"\"max_tokens\""}]}`, "",
+		},
 		"no reasoner": {"gpt-4o", `{"max_tokens":9,"temperature":0.2}`, `{"max_tokens":9,"temperature":0.2}`, ""},
 		"imitator":    {"deepseek-r1", `{"max_tokens":9,"temperature":0.2}`, `{"max_tokens":9,"temperature":0.2}`, ""},
 		"by trait":    {"my-deployment", `{"max_tokens":9}`, `{"max_completion_tokens":9}`, "max_tokens"},
 	} {
 		var got heard
 		channel := providers.Channel{
-			Name: "a", Vendor: "openai", BaseURL: serveBodies(t, &got), Keys: []providers.Secret{"k"}, Models: map[string]string{"m": tc.model}, Groups: []string{"default"},
+			Name: "a", Vendor: "openai", BaseURL: serveBodies(t, &got), Keys: []providers.Secret{"k"}, Models: map[string]string{"m": tc.model},
+			Groups:     []string{"default"},
 			ModelFacts: providers.ModelFacts{Traits: map[string][]string{"my-": {"reasons"}}},
 		}
 		r := benchOf(t, nil, []providers.Channel{channel})
@@ -84,7 +91,8 @@ func TestRefusedUsageField(t *testing.T) {
 		_, _ = io.WriteString(w, chunk1+lastWord)
 	})
 	channel := providers.Channel{
-		Name: "a", Vendor: "openai", BaseURL: address, Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""}, Groups: []string{"default"}, Dialect: "chat",
+		Name: "a", Vendor: "openai", BaseURL: address, Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""},
+		Groups: []string{"default"}, Dialect: "chat",
 	}
 	channel.MaxCalls = 1
 	r := relayTo(t, channel)
@@ -116,7 +124,8 @@ func TestRefusedUsageField(t *testing.T) {
 			t.Errorf("call %d: %v", i, err)
 		}
 	}
-	if len(got.bodies) != 5 || got.bodies[2] != `{"model":"m"}` || got.bodies[3] != `{"model":"m"}` || strings.Contains(got.bodies[4], "stream_options") {
+	if len(got.bodies) != 5 || got.bodies[2] != `{"model":"m"}` || got.bodies[3] != `{"model":"m"}` ||
+		strings.Contains(got.bodies[4], "stream_options") {
 		t.Errorf("sent %q", got.bodies)
 	}
 	// A translated call may be the first.

@@ -33,7 +33,10 @@ const (
 func chatCall(change ...func(*providers.Call)) providers.Call {
 	call := providers.Call{
 		Endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat}, Model: "m",
-		Content: providers.Content{ContentType: "application/json", Body: []byte(`{"model":"m","messages":[{"role":"user","content":"my private prompt"}]}`)},
+		Content: providers.Content{
+			ContentType: "application/json",
+			Body:        []byte(`{"model":"m","messages":[{"role":"user","content":"my private prompt"}]}`),
+		},
 	}
 	for _, f := range change {
 		f(&call)

@@ -82,7 +82,10 @@ func overloaded(name string) simUpstream {
 
 func limiting(name string) simUpstream {
 	return failing(name, func() *providers.Fault {
-		return &providers.Fault{Kind: providers.RateLimited, Message: "simulated", Blame: providers.BlameKey, Accepted: providers.NotAccepted, RetryAfter: 5 * time.Second}
+		return &providers.Fault{
+			Kind: providers.RateLimited, Message: "simulated", Blame: providers.BlameKey, Accepted: providers.NotAccepted,
+			RetryAfter: 5 * time.Second,
+		}
 	})
 }
 
@@ -131,7 +134,10 @@ func poisonLimits() *providers.Fault {
 }
 
 func poisonForbids() *providers.Fault {
-	return &providers.Fault{Kind: providers.Upstream, Message: "simulated", Blame: providers.BlameKey, Key: providers.KeyForbidden, Accepted: providers.NotAccepted}
+	return &providers.Fault{
+		Kind: providers.Upstream, Message: "simulated", Blame: providers.BlameKey, Key: providers.KeyForbidden,
+		Accepted: providers.NotAccepted,
+	}
 }
 
 // simulation runs tenants against upstreams through the real relay and router, on a fake clock.
@@ -280,7 +286,10 @@ func between(all []time.Duration, from, to time.Duration) int {
 // TestIsolation: what tenants and upstreams may do to honest calls to a healthy model, and to a channel that is dead.
 func TestIsolation(t *testing.T) {
 	t.Parallel()
-	poison := []tenant{poisonous("poison-0", 40, poisonFails), poisonous("poison-1", 20, poisonLimits), poisonous("poison-2", 20, poisonForbids)}
+	poison := []tenant{
+		poisonous("poison-0", 40, poisonFails), poisonous("poison-1", 20, poisonLimits),
+		poisonous("poison-2", 20, poisonForbids),
+	}
 	for _, tc := range []struct {
 		name      string
 		upstreams []simUpstream
@@ -308,7 +317,11 @@ func TestIsolation(t *testing.T) {
 		{"poison and tenants with rare calls", []simUpstream{healthy("a"), healthy("b")}, []tenant{
 			{name: "honest", rate: 0.02}, {name: "honest too", rate: 0.05}, poisonous("p0", 30, poisonFails), poisonous("p1", 30, poisonFails),
 		}, "", ""},
-		{"everything at once", []simUpstream{dead("a"), slow("b"), flapping("c"), limiting("d"), healthy("e"), healthy("f")}, append(honest(8, 120), poison...), "a", "a"},
+		{
+			"everything at once",
+			[]simUpstream{dead("a"), slow("b"), flapping("c"), limiting("d"), healthy("e"), healthy("f")},
+			append(honest(8, 120), poison...), "a", "a",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -332,7 +345,8 @@ func TestIsolation(t *testing.T) {
 					// As many as before it broke, within the first two cooldowns and for as long as one.
 					before := between(s.seen[tc.recovers], simBreaks-simCooldown, simBreaks)
 					after := between(s.seen[tc.recovers], simFixed+2*simCooldown, simFixed+3*simCooldown)
-					text += fmt.Sprintf("; a channel served %d in %v before it broke and %d from two cooldowns after it was fixed", before, simCooldown, after)
+					text += fmt.Sprintf("; a channel served %d in %v before it broke and %d from two cooldowns after it was fixed", before, simCooldown,
+						after)
 					if after*2 < before {
 						t.Errorf("%s, want it back", text)
 					}

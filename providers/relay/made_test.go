@@ -28,14 +28,26 @@ func TestUsageOfThings(t *testing.T) {
 		counted  bool
 	}{
 		{"no images", openAI(providers.ImageGeneration), `{"created":1,"data":[ ]}`, providers.Usage{}, false},
-		{"images", openAI(providers.ImageGeneration), `{"data":[{"b64_json":"a,b","x":[1,2]}, {"url":"u","y":{"z":[]}} ,{}],"created":1}`, providers.Usage{Images: 3}, false},
+		{
+			"images", openAI(providers.ImageGeneration), `{"data":[{"b64_json":"a,b","x":[1,2]}, {"url":"u","y":{"z":[]}} ,{}],"created":1}`,
+			providers.Usage{Images: 3},
+			false,
+		},
 		{
 			"images and tokens", openAI(providers.ImageEdit), `{"data":[{"b64_json":"QQ=="}],"usage":{"input_tokens":5,"output_tokens":6}}`,
 			providers.Usage{Input: 5, Output: 6, Images: 1},
 			true,
 		},
-		{"an image in parts", openAI(providers.ImageGeneration), partial + partial + completed, providers.Usage{Input: 3, Output: 4, Images: 1}, true},
-		{"seconds", openAI(providers.Transcriptions), `{"text":"seconds: 9","usage":{"type":"duration","seconds":2.5}}`, providers.Usage{Audio: 2500 * time.Millisecond}, false},
+		{
+			"an image in parts", openAI(providers.ImageGeneration), partial + partial + completed,
+			providers.Usage{Input: 3, Output: 4, Images: 1},
+			true,
+		},
+		{
+			"seconds", openAI(providers.Transcriptions), `{"text":"seconds: 9","usage":{"type":"duration","seconds":2.5}}`,
+			providers.Usage{Audio: 2500 * time.Millisecond},
+			false,
+		},
 		{"vectors are no images", openAI(providers.Embeddings), `{"data":[{},{}],"usage":{"prompt_tokens":2}}`, providers.Usage{Input: 2}, true},
 		{
 			"parts of an answer", gemini,

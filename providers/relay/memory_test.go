@@ -204,10 +204,16 @@ func TestHideUsage(t *testing.T) {
 		{"with content", chunk1 + both + lastWord, chunk1 + both + lastWord, want},
 		{"with content behind it", chunk1 + late + lastWord, chunk1 + late + lastWord, want},
 		{"empty choices without counts", filtered + chunk1 + counts + lastWord, filtered + chunk1 + lastWord, want},
-		{"heartbeats", ": ping\n\n" + chunk1 + ": ping\n\n" + counts + ": ping\n\n" + lastWord, ": ping\n\n" + chunk1 + ": ping\n\n: ping\n\n" + lastWord, want},
+		{
+			"heartbeats", ": ping\n\n" + chunk1 + ": ping\n\n" + counts + ": ping\n\n" + lastWord,
+			": ping\n\n" + chunk1 + ": ping\n\n: ping\n\n" + lastWord, want,
+		},
 		{"large events", big + odd + counts + big + lastWord, big + odd + big + lastWord, want},
 		{"none", chunk1 + lastWord, chunk1 + lastWord, providers.Usage{}},
-		{"garbage", "data: {\"choices\":[],\"usage\":\n\n]}}}\x00\n\ndata", "data: {\"choices\":[],\"usage\":\n\n]}}}\x00\n\ndata", providers.Usage{}},
+		{
+			"garbage", "data: {\"choices\":[],\"usage\":\n\n]}}}\x00\n\ndata", "data: {\"choices\":[],\"usage\":\n\n]}}}\x00\n\ndata",
+			providers.Usage{},
+		},
 	} {
 		for how, arrive := range map[string]func(io.Reader) io.Reader{
 			"at once": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader, "with the end": iotest.DataErrReader,
@@ -277,7 +283,10 @@ func TestUsageOfDocuments(t *testing.T) {
 		none                    bool
 	}{
 		{name: "plain", body: document, want: providers.Usage{Input: 1200, Cached: 1000, Output: 34}},
-		{name: "spaced", body: " {\n \"usage\" : {\n\t\"prompt_tokens\" : 5 ,\n \"completion_tokens\" : 6\n } }\n", want: providers.Usage{Input: 5, Output: 6}},
+		{
+			name: "spaced", body: " {\n \"usage\" : {\n\t\"prompt_tokens\" : 5 ,\n \"completion_tokens\" : 6\n } }\n",
+			want: providers.Usage{Input: 5, Output: 6},
+		},
 		{name: "as floats", body: `{"usage":{"prompt_tokens":5.0,"completion_tokens":6e0}}`, want: providers.Usage{Input: 5, Output: 6}},
 		{name: "a decoy deep down", body: `{"choices":[{"usage":{"prompt_tokens":9}}],"x":{"usage":{"prompt_tokens":9}},"usage":{"a":{"prompt_tokens":9},"prompt_tokens":5}}`, want: providers.Usage{Input: 5}},
 		{name: "null", body: `{"usage":null}`, none: true},
@@ -331,7 +340,10 @@ func TestUsageOfACompressedAnswer(t *testing.T) {
 
 // FuzzUsage: whatever comes, its bytes pass; of valid JSON the counters are those that a full parse finds.
 func FuzzUsage(f *testing.F) {
-	for _, seed := range []string{document, `{"usage":{"prompt_tokens":1}}`, `[{"usage":{}}]`, `{"a\"b":"\\","usage":{"completion_tokens":2,"x":[{}]}}`, `"usage"`, `{"usage":{"prompt_tokens":`} {
+	for _, seed := range []string{
+		document, `{"usage":{"prompt_tokens":1}}`, `[{"usage":{}}]`,
+		`{"a\"b":"\\","usage":{"completion_tokens":2,"x":[{}]}}`, `"usage"`, `{"usage":{"prompt_tokens":`,
+	} {
 		f.Add([]byte(seed), 3)
 	}
 	f.Fuzz(func(t *testing.T, body []byte, step int) {
@@ -349,7 +361,8 @@ func FuzzUsage(f *testing.F) {
 		var parsed struct {
 			Usage map[string]json.RawMessage `json:"usage"`
 		}
-		if json.Unmarshal(body, &parsed) != nil || strings.Count(string(body), "prompt_tokens") > 1 || strings.Count(strings.ToLower(string(body)), "usage") > 1 {
+		if json.Unmarshal(body, &parsed) != nil || strings.Count(string(body), "prompt_tokens") > 1 ||
+			strings.Count(strings.ToLower(string(body)), "usage") > 1 {
 			return // not valid, or a name twice, of which a parse keeps the last
 		}
 		var want int64
@@ -364,7 +377,10 @@ func FuzzUsage(f *testing.F) {
 
 // FuzzHideUsage: the client gets the upstream's events, some of those with counts apart, whatever the stream.
 func FuzzHideUsage(f *testing.F) {
-	for _, seed := range []string{chunk1 + counts + lastWord, "\r\r\n\n" + counts, ":\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}"} {
+	for _, seed := range []string{
+		chunk1 + counts + lastWord, "\r\r\n\n" + counts,
+		":\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}",
+	} {
 		f.Add([]byte(seed), 3)
 	}
 	f.Fuzz(func(t *testing.T, stream []byte, step int) {

@@ -19,15 +19,30 @@ func TestMergedUsage(t *testing.T) {
 		stream string
 		want   providers.Usage
 	}{
-		"messages, zeros in the delta": {messagesEndpoint, event(`{"type":"message_start","message":{"usage":{"input_tokens":9,"cache_read_input_tokens":5,"cache_creation_input_tokens":2,"output_tokens":1}}}`) +
-			event(`{"type":"message_delta","delta":{},"usage":{"input_tokens":0,"cache_read_input_tokens":0,"cache_creation_input_tokens":0,"output_tokens":12}}`) + stop, providers.Usage{Input: 16, Cached: 5, Output: 12}},
-		"messages, the delta repeats one": {messagesEndpoint, event(`{"type":"message_start","message":{"usage":{"input_tokens":100,"cache_read_input_tokens":5000,"output_tokens":1}}}`) +
-			event(`{"type":"message_delta","delta":{},"usage":{"input_tokens":100,"output_tokens":12}}`) + stop, providers.Usage{Input: 5100, Cached: 5000, Output: 12}},
-		"messages, the delta corrects": {messagesEndpoint, event(`{"type":"message_start","message":{"usage":{"input_tokens":1,"output_tokens":1}}}`) +
-			event(`{"type":"message_delta","delta":{},"usage":{"input_tokens":7,"output_tokens":12}}`) + stop, providers.Usage{Input: 7, Output: 12}},
-		"chat, in the choice": {chatEndpoint, chunk1 + event(`{"choices":[{"index":0,"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":7,"completion_tokens":2,"cached_tokens":3}}]}`) + lastWord, providers.Usage{Input: 7, Cached: 3, Output: 2}},
-		"chat, hits":          {chatEndpoint, chunk1 + event(`{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":2,"prompt_cache_hit_tokens":3,"prompt_tokens_details":{"cached_tokens":3}}}`) + lastWord, providers.Usage{Input: 7, Cached: 3, Output: 2}},
-		"chat, a null behind": {chatEndpoint, event(`{"choices":[{"delta":{},"usage":{"prompt_tokens":7,"completion_tokens":2}}],"usage":null}`) + event(`{"choices":[{"delta":{}}],"usage":null}`) + lastWord, providers.Usage{Input: 7, Output: 2}},
+		"messages, zeros in the delta": {
+			messagesEndpoint,
+			event(`{"type":"message_start","message":{"usage":{"input_tokens":9,"cache_read_input_tokens":5,"cache_creation_input_tokens":2,"output_tokens":1}}}`) +
+				event(`{"type":"message_delta","delta":{},"usage":{"input_tokens":0,"cache_read_input_tokens":0,"cache_creation_input_tokens":0,"output_tokens":12}}`) + stop,
+			providers.Usage{Input: 16, Cached: 5, Output: 12},
+		},
+		"messages, the delta repeats one": {
+			messagesEndpoint,
+			event(`{"type":"message_start","message":{"usage":{"input_tokens":100,"cache_read_input_tokens":5000,"output_tokens":1}}}`) +
+				event(`{"type":"message_delta","delta":{},"usage":{"input_tokens":100,"output_tokens":12}}`) + stop,
+			providers.Usage{Input: 5100, Cached: 5000, Output: 12},
+		},
+		"messages, the delta corrects": {
+			messagesEndpoint,
+			event(`{"type":"message_start","message":{"usage":{"input_tokens":1,"output_tokens":1}}}`) +
+				event(`{"type":"message_delta","delta":{},"usage":{"input_tokens":7,"output_tokens":12}}`) + stop,
+			providers.Usage{Input: 7, Output: 12},
+		},
+		"chat, in the choice": {chatEndpoint, chunk1 +
+			event(`{"choices":[{"index":0,"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":7,"completion_tokens":2,"cached_tokens":3}}]}`) + lastWord, providers.Usage{Input: 7, Cached: 3, Output: 2}},
+		"chat, hits": {chatEndpoint, chunk1 +
+			event(`{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":2,"prompt_cache_hit_tokens":3,"prompt_tokens_details":{"cached_tokens":3}}}`) + lastWord, providers.Usage{Input: 7, Cached: 3, Output: 2}},
+		"chat, a null behind": {chatEndpoint, event(`{"choices":[{"delta":{},"usage":{"prompt_tokens":7,"completion_tokens":2}}],"usage":null}`) +
+			event(`{"choices":[{"delta":{}}],"usage":null}`) + lastWord, providers.Usage{Input: 7, Output: 2}},
 		"gemini, a zero behind": {geminiEndpoint, event(`{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":2}}`) +
 			event(`{"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":0}}`), providers.Usage{Input: 7, Output: 2}},
 	} {

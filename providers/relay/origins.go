@@ -63,7 +63,8 @@ func (r *Relay) stick(continues []providers.Made, want *router.Request) *provide
 	if len(want.ExcludeKeys) < len(channel.Keys) && r.picker.router.Serves(*want) {
 		return nil
 	}
-	return providers.InvalidField(from.Param, "Invalid request: '%s' names an answer whose channel is gone, or does not serve the model.", from.Param)
+	return providers.InvalidField(from.Param, "Invalid request: '%s' names an answer whose channel is gone, or does not serve the model.",
+		from.Param)
 }
 
 // recordOrigin stores for the call's token what an answer of the target made. What the request named itself is no news: an

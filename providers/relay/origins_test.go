@@ -59,7 +59,8 @@ func shapes(id string) map[string]string {
 		"another order": fmt.Sprintf(`{"object":"response","output":[{"type":"message","id":"msg_1","content":[{"text":"\"id\":\"resp_0\""}]}],"usage":{"input_tokens":1,"output_tokens":2},"id":%q}`, id),
 		"stream": "event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0,\"response\":" + document + "}\n\n" +
 			"event: response.output_item.added\ndata: {\"type\":\"response.output_item.added\",\"item\":{\"id\":\"msg_1\"}}\n\n" +
-			"event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":" + strings.Replace(document, id, "resp_late", 1) + "}\n\n",
+			"event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":" + strings.Replace(document, id, "resp_late", 1) +
+			"}\n\n",
 	}
 }
 
@@ -181,7 +182,8 @@ func TestMadeForAnotherToken(t *testing.T) {
 							_ = answer.Body.Close()
 						}
 						fault := providers.AsFault(err)
-						if refused := fault != nil && fault.Kind == providers.NotFound && fault.Param == "the field"; refused != (taken && token == "berta") || !refused && err != nil {
+						if refused := fault != nil && fault.Kind == providers.NotFound &&
+							fault.Param == "the field"; refused != (taken && token == "berta") || !refused && err != nil {
 							t.Errorf("%s for %s: got %v", id, token, err)
 						}
 					}
@@ -191,11 +193,12 @@ func TestMadeForAnotherToken(t *testing.T) {
 	}
 }
 
-// TestLinked: a call that continues from a stored response names it by its upstream's id where that upstream takes the call, and has its items
-// anywhere else.
+// TestLinked: a call that continues from a stored response names it by its upstream's id where that upstream takes the call, and has its
+// items anywhere else.
 func TestLinked(t *testing.T) {
 	t.Parallel()
-	const items, linked = `{"model":"m","previous_response_id":null,"input":["one","two"]}`, `{"model":"m","previous_response_id":"resp_up","input":["two"]}`
+	const items, linked = `{"model":"m","previous_response_id":null,"input":["one","two"]}`,
+		`{"model":"m","previous_response_id":"resp_up","input":["two"]}`
 	lost := `{"error":{"message":"Previous response with id 'resp_up' not found.","code":"previous_response_not_found"}}`
 	for name, test := range map[string]struct {
 		origin string
@@ -205,16 +208,22 @@ func TestLinked(t *testing.T) {
 		"the origin":              {origin: "b", sent: []string{"b " + linked}},
 		"the origin is not known": {sent: []string{"a " + items}},
 		"the origin is gone":      {origin: "z", sent: []string{"a " + items}},
-		"the origin fails":        {origin: "b", sent: []string{"b " + linked, "a " + items}, answer: func(w http.ResponseWriter, _ string) { w.WriteHeader(http.StatusInternalServerError) }},
-		"the origin has it no longer": {origin: "b", sent: []string{"b " + linked, "b " + items}, answer: func(w http.ResponseWriter, body string) {
-			w.Header().Set("Content-Type", "application/json")
-			if body == linked {
-				w.WriteHeader(http.StatusBadRequest)
-				_, _ = io.WriteString(w, lost)
-				return
-			}
-			_, _ = io.WriteString(w, `{"id":"resp_2"}`)
-		}},
+		"the origin fails": {
+			origin: "b", sent: []string{"b " + linked, "a " + items},
+			answer: func(w http.ResponseWriter, _ string) { w.WriteHeader(http.StatusInternalServerError) },
+		},
+		"the origin has it no longer": {
+			origin: "b", sent: []string{"b " + linked, "b " + items},
+			answer: func(w http.ResponseWriter, body string) {
+				w.Header().Set("Content-Type", "application/json")
+				if body == linked {
+					w.WriteHeader(http.StatusBadRequest)
+					_, _ = io.WriteString(w, lost)
+					return
+				}
+				_, _ = io.WriteString(w, `{"id":"resp_2"}`)
+			},
+		},
 		"the origin refuses the call": {origin: "b", sent: []string{"b " + linked}, answer: func(w http.ResponseWriter, _ string) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
@@ -242,11 +251,17 @@ func TestLinked(t *testing.T) {
 			made := new(memory)
 			b := newBench(t, &relay.Options{Origins: made}, serve("a", nil), serve("b", test.answer))
 			if test.origin != "" {
-				made.Remember("resp_up", relay.Origin{KeyRef: providers.KeyRef{Channel: test.origin, Fingerprint: providers.Secret("hush-" + test.origin).Fingerprint()}, Token: "anna"})
+				made.Remember("resp_up", relay.Origin{KeyRef: providers.KeyRef{
+					Channel:     test.origin,
+					Fingerprint: providers.Secret("hush-" + test.origin).Fingerprint(),
+				}, Token: "anna"})
 			}
 			call := responsesCall("resp_up", false)
 			call.Body = []byte(items)
-			call.Chain = providers.Chain{Previous: "resp_0", Earlier: 1, Upstream: "resp_up", Linked: &providers.Content{ContentType: "application/json", Body: []byte(linked)}}
+			call.Chain = providers.Chain{
+				Previous: "resp_0", Earlier: 1, Upstream: "resp_up",
+				Linked: &providers.Content{ContentType: "application/json", Body: []byte(linked)},
+			}
 			answer, err := b.Do(t.Context(), "default", call)
 			if err == nil {
 				if answer.Key != providers.Secret("hush-"+answer.Channel).Fingerprint() {
@@ -280,7 +295,8 @@ func TestTicketed(t *testing.T) {
 	t.Cleanup(server.Close)
 	key := providers.Secret("hush-a")
 	channel := providers.Channel{
-		Name: "a", Vendor: "openai", BaseURL: server.URL, Keys: []providers.Secret{key}, Models: map[string]string{"m": "up"}, Groups: []string{"default"},
+		Name: "a", Vendor: "openai", BaseURL: server.URL, Keys: []providers.Secret{key}, Models: map[string]string{"m": "up"},
+		Groups: []string{"default"},
 	}
 	for name, test := range map[string]struct {
 		runs, background bool
@@ -288,7 +304,10 @@ func TestTicketed(t *testing.T) {
 		followed         string // what Follow gets
 		sent             string
 	}{
-		"the vendor runs it":        {runs: true, background: true, followed: "the create", sent: `POST /responses {"background":true,"model":"up","input":"hi"}`},
+		"the vendor runs it": {
+			runs: true, background: true, followed: "the create",
+			sent: `POST /responses {"background":true,"model":"up","input":"hi"}`,
+		},
 		"the gateway runs it":       {background: true, sent: `POST /responses {"model":"up","input":"hi"}`},
 		"a call in the foreground":  {runs: true, sent: `POST /responses {"model":"up","input":"hi"}`},
 		"it runs already":           {background: true, at: providers.KeyRef{Channel: "a", Fingerprint: key.Fingerprint()}, followed: "nothing"},
@@ -310,17 +329,23 @@ func TestTicketed(t *testing.T) {
 			return nil
 		}
 		if test.background {
-			call.Ticketing = &providers.Ticketing{At: test.at, Follow: func(_ context.Context, to providers.Target, by providers.Ticketer, created *http.Response) (*http.Response, error) {
-				followed = "nothing"
-				if created != nil {
-					followed = "the create"
-					_ = created.Body.Close()
-				}
-				if to.Ref() != (providers.KeyRef{Channel: "a", Fingerprint: key.Fingerprint()}) || by == nil {
-					t.Errorf("%s: followed at %+v", name, to.Ref())
-				}
-				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(`{"id":"resp_up","status":"completed"}`))}, nil
-			}}
+			call.Ticketing = &providers.Ticketing{
+				At: test.at,
+				Follow: func(_ context.Context, to providers.Target, by providers.Ticketer, created *http.Response) (*http.Response, error) {
+					followed = "nothing"
+					if created != nil {
+						followed = "the create"
+						_ = created.Body.Close()
+					}
+					if to.Ref() != (providers.KeyRef{Channel: "a", Fingerprint: key.Fingerprint()}) || by == nil {
+						t.Errorf("%s: followed at %+v", name, to.Ref())
+					}
+					return &http.Response{
+						StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+						Body: io.NopCloser(strings.NewReader(`{"id":"resp_up","status":"completed"}`)),
+					}, nil
+				},
+			}
 		}
 		answer, err := b.Do(t.Context(), "default", call)
 		if gone := test.at.Channel == "z"; gone != errors.Is(err, router.ErrChannelGone) || !gone && err != nil {

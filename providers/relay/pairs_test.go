@@ -68,14 +68,16 @@ func servers() map[string]server {
 	call := `{"id":"call_2","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Basel\"}"}}`
 	item := `{"type":"function_call","id":"fc_1","call_id":"call_2","name":"weather","arguments":"{\"city\":\"Basel\"}","status":"completed"}`
 	message := `{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Let me see.","annotations":[],"logprobs":[]}]}`
-	response := `"id":"resp_1","object":"response","created_at":1,"model":"up","status":"completed","output":[` + message + "," + item + `],"usage":{"input_tokens":40,"input_tokens_details":{"cached_tokens":10},"output_tokens":9,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":49}`
+	response := `"id":"resp_1","object":"response","created_at":1,"model":"up","status":"completed","output":[` + message + "," + item +
+		`],"usage":{"input_tokens":40,"input_tokens_details":{"cached_tokens":10},"output_tokens":9,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":49}`
 	parts := `{"text":"Let me see."},{"functionCall":{"id":"call_2","name":"weather","args":{"city":"Basel"}}}`
 	return map[string]server{
 		"chat": {
 			vendor: "openai", dialect: providers.DialectChat, endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat},
 			result: `"role":"tool"`,
 			stream: "data: {" + chat + `.chunk","created":1,"model":"up","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}` + "\n\n" +
-				"data: {" + chat + `.chunk","created":1,"model":"up","choices":[{"index":0,"delta":{"content":"Let me see."},"finish_reason":null}]}` + "\n\n" +
+				"data: {" + chat + `.chunk","created":1,"model":"up","choices":[{"index":0,"delta":{"content":"Let me see."},"finish_reason":null}]}` +
+				"\n\n" +
 				"data: {" + chat + `.chunk","created":1,"model":"up","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_2","type":"function","function":{"name":"weather","arguments":""}}]},"finish_reason":null}]}` + "\n\n" +
 				"data: {" + chat + `.chunk","created":1,"model":"up","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"city\":\"Basel\"}"}}]},"finish_reason":null}]}` + "\n\n" +
 				"data: {" + chat + `.chunk","created":1,"model":"up","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}` + "\n\n" +
@@ -84,8 +86,9 @@ func servers() map[string]server {
 				`"usage":{"prompt_tokens":40,"completion_tokens":9,"total_tokens":49,"prompt_tokens_details":{"cached_tokens":10}}}`,
 		},
 		"responses": {
-			vendor: "openai", dialect: providers.DialectResponses, endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses},
-			result: `"type":"function_call_output"`,
+			vendor: "openai", dialect: providers.DialectResponses,
+			endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses},
+			result:   `"type":"function_call_output"`,
 			stream: `event: response.created` + "\n" + `data: {"type":"response.created","sequence_number":0,"response":{"id":"resp_1","object":"response","created_at":1,"model":"up","status":"in_progress","output":[]}}` + "\n\n" +
 				`data: {"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"type":"message","id":"msg_1","role":"assistant","status":"in_progress","content":[]}}` + "\n\n" +
 				`data: {"type":"response.content_part.added","sequence_number":2,"output_index":0,"item_id":"msg_1","content_index":0,"part":{"type":"output_text","text":"","annotations":[]}}` + "\n\n" +
@@ -104,7 +107,8 @@ func servers() map[string]server {
 				`data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}` + "\n\n" +
 				`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Let me see."}}` + "\n\n" +
 				`data: {"type":"content_block_stop","index":0}` + "\n\n" +
-				`data: {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"call_2","name":"weather","input":{}}}` + "\n\n" +
+				`data: {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"call_2","name":"weather","input":{}}}` +
+				"\n\n" +
 				`data: {"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"city\":\"Basel\"}"}}` + "\n\n" +
 				`data: {"type":"content_block_stop","index":1}` + "\n\n" +
 				`data: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":9}}` + "\n\n" +
@@ -113,10 +117,12 @@ func servers() map[string]server {
 				`{"type":"tool_use","id":"call_2","name":"weather","input":{"city":"Basel"}}],"usage":{"input_tokens":30,"cache_read_input_tokens":10,"output_tokens":9}}`,
 		},
 		"gemini": {
-			vendor: "gemini", endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.GenerateContent}, result: `"functionResponse"`,
+			vendor: "gemini", endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.GenerateContent},
+			result: `"functionResponse"`,
 			stream: `data: {"candidates":[{"content":{"parts":[{"text":"Let me see."}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":40,"cachedContentTokenCount":10},"responseId":"r"}` + "\n\n" +
 				`data: {"candidates":[{"content":{"parts":[{"functionCall":{"id":"call_2","name":"weather","args":{"city":"Basel"}}}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":40,"cachedContentTokenCount":10,"candidatesTokenCount":9},"responseId":"r"}` + "\n\n",
-			document: `{"candidates":[{"content":{"parts":[` + parts + `],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":40,"cachedContentTokenCount":10,"candidatesTokenCount":9},"responseId":"r"}`,
+			document: `{"candidates":[{"content":{"parts":[` + parts +
+				`],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":40,"cachedContentTokenCount":10,"candidatesTokenCount":9},"responseId":"r"}`,
 		},
 	}
 }
@@ -137,8 +143,14 @@ func TestEveryPair(t *testing.T) {
 					if stream {
 						answer = events(to.stream)
 					}
-					r, _, sent := translating(t, nil, scripted{vendor: to.vendor, answer: answer, change: func(c *providers.Channel) { c.Dialect = to.dialect }})
-					call := providers.Call{Endpoint: from.endpoint, Model: "m", Asked: "asked", Stream: stream, Content: providers.Content{Body: []byte(from.body)}, Token: "t"}
+					r, _, sent := translating(t, nil, scripted{
+						vendor: to.vendor, answer: answer,
+						change: func(c *providers.Channel) { c.Dialect = to.dialect },
+					})
+					call := providers.Call{
+						Endpoint: from.endpoint, Model: "m", Asked: "asked", Stream: stream,
+						Content: providers.Content{Body: []byte(from.body)}, Token: "t",
+					}
 					if stream && from.streams != (providers.Endpoint{}) {
 						call.Endpoint = from.streams
 					}

@@ -70,7 +70,8 @@ func (p *picker) pick(ctx context.Context, want router.Request) (router.Pick, er
 		switch {
 		case errors.Is(err, fair.ErrFull):
 			return router.Pick{}, &providers.Fault{
-				Kind: providers.Overloaded, Message: "Too many calls are under way at all channels for this model.", RetryAfter: fullRetry, Accepted: providers.NotAccepted,
+				Kind: providers.Overloaded, Message: "Too many calls are under way at all channels for this model.", RetryAfter: fullRetry,
+				Accepted: providers.NotAccepted,
 			}
 		case err != nil:
 			return router.Pick{}, providers.AsFault(err)

@@ -78,13 +78,18 @@ func (r *Relay) Realtime(ctx context.Context, group string, call providers.Realt
 }
 
 // dial opens one target's conversation.
-func (r *Relay) dial(ctx context.Context, to router.Pick, call providers.RealtimeCall, span *upstream.Span) (*Session, reply, *providers.Fault) {
+func (r *Relay) dial(ctx context.Context, to router.Pick, call providers.RealtimeCall, span *upstream.Span) (*Session, reply,
+	*providers.Fault,
+) {
 	dialing, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	clock := newWatch(cancel, r.waits.firstByte)
 	defer clock.stop()
 	vendor := r.catalog[to.Channel.Vendor]
-	session := &Session{sockets: r.sockets, span: span, Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model, Provider: vendor.Convention()}
+	session := &Session{
+		sockets: r.sockets, span: span, Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model,
+		Provider: vendor.Convention(),
+	}
 	session.inFlight.Begin(to.Attempt, to.Done)
 	err := vendor.Realtime.DialRealtime(to.Target, call, func(client *http.Client, address string, header http.Header) (err error) {
 		session.upstream, err = upstream.DialSocket(dialing, client, address, header)
@@ -187,7 +192,9 @@ func (s *Session) Run(ctx context.Context, client *upstream.Socket, check *upstr
 }
 
 // carry carries messages one way until it breaks.
-func (s *Session) carry(ctx context.Context, from, to *upstream.Socket, check *upstream.Check, carried func(upstream.Piece)) *upstream.Broken {
+func (s *Session) carry(ctx context.Context, from, to *upstream.Socket, check *upstream.Check,
+	carried func(upstream.Piece),
+) *upstream.Broken {
 	next := func() error { return s.sockets.carrier.Carry(ctx, from, to, carried) }
 	if check != nil {
 		next = func() error { return s.sockets.carrier.CarryChecked(ctx, from, to, check, carried) }

@@ -33,7 +33,8 @@ func TestDo(t *testing.T) {
 	if err := answer.Body.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	if answer.Status != 200 || answer.Stream || answer.Channel != "a" || answer.Vendor != "openai" || answer.UpstreamModel != "m" || answer.Attempts != 1 {
+	if answer.Status != 200 || answer.Stream || answer.Channel != "a" || answer.Vendor != "openai" || answer.UpstreamModel != "m" ||
+		answer.Attempts != 1 {
 		t.Errorf("got %+v", answer)
 	}
 	if len(answer.Header) != 2 || answer.Header.Get("Content-Type") != "application/json" || answer.Header.Get("Content-Length") == "" {
@@ -111,7 +112,8 @@ func TestDoFallsOver(t *testing.T) {
 				_ = again.Body.Close()
 			}
 			if !b.coolsDown("a") || b.coolsDown("b") || answer.Attempts != 1 {
-				t.Errorf("after %d faults a cools down: %v, b: %v, the last call took %d attempts", failures, b.coolsDown("a"), b.coolsDown("b"), answer.Attempts)
+				t.Errorf("after %d faults a cools down: %v, b: %v, the last call took %d attempts", failures, b.coolsDown("a"), b.coolsDown("b"),
+					answer.Attempts)
 			}
 		})
 	}
@@ -119,7 +121,10 @@ func TestDoFallsOver(t *testing.T) {
 
 func TestDoStopsAtTheCallersFault(t *testing.T) {
 	t.Parallel()
-	for code, kind := range map[int]providers.Kind{400: providers.Invalid, 404: providers.NotFound, 413: providers.TooLarge, 422: providers.Invalid} {
+	for code, kind := range map[int]providers.Kind{
+		400: providers.Invalid, 404: providers.NotFound, 413: providers.TooLarge,
+		422: providers.Invalid,
+	} {
 		t.Run(http.StatusText(code), func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, nil, status(code), answers(document))
@@ -371,7 +376,8 @@ func TestReuse(t *testing.T) {
 	server.Start()
 	t.Cleanup(server.Close)
 	b := benchOf(t, nil, []providers.Channel{{
-		Name: "a", Vendor: "openai", BaseURL: server.URL, Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""}, Groups: []string{"default"},
+		Name: "a", Vendor: "openai", BaseURL: server.URL, Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""},
+		Groups: []string{"default"},
 	}})
 	for range 50 {
 		answer, err := b.Do(t.Context(), "default", chatCall(streamed))

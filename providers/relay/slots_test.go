@@ -168,9 +168,13 @@ func TestSlotOfCoolingChannel(t *testing.T) {
 	}()
 	testwait.Eventually(t, "the call waits", patience, func() bool { return b.Waiting("a") == 1 && b.Waiting("b") == 1 })
 	to, _ := b.router.Resolve("a", providers.Secret("hush-a").Fingerprint(), "m")
-	b.router.Report(to, &providers.Fault{Kind: providers.RateLimited, Blame: providers.BlameKey, Key: providers.KeyExhausted, KeyNamed: true, RetryAfter: time.Hour})
+	b.router.Report(to, &providers.Fault{
+		Kind: providers.RateLimited, Blame: providers.BlameKey, Key: providers.KeyExhausted, KeyNamed: true,
+		RetryAfter: time.Hour,
+	})
 	_ = atA.Body.Close()
-	testwait.Eventually(t, "it waits only for the other channel", patience, func() bool { return b.Waiting("a") == 0 && b.Waiting("b") == 1 || len(done) > 0 })
+	testwait.Eventually(t, "it waits only for the other channel", patience,
+		func() bool { return b.Waiting("a") == 0 && b.Waiting("b") == 1 || len(done) > 0 })
 	_ = atB.Body.Close()
 	if got := <-done; got != "b" {
 		t.Errorf("got %s, want an answer of b", got)
@@ -181,14 +185,21 @@ func TestSlotOfCoolingChannel(t *testing.T) {
 func TestSlotOutlivesPanic(t *testing.T) {
 	t.Parallel()
 	broken := true
-	catalog := providers.Catalog{"openai": {Name: "openai", Endpoints: []providers.Endpoint{chatCall().Endpoint}, Relay: relayFunc(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
-		if broken {
-			panic("a defect")
-		}
-		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader("{}"))}, nil
-	})}}
+	catalog := providers.Catalog{"openai": {
+		Name: "openai", Endpoints: []providers.Endpoint{chatCall().Endpoint},
+		Relay: relayFunc(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+			if broken {
+				panic("a defect")
+			}
+			return &http.Response{
+				StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(strings.NewReader("{}")),
+			}, nil
+		}),
+	}}
 	routes := router.New(catalog, []providers.Channel{{
-		Name: "a", Vendor: "openai", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""}, Groups: []string{"default"}, Capacity: providers.Capacity{MaxCalls: 1},
+		Name: "a", Vendor: "openai", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""},
+		Groups: []string{"default"}, Capacity: providers.Capacity{MaxCalls: 1},
 	}}, nil)
 	r := relay.New(routes, catalog, &relay.Options{SlotWait: time.Millisecond})
 	func() {

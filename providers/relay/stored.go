@@ -45,7 +45,10 @@ func (r *Relay) Stored(ctx context.Context, group, token string, request provide
 		Status: resp.StatusCode, Header: passed(resp.Header), Stream: isStream(resp.Header), RequestID: upstream.RequestID(resp.Header),
 		Channel: channel.Name, Vendor: channel.Vendor, Provider: vendor.Convention(), Attempts: 1,
 	}
-	body := &body{upstream: resp.Body, clock: clock, idle: r.waits.idle, cancel: cancel, caller: ctx, sent: sent, mayBeEmpty: request.Do == providers.StoredDelete}
+	body := &body{
+		upstream: resp.Body, clock: clock, idle: r.waits.idle, cancel: cancel, caller: ctx, sent: sent,
+		mayBeEmpty: request.Do == providers.StoredDelete,
+	}
 	answer.Body = body
 	if resp.ContentLength == 0 || resp.StatusCode == http.StatusNoContent { // said before the body; first finds out the rest
 		clock.stop()

@@ -9,8 +9,8 @@ import (
 	"modelrelay/providers"
 )
 
-// createTimeout bounds the create of a call that its vendor runs, up to the ticket. Nothing else interrupts it: without the ticket it is not
-// known what the vendor runs.
+// createTimeout bounds the create of a call that its vendor runs, up to the ticket. Nothing else interrupts it: without the ticket it is
+// not known what the vendor runs.
 const createTimeout = time.Minute
 
 // ticketed makes the call one that the vendor of the attempt's target runs; false if this call, channel or vendor does not do so.

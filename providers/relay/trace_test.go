@@ -90,7 +90,8 @@ func TestAttemptsAreSpans(t *testing.T) {
 			t.Errorf("got %s %d, want %d", key, got.AsInt64(), want)
 		}
 	}
-	if text := fmt.Sprintf("%+v", spans); strings.Contains(text, "hush-") || strings.Contains(text, "private") || strings.Contains(text, "upstream words") || strings.Contains(text, "Hel") {
+	if text := fmt.Sprintf("%+v", spans); strings.Contains(text, "hush-") || strings.Contains(text, "private") ||
+		strings.Contains(text, "upstream words") || strings.Contains(text, "Hel") {
 		t.Errorf("a span tells what it must not: %s", text)
 	}
 	for _, header := range headers {
@@ -128,7 +129,8 @@ func TestUnrecordedCallsMakeNoSpans(t *testing.T) {
 	t.Parallel()
 	tracer, kept := newTracer(t, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.AlwaysSample())))
 	b := newBench(t, &relay.Options{Tracer: tracer}, answers(document))
-	unsampled := trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}}))
+	unsampled := trace.ContextWithRemoteSpanContext(t.Context(),
+		trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}}))
 	unrecorded, _ := tracer.Start(unsampled, "request")
 	for _, ctx := range []context.Context{t.Context(), unrecorded} {
 		answer, err := b.Do(ctx, "default", chatCall())

@@ -18,7 +18,8 @@ func (a *Answer) translate(translation *translate.Translation, upstream *body, k
 	if a.Header.Get("Content-Encoding") != "" {
 		_ = upstream.Close() // it is of no use
 		return &providers.Fault{
-			Kind: providers.Upstream, Message: "The upstream's answer is encoded, so that it cannot be read.", Blame: providers.BlameChannel, Malformed: true,
+			Kind: providers.Upstream, Message: "The upstream's answer is encoded, so that it cannot be read.", Blame: providers.BlameChannel,
+			Malformed: true,
 		}
 	}
 	var length int64

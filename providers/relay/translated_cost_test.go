@@ -18,16 +18,20 @@ func pieces() map[string][3]string {
 	return map[string][3]string{
 		"chat": {
 			`data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}` + "\n\n",
-			`data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"Hel"},"finish_reason":null}],"usage":null}` + "\n\n",
-			`data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":9}}` + "\n\n" + lastWord,
+			`data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"Hel"},"finish_reason":null}],"usage":null}` +
+				"\n\n",
+			`data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":9}}` + "\n\n" +
+				lastWord,
 		},
 		"responses": {
-			`data: {"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"msg_1","role":"assistant","content":[]}}` + "\n\n",
+			`data: {"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"msg_1","role":"assistant","content":[]}}` +
+				"\n\n",
 			`data: {"type":"response.output_text.delta","output_index":0,"item_id":"msg_1","content_index":0,"delta":"Hel","logprobs":[]}` + "\n\n",
 			`data: {"type":"response.completed","response":{"status":"completed","output":[{"type":"message","id":"msg_1","content":[{"type":"output_text","text":"Hel"}]}],"usage":{"input_tokens":7,"output_tokens":9}}}` + "\n\n",
 		},
 		"messages": {
-			`data: {"type":"message_start","message":{"usage":{"input_tokens":7,"output_tokens":1}}}` + "\n\n" + `data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}` + "\n\n",
+			`data: {"type":"message_start","message":{"usage":{"input_tokens":7,"output_tokens":1}}}` + "\n\n" +
+				`data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}` + "\n\n",
 			`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hel"}}` + "\n\n",
 			messagesEnd,
 		},
@@ -58,7 +62,10 @@ func everyTranslation(tb testing.TB, texts int, each func(name string, r *relay.
 				body := io.NopCloser(&again{pieces: all})
 				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
 			}
-			r, _, sent := translating(tb, nil, scripted{vendor: to.vendor, answer: answer, change: func(c *providers.Channel) { c.Dialect = to.dialect }})
+			r, _, sent := translating(tb, nil, scripted{
+				vendor: to.vendor, answer: answer,
+				change: func(c *providers.Channel) { c.Dialect = to.dialect },
+			})
 			each(source+" on "+target, r, call, sent)
 		}
 	}

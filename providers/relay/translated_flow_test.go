@@ -19,10 +19,13 @@ func begin(ctx context.Context, t *testing.T, first string) (*relay.Answer, *io.
 	var out *io.PipeWriter
 	made := make(chan struct{})
 	piped := pipe(&out)
-	r, routes, _ := translating(t, nil, scripted{vendor: "gemini", answer: func(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
-		defer close(made)
-		return piped(ctx, to, call)
-	}})
+	r, routes, _ := translating(t, nil, scripted{
+		vendor: "gemini",
+		answer: func(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+			defer close(made)
+			return piped(ctx, to, call)
+		},
+	})
 	go func() {
 		<-made
 		_, _ = io.WriteString(out, first)
@@ -69,7 +72,8 @@ func TestEachEventAtOnce(t *testing.T) {
 		_, _ = io.WriteString(out, `data: {"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":3}}`+"\n\n")
 		out.Close()
 	}()
-	if rest, err := io.ReadAll(answer.Body); err != nil || !strings.HasSuffix(string(rest), `data: {"type":"message_stop"}`+"\n\n") || inFlight() != 0 {
+	if rest, err := io.ReadAll(answer.Body); err != nil || !strings.HasSuffix(string(rest), `data: {"type":"message_stop"}`+"\n\n") ||
+		inFlight() != 0 {
 		t.Errorf("got %v, %d in flight, %s", err, inFlight(), rest)
 	}
 }
@@ -117,7 +121,10 @@ func TestTranslatedClientGone(t *testing.T) {
 // router-for-me/CLIProxyAPI #4410.
 func TestUncountedModels(t *testing.T) {
 	t.Parallel()
-	r, routes, sent := translating(t, nil, scripted{vendor: "gemini", answer: refuses(http.StatusNotFound, `{"error":{"code":404,"message":"models/up is not found","status":"NOT_FOUND"}}`)})
+	r, routes, sent := translating(t, nil, scripted{
+		vendor: "gemini",
+		answer: refuses(http.StatusNotFound, `{"error":{"code":404,"message":"models/up is not found","status":"NOT_FOUND"}}`),
+	})
 	call := sayHi(func(c *providers.Call) {
 		c.Endpoint.Operation, c.Body = providers.CountTokens, []byte(`{"model":"m","messages":[{"role":"user","content":"x"}]}`)
 	})
@@ -136,10 +143,12 @@ func TestUncountedModels(t *testing.T) {
 func TestMediaAreNotCopied(t *testing.T) {
 	picture := strings.Repeat("QUJD", 4<<20)
 	bodies := map[string]string{
-		"chat":      `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + picture + `"}}]}]}`,
-		"responses": `{"model":"m","input":[{"role":"user","content":[{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,` + picture + `"}]}]}`,
-		"messages":  `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + picture + `"}}]}]}`,
-		"gemini":    `{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"` + picture + `"}}]}]}`,
+		"chat": `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` +
+			picture + `"}}]}]}`,
+		"responses": `{"model":"m","input":[{"role":"user","content":[{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,` +
+			picture + `"}]}]}`,
+		"messages": `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + picture + `"}}]}]}`,
+		"gemini":   `{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"` + picture + `"}}]}]}`,
 	}
 	door := translate.New(nil)
 	for source, from := range clients() {
@@ -150,7 +159,8 @@ func TestMediaAreNotCopied(t *testing.T) {
 			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			translation, fault := door.Translate(t.Context(), call, providers.Target{Model: "up"}, providers.Vendor{Takes: []providers.Endpoint{to.endpoint}})
+			translation, fault := door.Translate(t.Context(), call, providers.Target{Model: "up"},
+				providers.Vendor{Takes: []providers.Endpoint{to.endpoint}})
 			runtime.ReadMemStats(&after)
 			if fault != nil {
 				t.Errorf("%s to %s: %v", source, target, fault)
@@ -209,9 +219,12 @@ func TestTranslatedWorkEnds(t *testing.T) {
 					cancel()
 				}
 			}
-			r, _, _ := translating(t, nil, scripted{vendor: "gemini", answer: func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
-				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {tc.media}}, Body: body}, nil
-			}})
+			r, _, _ := translating(t, nil, scripted{
+				vendor: "gemini",
+				answer: func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+					return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {tc.media}}, Body: body}, nil
+				},
+			})
 			var changes []func(*providers.Call)
 			if tc.media == "text/event-stream" {
 				changes = append(changes, streamed)

@@ -25,10 +25,13 @@ func TestTranslatedBodyIsLetGo(t *testing.T) {
 	freed, written := make(chan struct{}), make(chan struct{})
 	body, out := io.Pipe()
 	t.Cleanup(func() { _ = out.Close() })
-	r, _, sent := translating(t, nil, scripted{vendor: "gemini", answer: func(_ context.Context, _ providers.Target, call providers.Call) (*http.Response, error) {
-		runtime.AddCleanup(&call.Pieces[0][0], func(done chan struct{}) { close(done) }, written)
-		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
-	}})
+	r, _, sent := translating(t, nil, scripted{
+		vendor: "gemini",
+		answer: func(_ context.Context, _ providers.Target, call providers.Call) (*http.Response, error) {
+			runtime.AddCleanup(&call.Pieces[0][0], func(done chan struct{}) { close(done) }, written)
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
+		},
+	})
 	go func() { _, _ = io.WriteString(out, geminiHi) }() // and no end
 	answer := func() *relay.Answer {
 		call := sayHi(streamed, func(c *providers.Call) {
@@ -65,16 +68,19 @@ func TestTranslatedClientGoneEarly(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	start, _, _ := strings.Cut(messagesHi, "event: content_block_start")
 	read := make(chan struct{})
-	r, _, _ := translating(t, nil, scripted{vendor: "anthropic", answer: func(sent context.Context, _ providers.Target, _ providers.Call) (*http.Response, error) {
-		body, out := io.Pipe()
-		go func() {
-			_, _ = io.WriteString(out, start) // it was read when this returns
-			close(read)
-			<-sent.Done()
-			_ = out.CloseWithError(sent.Err())
-		}()
-		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
-	}})
+	r, _, _ := translating(t, nil, scripted{
+		vendor: "anthropic",
+		answer: func(sent context.Context, _ providers.Target, _ providers.Call) (*http.Response, error) {
+			body, out := io.Pipe()
+			go func() {
+				_, _ = io.WriteString(out, start) // it was read when this returns
+				close(read)
+				<-sent.Done()
+				_ = out.CloseWithError(sent.Err())
+			}()
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
+		},
+	})
 	go func() {
 		<-read
 		cancel()
@@ -97,9 +103,13 @@ func TestTranslatedAnswersAreTraced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tracer, kept := newTracer(t)
-			r, _, _ := translating(t, &relay.Options{Tracer: tracer}, scripted{vendor: "anthropic", answer: func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
-				return &http.Response{StatusCode: http.StatusAccepted, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(test.stream))}, nil
-			}})
+			r, _, _ := translating(t, &relay.Options{Tracer: tracer},
+				scripted{vendor: "anthropic", answer: func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+					return &http.Response{
+						StatusCode: http.StatusAccepted, Header: http.Header{"Content-Type": {"text/event-stream"}},
+						Body: io.NopCloser(strings.NewReader(test.stream)),
+					}, nil
+				}})
 			ctx, _ := tracer.Start(t.Context(), "request")
 			answer, err := r.Do(ctx, "default", chatCall(streamed))
 			if err != nil {

@@ -42,7 +42,8 @@ func translating(tb testing.TB, opts *relay.Options, channels ...scripted) (*rel
 		})
 		vendors[name] = vendor
 		channel := providers.Channel{
-			Name: name, Vendor: name, Keys: []providers.Secret{"hush"}, Models: map[string]string{"m": "up"}, Groups: []string{"default"}, Priority: -i,
+			Name: name, Vendor: name, Keys: []providers.Secret{"hush"}, Models: map[string]string{"m": "up"}, Groups: []string{"default"},
+			Priority: -i,
 		}
 		if script.change != nil {
 			script.change(&channel)
@@ -68,7 +69,11 @@ var (
 // sayHi is a call of Anthropic's format.
 func sayHi(change ...func(*providers.Call)) providers.Call {
 	call := providers.Call{
-		Endpoint: toMessages, Model: "m", Content: providers.Content{ContentType: "application/json", Body: []byte(`{"model":"m","max_tokens":64,"messages":[{"role":"user","content":"my private prompt"}],"service_tier":"standard_only"}`)}, Token: "t",
+		Endpoint: toMessages, Model: "m", Content: providers.Content{
+			ContentType: "application/json",
+			Body:        []byte(`{"model":"m","max_tokens":64,"messages":[{"role":"user","content":"my private prompt"}],"service_tier":"standard_only"}`),
+		},
+		Token: "t",
 	}
 	for _, f := range change {
 		f(&call)
@@ -132,8 +137,9 @@ func TestTranslated(t *testing.T) {
 		t.Errorf("got %+v", answer)
 	}
 	for name, want := range map[string]string{
-		"Content-Type": "text/event-stream", "X-Relay-Translated": "gemini.stream_content", "X-Relay-Dropped": "service_tier", "X-Relay-Changed": "",
-		"Content-Length": "",
+		"Content-Type": "text/event-stream", "X-Relay-Translated": "gemini.stream_content", "X-Relay-Dropped": "service_tier",
+		"X-Relay-Changed": "",
+		"Content-Length":  "",
 	} {
 		if got := answer.Header.Get(name); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
@@ -156,10 +162,12 @@ func TestFallsOverBetweenFormats(t *testing.T) {
 		t.Fatal(err)
 	}
 	body, err := readAll(t, answer)
-	if err != nil || body != messagesHi || answer.Attempts != 3 || answer.Translated != (providers.Endpoint{}) || answer.Header.Get("X-Relay-Translated") != "" {
+	if err != nil || body != messagesHi || answer.Attempts != 3 || answer.Translated != (providers.Endpoint{}) ||
+		answer.Header.Get("X-Relay-Translated") != "" {
 		t.Errorf("got %v, %d attempts, %v: %s", err, answer.Attempts, answer.Header, body)
 	}
-	if len(*sent) != 3 || (*sent)[0].body != (*sent)[2].body || (*sent)[0].body != strings.Replace(string(sayHi().Body), `"model":"m"`, `"model":"up"`, 1) && (*sent)[0].body != string(sayHi().Body) ||
+	if len(*sent) != 3 || (*sent)[0].body != (*sent)[2].body ||
+		(*sent)[0].body != strings.Replace(string(sayHi().Body), `"model":"m"`, `"model":"up"`, 1) && (*sent)[0].body != string(sayHi().Body) ||
 		!strings.Contains((*sent)[1].body, "contents") {
 		t.Errorf("sent %+v", *sent)
 	}
@@ -170,7 +178,10 @@ func TestFallsOverBetweenFormats(t *testing.T) {
 func TestFailsBeforeItSpeaks(t *testing.T) {
 	t.Parallel()
 	start, _, _ := strings.Cut(messagesHi, "event: content_block_start")
-	gemini := providers.Call{Endpoint: toGemini, Model: "m", Stream: true, Content: providers.Content{Body: []byte(`{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}`)}}
+	gemini := providers.Call{
+		Endpoint: toGemini, Model: "m", Stream: true,
+		Content: providers.Content{Body: []byte(`{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}`)},
+	}
 	for name, tc := range map[string]struct {
 		stream   string
 		attempts int
@@ -193,7 +204,8 @@ func TestFailsBeforeItSpeaks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, _, sent := translating(t, nil, scripted{vendor: "anthropic", answer: events(tc.stream)}, scripted{vendor: "gemini", answer: events(geminiHi)})
+			r, _, sent := translating(t, nil, scripted{vendor: "anthropic", answer: events(tc.stream)},
+				scripted{vendor: "gemini", answer: events(geminiHi)})
 			answer, err := r.Do(t.Context(), "default", gemini)
 			if len(*sent) != tc.attempts {
 				t.Errorf("got %d attempts, want %d", len(*sent), tc.attempts)
@@ -213,7 +225,8 @@ func TestFailsBeforeItSpeaks(t *testing.T) {
 				t.Errorf("got %v, want %s", err, tc.kind)
 			case tc.begins != strings.Contains(body, `"Hi"`):
 				t.Errorf("got %q before %v", body, fault)
-			case tc.kind == providers.Invalid && (fault.UpstreamMessage != "their words about ***" && !strings.HasPrefix(fault.UpstreamMessage, "their words about ") || strings.Contains(fault.UpstreamMessage, "hush")):
+			case tc.kind == providers.Invalid && (fault.UpstreamMessage != "their words about ***" &&
+				!strings.HasPrefix(fault.UpstreamMessage, "their words about ") || strings.Contains(fault.UpstreamMessage, "hush")):
 				t.Errorf("got %q", fault.UpstreamMessage)
 			}
 		})
@@ -227,7 +240,8 @@ func TestUnfit(t *testing.T) {
 	unfit := func(c *providers.Call) {
 		c.Body = []byte(`{"model":"m","max_tokens":64,"messages":[{"role":"user","content":"x"}],"container":"c","stream":true}`)
 	}
-	r, routes, sent := translating(t, nil, scripted{vendor: "gemini", answer: events(geminiHi)}, scripted{vendor: "gemini", answer: events(geminiHi)})
+	r, routes, sent := translating(t, nil, scripted{vendor: "gemini", answer: events(geminiHi)},
+		scripted{vendor: "gemini", answer: events(geminiHi)})
 	_, err := r.Do(t.Context(), "default", sayHi(streamed, unfit))
 	fault := providers.AsFault(err)
 	if fault == nil || fault.Kind != providers.Invalid || fault.Param != "container" || fault.Blame != providers.BlameNone || len(*sent) != 0 {
@@ -239,7 +253,8 @@ func TestUnfit(t *testing.T) {
 		}
 	}
 
-	r, _, sent = translating(t, &relay.Options{MaxAttempts: 1}, scripted{vendor: "gemini", answer: events(geminiHi)}, scripted{vendor: "anthropic", answer: events(messagesHi)})
+	r, _, sent = translating(t, &relay.Options{MaxAttempts: 1}, scripted{vendor: "gemini", answer: events(geminiHi)},
+		scripted{vendor: "anthropic", answer: events(messagesHi)})
 	answer, err := r.Do(t.Context(), "default", sayHi(streamed, unfit))
 	if err != nil || answer.Channel != "b" || answer.Attempts != 1 || len(*sent) != 1 {
 		t.Fatalf("got %v, sent %v, want the channel that can", err, *sent)
@@ -268,7 +283,8 @@ func TestRefusedByUpstream(t *testing.T) {
 		r, routes, _ := translating(t, nil, scripted{vendor: "gemini", answer: refuses(tc.status, tc.body)})
 		_, err := r.Do(t.Context(), "default", sayHi())
 		fault := providers.AsFault(err)
-		if fault == nil || fault.Kind != tc.kind || fault.Param != "" && tc.status < 500 || fault.Upstream.Status != tc.status || fault.Upstream.Format != "" {
+		if fault == nil || fault.Kind != tc.kind || fault.Param != "" && tc.status < 500 || fault.Upstream.Status != tc.status ||
+			fault.Upstream.Format != "" {
 			t.Errorf("%d: got %+v", tc.status, fault)
 			continue
 		}
@@ -290,7 +306,11 @@ func TestAnswersAsTheyCome(t *testing.T) {
 	for _, tc := range []struct {
 		change func(*providers.Call)
 		answer relayFunc
-	}{{streamed, whole}, {func(*providers.Call) {}, events(geminiHi)}, {func(*providers.Call) {}, says("application/json", strings.NewReader(document))}} {
+	}{
+		{streamed, whole},
+		{func(*providers.Call) {}, events(geminiHi)},
+		{func(*providers.Call) {}, says("application/json", strings.NewReader(document))},
+	} {
 		r, _, _ := translating(t, nil, scripted{vendor: "gemini", answer: tc.answer})
 		call := sayHi(tc.change)
 		answer, err := r.Do(t.Context(), "default", call)
@@ -314,10 +334,14 @@ func TestAnswersAsTheyCome(t *testing.T) {
 		"no JSON": says("application/json", strings.NewReader("<html>")), "nothing": says("application/json", strings.NewReader("")),
 		"half": says("application/json", strings.NewReader(document[:50])), "null": says("application/json", strings.NewReader("null")),
 		"encoded": func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
-			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {"br"}}, Body: io.NopCloser(strings.NewReader(document))}, nil
+			return &http.Response{
+				StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {"br"}},
+				Body: io.NopCloser(strings.NewReader(document)),
+			}, nil
 		},
 	} {
-		r, _, sent := translating(t, nil, scripted{vendor: "gemini", answer: answer}, scripted{vendor: "anthropic", answer: says("application/json", strings.NewReader("{}"))})
+		r, _, sent := translating(t, nil, scripted{vendor: "gemini", answer: answer},
+			scripted{vendor: "anthropic", answer: says("application/json", strings.NewReader("{}"))})
 		answer, err := r.Do(t.Context(), "default", sayHi())
 		if err != nil {
 			t.Errorf("%s: got %v", name, err)
@@ -392,14 +416,16 @@ data: {"type":"message_stop"}
 	ask := func(token, rest string) string {
 		call := chatCall(streamed, func(c *providers.Call) {
 			c.Token, c.Key = token, providers.Secret("sk-"+token)
-			c.Body = []byte(`{"model":"m","reasoning_effort":"high","messages":[{"role":"user","content":"Rain?"}` + rest + `],"tools":[{"type":"function","function":{"name":"weather"}}]}`)
+			c.Body = []byte(`{"model":"m","reasoning_effort":"high","messages":[{"role":"user","content":"Rain?"}` + rest +
+				`],"tools":[{"type":"function","function":{"name":"weather"}}]}`)
 		})
 		answer, err := r.Do(t.Context(), "default", call)
 		if err != nil {
 			t.Fatal(err)
 		}
 		body, err := readAll(t, answer)
-		if err != nil || strings.Contains(body, "toolu_1") != (rest == "") || !strings.Contains(body, "tool_calls") || strings.Contains(body, "mr1.") {
+		if err != nil || strings.Contains(body, "toolu_1") != (rest == "") || !strings.Contains(body, "tool_calls") ||
+			strings.Contains(body, "mr1.") {
 			t.Errorf("got %v, %s", err, body)
 		}
 		return (*sent)[len(*sent)-1].body

@@ -24,11 +24,16 @@ func TestTranslatedUsage(t *testing.T) {
 		counted              bool
 		want                 providers.Usage
 	}{
-		{"all parts", "messages", messages(`{"input_tokens":1,"cache_read_input_tokens":20,"cache_creation_input_tokens":300,"output_tokens":4}`), false, true, providers.Usage{Input: 321, Cached: 20, Output: 4}},
+		{
+			"all parts", "messages", messages(`{"input_tokens":1,"cache_read_input_tokens":20,"cache_creation_input_tokens":300,"output_tokens":4}`),
+			false, true,
+			providers.Usage{Input: 321, Cached: 20, Output: 4},
+		},
 		{"no numbers", "messages", messages(`{"input_tokens":-5,"output_tokens":1e99}`), false, false, providers.Usage{}},
 		{"nothing said", "messages", messages(`null`), false, false, providers.Usage{}},
 		{"a fraction", "chat", chat(`{"prompt_tokens":7.0,"completion_tokens":2.6}`), false, true, providers.Usage{Input: 7, Output: 3}},
-		{"thoughts and tools", "gemini", `{` + geminiPart + `,"usageMetadata":{"promptTokenCount":7,"toolUsePromptTokenCount":3,"cachedContentTokenCount":2,"candidatesTokenCount":5,"thoughtsTokenCount":11}}`, false, true, providers.Usage{Input: 10, Cached: 2, Output: 16}},
+		{"thoughts and tools", "gemini", `{` + geminiPart +
+			`,"usageMetadata":{"promptTokenCount":7,"toolUsePromptTokenCount":3,"cachedContentTokenCount":2,"candidatesTokenCount":5,"thoughtsTokenCount":11}}`, false, true, providers.Usage{Input: 10, Cached: 2, Output: 16}},
 		{
 			"images", "gemini", `{"candidates":[{"content":{"parts":[{"text":"Hi"},{"inlineData":{"mimeType":"image/png","data":"QUJD"}},{"inlineData": {"mimeType": "image/png","data":"QUJD"}}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":5}}`,
 			false, true,
@@ -48,7 +53,10 @@ func TestTranslatedUsage(t *testing.T) {
 				r, _, _ := translating(t, nil, scripted{
 					vendor: to.vendor, answer: says(kind, strings.NewReader(test.answer)), change: func(c *providers.Channel) { c.Dialect = to.dialect },
 				})
-				call := providers.Call{Endpoint: from.endpoint, Model: "m", Stream: test.stream, Content: providers.Content{Body: []byte(from.body)}, Token: "t"}
+				call := providers.Call{
+					Endpoint: from.endpoint, Model: "m", Stream: test.stream, Content: providers.Content{Body: []byte(from.body)},
+					Token: "t",
+				}
 				if test.stream && from.streams != (providers.Endpoint{}) {
 					call.Endpoint = from.streams
 				}

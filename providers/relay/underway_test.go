@@ -22,7 +22,8 @@ func TestInFlight(t *testing.T) {
 		_, _ = io.WriteString(w, document[20:])
 	}
 	var tried []relay.Attempt
-	b := newBench(t, &relay.Options{Tried: func(a relay.Attempt) { tried = append(tried, a) }}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, half)
+	b := newBench(t, &relay.Options{Tried: func(a relay.Attempt) { tried = append(tried, a) }},
+		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, half)
 	inFlight := func() int64 {
 		var n int64
 		for _, state := range b.router.Health.States() {

@@ -27,7 +27,11 @@ func TestUnfinishedStreams(t *testing.T) {
 		at            providers.Endpoint
 		stream, ended string // ended: what makes it whole
 	}{
-		"chat, reason":        {chatEndpoint, chunk1 + `data: {"choices":[{"index":0,"delta":{"content":"\"finish_reason\":\"stop\""},"finish_reason":""}]}` + "\n\n", `data: {"choices":[{"delta":{},"finish_reason": "stop"}]}` + "\n\n"},
+		"chat, reason": {
+			chatEndpoint, chunk1 +
+				`data: {"choices":[{"index":0,"delta":{"content":"\"finish_reason\":\"stop\""},"finish_reason":""}]}` + "\n\n",
+			`data: {"choices":[{"delta":{},"finish_reason": "stop"}]}` + "\n\n",
+		},
 		"chat, last word":     {chatEndpoint, chunk1 + chunk2, lastWord},
 		"chat, last word, CR": {chatEndpoint, strings.ReplaceAll(chunk1, "\n", "\r"), "data: [DONE]\r\r"},
 		"chat, error":         {chatEndpoint, chunk1, `data: {"error":{"message":"m"}}` + "\n\n"},
@@ -36,7 +40,10 @@ func TestUnfinishedStreams(t *testing.T) {
 		"responses, cut off":  {responsesEndpoint, "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"status\":\"in_progress\"}}\n\n", "data: {\"type\":\"response.incomplete\",\"response\":{}}\n\n"},
 		"gemini":              {geminiEndpoint, `data: {"candidates":[{"content":{"parts":[{"text":"a"}]}}],"usageMetadata":{"promptTokenCount":1}}` + "\r\n\r\n", `data: {"candidates":[{"finishReason": "STOP"}]}` + "\r\n\r\n"},
 		"gemini, blocked":     {geminiEndpoint, ": ping\n\n", `data: {"promptFeedback":{"blockReason":"SAFETY"}}` + "\n\n"},
-		"images":              {imagesEndpoint, `data: {"type":"image_generation.partial_image","b64_json":"aa"}` + "\n\n", `data: {"type":"image_generation.completed","b64_json":"aa"}` + "\n\n"},
+		"images": {
+			imagesEndpoint, `data: {"type":"image_generation.partial_image","b64_json":"aa"}` + "\n\n",
+			`data: {"type":"image_generation.completed","b64_json":"aa"}` + "\n\n",
+		},
 	} {
 		for how, arrive := range map[string]func(io.Reader) io.Reader{
 			"at once": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader, "with the end": iotest.DataErrReader,
@@ -59,7 +66,8 @@ func TestUnfinishedStreams(t *testing.T) {
 					if string(got) != stream || (err == nil) != whole || failures == whole {
 						t.Errorf("whole %v: %v, blamed %v, got %.200q", whole, err, failures, got)
 					}
-					if err != nil && (providers.AsFault(err).Kind != providers.Upstream || !strings.Contains(err.Error(), "ended its answer without finishing it")) {
+					if err != nil && (providers.AsFault(err).Kind != providers.Upstream ||
+						!strings.Contains(err.Error(), "ended its answer without finishing it")) {
 						t.Errorf("got %v", err)
 					}
 				}
@@ -82,17 +90,28 @@ func TestErrorInPlaceOfAnAnswer(t *testing.T) {
 		"error as a text":    {chatEndpoint, "application/json", `{"error":"boom"}`},
 		"chat event":         {chatEndpoint, "text/event-stream", ": hello\n\ndata: " + failed + "\n\ndata: [DONE]\n\n"},
 		"bare in a stream":   {chatEndpoint, "text/event-stream", failed},
-		"responses event":    {responsesEndpoint, "text/event-stream", "event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"boom\"}\n\n"},
-		"messages event":     {messagesEndpoint, "text/event-stream", "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"boom\"}}\n\n"},
-		"messages document":  {messagesEndpoint, "application/json", `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`},
-		"gemini array":       {geminiEndpoint, "application/json", `[{"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}]`},
-		"gemini event":       {geminiEndpoint, "text/event-stream", `data: {"error":{"code":500,"message":"boom","status":"INTERNAL"}}` + "\n\n"},
+		"responses event": {
+			responsesEndpoint, "text/event-stream",
+			"event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"boom\"}\n\n",
+		},
+		"messages event": {
+			messagesEndpoint, "text/event-stream",
+			"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"boom\"}}\n\n",
+		},
+		"messages document": {
+			messagesEndpoint, "application/json",
+			`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`,
+		},
+		"gemini array": {geminiEndpoint, "application/json", `[{"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}]`},
+		"gemini event": {geminiEndpoint, "text/event-stream", `data: {"error":{"code":500,"message":"boom","status":"INTERNAL"}}` + "\n\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const answered = `{"id":"x","error":null,"choices":[]}`
-			r, routes := inMemory(nil, says(tc.kind, iotest.HalfReader(strings.NewReader(tc.error))), says("application/json", strings.NewReader(answered)))
-			answer, err := r.Do(t.Context(), "default", chatCall(func(c *providers.Call) { c.Endpoint, c.Stream = tc.at, tc.kind == "text/event-stream" }))
+			r, routes := inMemory(nil, says(tc.kind, iotest.HalfReader(strings.NewReader(tc.error))),
+				says("application/json", strings.NewReader(answered)))
+			answer, err := r.Do(t.Context(), "default",
+				chatCall(func(c *providers.Call) { c.Endpoint, c.Stream = tc.at, tc.kind == "text/event-stream" }))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +127,8 @@ func TestErrorInPlaceOfAnAnswer(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}`)
 	})
-	if fault := b.fault(t.Context(), t, chatCall()); fault.Kind != providers.Invalid || fault.UpstreamMessage != "too long" || b.coolsDown("a") {
+	if fault := b.fault(t.Context(), t, chatCall()); fault.Kind != providers.Invalid || fault.UpstreamMessage != "too long" ||
+		b.coolsDown("a") {
 		t.Errorf("got %+v", fault)
 	}
 }

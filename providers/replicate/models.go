@@ -61,7 +61,10 @@ func lookUp(model string) (upstream.Hosted, bool) {
 	case "wan-video/wan-2.7-i2v":
 		table.Seconds, table.AspectRatios = upstream.SecondsFrom(2, 15), nil
 		table.Audio, table.Negative = providers.AudioAlways, true
-		inputs = names{providers.FirstFrame: "first_frame", providers.LastFrame: "last_frame", providers.ExtendVideo: "first_clip", providers.SourceAudio: "audio"}
+		inputs = names{
+			providers.FirstFrame: "first_frame", providers.LastFrame: "last_frame", providers.ExtendVideo: "first_clip",
+			providers.SourceAudio: "audio",
+		}
 	case "wan-video/wan-2.5-i2v":
 		table.Seconds, table.AspectRatios, table.Audio, table.Negative = []string{"5", "10"}, nil, providers.AudioNever, true
 		inputs = names{providers.FirstFrame: "image", providers.SourceAudio: "audio"}

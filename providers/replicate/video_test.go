@@ -93,7 +93,8 @@ func TestVideoCreate(t *testing.T) {
 			"google/veo-3.1",
 			providers.VideoRequest{
 				Prompt: "p", NegativePrompt: "n", Seconds: "8.0", Width: 1920, Height: 1080, GenerateAudio: &on, Seed: &seed,
-				Extra: json.RawMessage(`{"guidance_scale":7,"prompt":"x"}`), Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)},
+				Extra:  json.RawMessage(`{"guidance_scale":7,"prompt":"x"}`),
+				Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)},
 			},
 			"/models/google/veo-3.1/predictions",
 			`{"input":{"aspect_ratio":"16:9","duration":8,"generate_audio":true,"guidance_scale":7,"image":"https://h/","last_frame":"https://h/last_frame",` +
@@ -144,14 +145,20 @@ func TestVideoRefuses(t *testing.T) {
 		{"google/veo-3.1", "width", providers.VideoRequest{Prompt: "p", Width: 640, Height: 480}},
 		{"google/veo-3.1", "last_image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.LastFrame)}}},
 		{"google/veo-3.1", "reference_images", providers.VideoRequest{Prompt: "p", Inputs: many}},
-		{"google/veo-3.1", "reference_images", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.FirstFrame), link(providers.Reference)}}},
+		{"google/veo-3.1", "reference_images", providers.VideoRequest{
+			Prompt: "p",
+			Inputs: []providers.Media{link(providers.FirstFrame), link(providers.Reference)},
+		}},
 		{"google/veo-3.1:abc", "seconds", providers.VideoRequest{Prompt: "p", Seconds: "5"}},
 		{"kwaivgi/kling-v2.6", "seed", providers.VideoRequest{Prompt: "p", Seed: &seed}},
 		{"bytedance/seedance-1.5-pro", "fps", providers.VideoRequest{Prompt: "p", FPS: 30}},
 		{"bytedance/seedance-1.5-pro", "resolution", providers.VideoRequest{Prompt: "p", Resolution: "720p"}},
 		{"runwayml/gen4-turbo", "image", providers.VideoRequest{Prompt: "p"}},
 		{"me/mine", "n", providers.VideoRequest{Prompt: "p", N: 2}},
-		{"me/mine", "last_image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)}}},
+		{"me/mine", "last_image", providers.VideoRequest{
+			Prompt: "p",
+			Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)},
+		}},
 		{"me/mine", "image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{Object: "o", ContentType: "image/heic", Size: 1}}}},
 	} {
 		providertest.VideoExchange{New: adapter, Model: tc.model}.Refuses(t, tc.field, tc.req)
@@ -175,11 +182,15 @@ func TestVideoAnswers(t *testing.T) {
 		{`{"status":"failed","error":"Service is full (E004)"}`, providers.JobFailed, providers.FailedVendor, 0},
 	} {
 		got, err := providertest.VideoExchange{New: adapter, Answer: tc.body}.Poll(t, providers.Ticket{Job: "1"})
-		if err != nil || got.State != tc.want || got.Outputs != tc.outputs || tc.code != "" && (got.Failure == nil || got.Failure.Code != tc.code || got.Failure.Retryable) {
+		if err != nil || got.State != tc.want || got.Outputs != tc.outputs || tc.code != "" &&
+			(got.Failure == nil || got.Failure.Code != tc.code || got.Failure.Retryable) {
 			t.Errorf("%s: got %+v, %+v, %v", tc.body, got, got.Failure, err)
 		}
 	}
-	table := providertest.VideoExchange{New: adapter, Answer: `{"status":"succeeded","output":"https://h","created_at":"2026-11-21T10:00:00Z","completed_at":"2026-11-21T10:01:00Z"}`}
+	table := providertest.VideoExchange{
+		New:    adapter,
+		Answer: `{"status":"succeeded","output":"https://h","created_at":"2026-11-21T10:00:00Z","completed_at":"2026-11-21T10:01:00Z"}`,
+	}
 	got, err := table.Poll(t, providers.Ticket{Job: "1"})
 	if want := time.Date(2026, 11, 21, 11, 1, 0, 0, time.UTC); err != nil || !got.Dies.Equal(want) || got.Took != time.Minute {
 		t.Errorf("got %+v, %v, want it to die at %s", got, err, want)
@@ -206,7 +217,8 @@ func TestVideoFields(t *testing.T) {
 	}}
 	req := providers.VideoRequest{Prompt: "p", Seconds: "5", Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)}}
 	seen, err := exchange.Submit(t, req)
-	if want := `{"input":{"duration":"5","end":"https://h/last_frame","image":"https://h/","prompt":"p"}}`; err != nil || len(seen) != 1 || seen[0].Body != want {
+	if want := `{"input":{"duration":"5","end":"https://h/last_frame","image":"https://h/","prompt":"p"}}`; err != nil || len(seen) != 1 ||
+		seen[0].Body != want {
 		t.Errorf("got %+v, %v, want %s", seen, err, want)
 	}
 	exchange.Facts = providers.ModelFacts{}
@@ -224,7 +236,8 @@ func TestVideoFind(t *testing.T) {
 		_, _ = io.WriteString(w, answers[r.URL.RequestURI()])
 	}))
 	t.Cleanup(server.Close)
-	videos, to := replicate.NewVideos(server.Client()), providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k", Model: "google/veo-3.1"}
+	videos, to := replicate.NewVideos(server.Client()),
+		providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k", Model: "google/veo-3.1"}
 	req := providers.VideoRequest{Prompt: "p", IdempotencyKey: "video_1-1"}
 	body, err := providertest.VideoExchange{New: adapter, Model: "google/veo-3.1", Answer: `{"id":"1"}`}.Submit(t, req)
 	var sent struct{ Input json.RawMessage }
@@ -234,13 +247,17 @@ func TestVideoFind(t *testing.T) {
 	mine := `{"id":"mine","input":` + string(sent.Input) + `}`
 	other := `{"id":"other","input":{"prompt":"p"}}`
 	for name, tc := range map[string]struct{ first, second, want string }{
-		"on the second page": {`{"next":"https://elsewhere.invalid/v1/predictions?cursor=2","results":[` + other + `]}`, `{"next":null,"results":[` + mine + `]}`, "mine"},
-		"none":               {`{"next":null,"results":[` + other + `]}`, "", ""},
-		"two":                {`{"next":null,"results":[` + mine + `,` + strings.Replace(mine, "mine", "again", 1) + `]}`, "", ""},
+		"on the second page": {
+			`{"next":"https://elsewhere.invalid/v1/predictions?cursor=2","results":[` + other + `]}`,
+			`{"next":null,"results":[` + mine + `]}`, "mine",
+		},
+		"none": {`{"next":null,"results":[` + other + `]}`, "", ""},
+		"two":  {`{"next":null,"results":[` + mine + `,` + strings.Replace(mine, "mine", "again", 1) + `]}`, "", ""},
 	} {
 		answers = map[string]string{"/predictions": tc.first, "/predictions?cursor=2": tc.second}
 		ticket, err := videos.Find(t.Context(), to, req)
-		if ticket.Job != tc.want || (err == nil) != (tc.want != "") || err != nil && providers.AsFault(err).Accepted != providers.AcceptedUnknown {
+		if ticket.Job != tc.want || (err == nil) != (tc.want != "") || err != nil &&
+			providers.AsFault(err).Accepted != providers.AcceptedUnknown {
 			t.Errorf("%s: got %+v, %v", name, ticket, err)
 		}
 	}
@@ -250,8 +267,11 @@ func TestVideoFind(t *testing.T) {
 		model string
 		req   providers.VideoRequest
 	}{
-		"a seed of the caller's":            {"google/veo-3.1", providers.VideoRequest{Prompt: "p", IdempotencyKey: "video_1-1", Seed: &own}},
-		"a seed among its own parameters":   {"google/veo-3.1", providers.VideoRequest{Prompt: "p", IdempotencyKey: "video_1-1", Extra: json.RawMessage(`{"seed":7}`)}},
+		"a seed of the caller's": {"google/veo-3.1", providers.VideoRequest{Prompt: "p", IdempotencyKey: "video_1-1", Seed: &own}},
+		"a seed among its own parameters": {
+			"google/veo-3.1",
+			providers.VideoRequest{Prompt: "p", IdempotencyKey: "video_1-1", Extra: json.RawMessage(`{"seed":7}`)},
+		},
 		"a model without a seed":            {"kwaivgi/kling-v2.6", req},
 		"a model of which nothing is known": {"some-one/mover", req},
 	} {

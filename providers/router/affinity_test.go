@@ -34,7 +34,10 @@ func TestAffinity(t *testing.T) {
 				t.Fatalf("caller %d: another process picks %s, this one %s", i, to.Channel.Name, homes[i])
 			}
 		}
-		for name, want := range map[string]int{"a": callers / 4, "b": callers / 4, "c": callers / 2, "low": 0, "ak0": callers / 12, "ak1": callers / 12} {
+		for name, want := range map[string]int{
+			"a": callers / 4, "b": callers / 4, "c": callers / 2, "low": 0, "ak0": callers / 12,
+			"ak1": callers / 12,
+		} {
 			if diff := share[name] - want; diff < -200 || diff > 200 {
 				t.Errorf("%s: got %d of %d callers, want about %d", name, share[name], callers, want)
 			}

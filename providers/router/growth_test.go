@@ -23,7 +23,8 @@ func manyChannels(n int, own bool) []providers.Channel {
 		all = append(all, channel(fmt.Sprint("c-", i), "talks", func(c *providers.Channel) { c.Models, c.Priority = models, i%3 }))
 	}
 	for i := range 3 {
-		all = append(all, channel(fmt.Sprint("wide-", i), "talks", func(c *providers.Channel) { c.Models = map[string]string{"m-1*": "", "*": ""} }))
+		all = append(all, channel(fmt.Sprint("wide-", i), "talks",
+			func(c *providers.Channel) { c.Models = map[string]string{"m-1*": "", "*": ""} }))
 	}
 	return all
 }

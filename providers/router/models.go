@@ -149,7 +149,8 @@ func (l *Listed) join(model Model, group string, routes []route, joined map[*cha
 		if !joined[c] {
 			joined[c] = true
 			l.Channels = append(l.Channels, ListedChannel{
-				Name: c.Name, Vendor: c.Vendor, Upstream: cmp.Or(route.model, model.Public), Groups: c.Groups, Priority: c.Priority, Weight: max(c.Weight, 1),
+				Name: c.Name, Vendor: c.Vendor, Upstream: cmp.Or(route.model, model.Public), Groups: c.Groups, Priority: c.Priority,
+				Weight: max(c.Weight, 1),
 			})
 		}
 	}

@@ -28,7 +28,8 @@ func TestCatalogue(t *testing.T) {
 		if !slices.Equal(model.Groups, []string{"one", "two"}) || !slices.Contains(model.Endpoints, chat) {
 			t.Errorf("%s: groups %v, endpoints %v", model.ID, model.Groups, model.Endpoints)
 		}
-		if len(model.Channels) != 2 || model.Channels[0].Name != "high" || model.Channels[0].Upstream != "m" || model.Channels[1].Upstream != "their-m" || model.Channels[1].Weight != 1 {
+		if len(model.Channels) != 2 || model.Channels[0].Name != "high" || model.Channels[0].Upstream != "m" ||
+			model.Channels[1].Upstream != "their-m" || model.Channels[1].Weight != 1 {
 			t.Errorf("%s: served by %+v", model.ID, model.Channels)
 		}
 	}

@@ -119,7 +119,10 @@ func TestNativeFirst(t *testing.T) {
 		t.Errorf("got %s, %v, want a translated channel while the native one cools down", to.Channel.Name, err)
 	}
 
-	continued := router.Request{Group: "default", Model: "m", Endpoint: chat, Origin: providers.KeyRef{Channel: "foreign", Fingerprint: providers.Secret("key-foreign").Fingerprint()}}
+	continued := router.Request{
+		Group: "default", Model: "m", Endpoint: chat,
+		Origin: providers.KeyRef{Channel: "foreign", Fingerprint: providers.Secret("key-foreign").Fingerprint()},
+	}
 	if to, err := routes.Pick(continued); err != nil || to.Channel.Name == "foreign" {
 		t.Errorf("got %s, %v: a call must not continue at a translated channel", to.Channel.Name, err)
 	}
@@ -135,7 +138,8 @@ func TestDialect(t *testing.T) {
 	responses := providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses}
 	compact := providers.Endpoint{Format: providers.OpenAI, Operation: providers.CompactResponse}
 	catalog := providers.Catalog{"openai": {
-		Name: "openai", Relay: noRelay{}, Endpoints: []providers.Endpoint{chat, responses, compact, embed}, Takes: []providers.Endpoint{responses, chat},
+		Name: "openai", Relay: noRelay{}, Endpoints: []providers.Endpoint{chat, responses, compact, embed},
+		Takes: []providers.Endpoint{responses, chat},
 	}}
 	options := &router.Options{Reaches: func(from, to providers.Endpoint) bool { return from != to && from != compact && from != embed }}
 	for dialect, want := range map[string]map[providers.Endpoint]string{

@@ -159,7 +159,8 @@ func (c *choice) pick(req *Request, now time.Duration) Pick {
 func origin(routes []route, req *Request) choice {
 	for i := range routes {
 		channel := routes[i].channel
-		if channel.Name != req.Origin.Channel || routes[i].compatibility(req) != native || req.excludes(channel.Name) || channel.health.PauseLeft() > 0 {
+		if channel.Name != req.Origin.Channel || routes[i].compatibility(req) != native || req.excludes(channel.Name) ||
+			channel.health.PauseLeft() > 0 {
 			continue
 		}
 		for _, key := range channel.keys {

@@ -167,7 +167,10 @@ func (r *Router) Refusal(req Request) *providers.Fault { return r.table.Load().r
 // Footage returns what each channel of the group that serves a video request makes of it, whatever its health.
 func (r *Router) Footage(group string, video providers.VideoRequest) []providers.Footage {
 	shape := video.Shape()
-	req := Request{Group: group, Model: video.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask}, Video: &shape, Several: video.N > 1}
+	req := Request{
+		Group: group, Model: video.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask}, Video: &shape,
+		Several: video.N > 1,
+	}
 	var footages []providers.Footage
 	for _, route := range r.table.Load().routesOf(&req) {
 		if route.serves(&req) {

@@ -37,21 +37,39 @@ func TestPick(t *testing.T) {
 		kind    providers.Kind
 	}{
 		{name: "higher priority first, mapped", want: router.Request{Model: "m", Endpoint: chat}, channel: "high", model: "up-m"},
-		{name: "the next priority when the first was tried", want: router.Request{Model: "m", Endpoint: chat, Exclude: []string{"high"}}, channel: "open", model: "m"},
+		{
+			name: "the next priority when the first was tried", want: router.Request{Model: "m", Endpoint: chat, Exclude: []string{"high"}},
+			channel: "open", model: "m",
+		},
 		{
 			name: "the next when its only key was tried", want: router.Request{
 				Model: "m", Endpoint: chat, Exclude: []string{"open"},
 				ExcludeKeys: []providers.KeyRef{{Channel: "high", Fingerprint: providers.Secret("key-high").Fingerprint()}},
 			}, channel: "low", model: "m",
 		},
-		{name: "all tried", want: router.Request{Model: "m", Endpoint: chat, Exclude: []string{"high", "open", "low"}}, kind: providers.Overloaded},
+		{
+			name: "all tried", want: router.Request{Model: "m", Endpoint: chat, Exclude: []string{"high", "open", "low"}},
+			kind: providers.Overloaded,
+		},
 		{name: "only vendors that serve the endpoint", want: router.Request{Model: "m", Endpoint: embed}, channel: "high", model: "up-m"},
 		{name: "nobody serves the endpoint", want: router.Request{Model: "renamed", Endpoint: embed}, kind: providers.ModelNotFound},
-		{name: "video needs an adapter", want: router.Request{Model: "m", Endpoint: video, Exclude: []string{"high"}}, channel: "film", model: "m"},
+		{
+			name: "video needs an adapter", want: router.Request{Model: "m", Endpoint: video, Exclude: []string{"high"}}, channel: "film",
+			model: "m",
+		},
 		{name: "a film vendor relays nothing", want: router.Request{Model: "clip", Endpoint: chat}, channel: "open", model: "clip"},
-		{name: "any name through the open channel", want: router.Request{Model: "whatever-7", Endpoint: chat}, channel: "open", model: "whatever-7"},
-		{name: "an open channel still maps what it lists", want: router.Request{Model: "renamed", Endpoint: chat}, channel: "open", model: "other"},
-		{name: "the star is no model's name by itself", want: router.Request{Model: providers.AnyModel, Endpoint: embed}, kind: providers.ModelNotFound},
+		{
+			name: "any name through the open channel", want: router.Request{Model: "whatever-7", Endpoint: chat}, channel: "open",
+			model: "whatever-7",
+		},
+		{
+			name: "an open channel still maps what it lists", want: router.Request{Model: "renamed", Endpoint: chat}, channel: "open",
+			model: "other",
+		},
+		{
+			name: "the star is no model's name by itself", want: router.Request{Model: providers.AnyModel, Endpoint: embed},
+			kind: providers.ModelNotFound,
+		},
 		{name: "another group's model", want: router.Request{Group: "vip", Model: "mine", Endpoint: chat}, kind: providers.ModelNotFound},
 		{name: "another group", want: router.Request{Group: "vip", Model: "m", Endpoint: chat}, channel: "vip", model: "m"},
 		{name: "no such group", want: router.Request{Group: "nobody", Model: "m", Endpoint: chat}, kind: providers.ModelNotFound},
@@ -216,9 +234,18 @@ func TestResolve(t *testing.T) {
 // TestRouterRace mixes everything; the race detector is the judge.
 func TestRouterRace(t *testing.T) {
 	t.Parallel()
-	configured := []providers.Channel{channel("a", "talks"), channel("b", "both"), channel("c", "both", func(c *providers.Channel) { c.Keys = []providers.Secret{"x", "y"} })}
-	routes := router.New(vendors(), configured, &router.Options{Health: health.NewMonitor(vendors(), &health.Options{Cooldown: time.Microsecond})})
-	faults := []*providers.Fault{nil, {Kind: providers.Upstream, Blame: providers.BlameKey}, {Kind: providers.Upstream, Blame: providers.BlameChannel}, nil}
+	configured := []providers.Channel{
+		channel("a", "talks"), channel("b", "both"),
+		channel("c", "both", func(c *providers.Channel) { c.Keys = []providers.Secret{"x", "y"} }),
+	}
+	routes := router.New(vendors(), configured, &router.Options{Health: health.NewMonitor(vendors(),
+		&health.Options{Cooldown: time.Microsecond})})
+	faults := []*providers.Fault{
+		nil,
+		{Kind: providers.Upstream, Blame: providers.BlameKey},
+		{Kind: providers.Upstream, Blame: providers.BlameChannel},
+		nil,
+	}
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {

@@ -49,7 +49,8 @@ func TestVideoModels(t *testing.T) {
 	if fault := routes.Refusal(want("nobody's", "7")); fault != nil {
 		t.Errorf("a model of no channel: got %v", fault)
 	}
-	if models := routes.Models("default"); len(models) != 2 || models[0].Video == nil || models[0].Video.Seconds[0] != "5" || models[1].Video != nil {
+	if models := routes.Models("default"); len(models) != 2 || models[0].Video == nil || models[0].Video.Seconds[0] != "5" ||
+		models[1].Video != nil {
 		t.Errorf("models: got %+v", models)
 	}
 }
@@ -73,7 +74,8 @@ func TestVideoFields(t *testing.T) {
 		}, nil)
 		shape := &providers.VideoShape{Inputs: []providers.InputShape{{Role: providers.LastFrame, Link: true}}}
 		channels, err := routes.Candidates(router.Request{Group: "default", Model: "m", Endpoint: video, Video: shape})
-		if want == "" && providers.AsFault(err).Param != "last_image" || want != "" && (err != nil || len(channels) != 1 || channels[0].Name != want) {
+		if want == "" && providers.AsFault(err).Param != "last_image" || want != "" &&
+			(err != nil || len(channels) != 1 || channels[0].Name != want) {
 			t.Errorf("hosts %t: got %v, %v, want %q", hosts, channels, err, want)
 		}
 	}

@@ -196,14 +196,20 @@ func otherModel(name string) (model, bool) {
 			"1920x1080", "1648x1248", "1440x1440", "1248x1648", "1080x1920",
 		}
 		table.Inputs = []providers.VideoInput{first(), last(), references(maxWanReferences), sound()}
-		return model{VideoModel: table, auto: true, on: map[route]frames{fromText: {sizes: table.Sizes}, fromImage: {resolutions: table.Resolutions}}}, true
+		return model{VideoModel: table, auto: true, on: map[route]frames{
+			fromText:  {sizes: table.Sizes},
+			fromImage: {resolutions: table.Resolutions},
+		}}, true
 	case "happyhorse_1_0":
 		table.Audio, table.MaxPrompt, table.Resolutions = providers.AudioNever, maxHorsePrompt, []string{"720p", "1080p"}
 		table.Sizes = []string{
 			"1280x720", "720x1280", "960x960", "1108x832", "832x1108", "1920x1080", "1080x1920", "1440x1440", "1662x1248", "1248x1662",
 		}
 		table.Inputs = []providers.VideoInput{first()}
-		return model{VideoModel: table, textless: true, on: map[route]frames{fromText: {sizes: table.Sizes}, fromImage: {resolutions: table.Resolutions}}}, true
+		return model{
+			VideoModel: table, textless: true,
+			on: map[route]frames{fromText: {sizes: table.Sizes}, fromImage: {resolutions: table.Resolutions}},
+		}, true
 	default:
 		return model{}, false
 	}

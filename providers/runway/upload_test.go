@@ -58,7 +58,8 @@ func TestUpload(t *testing.T) {
 		case "POST /v1/uploads":
 			asked = string(body)
 			_ = json.NewEncoder(w).Encode(map[string]any{
-				"uploadUrl": strings.Replace(store.URL, "127.0.0.1", "localhost", 1) + "/bucket", "runwayUri": "runway://1", "fields": map[string]string{"policy": "p", "key": "k"},
+				"uploadUrl": strings.Replace(store.URL, "127.0.0.1", "localhost", 1) + "/bucket", "runwayUri": "runway://1",
+				"fields": map[string]string{"policy": "p", "key": "k"},
 			})
 		case "POST /v1/image_to_video":
 			created = string(body)

@@ -40,7 +40,8 @@ type Videos struct{ upstream.Linked[task] }
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.Linked[task]{
 		Paced: providers.Pace{Least: leastPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "runway", Authorize: authorize, Classify: classify, Reason: reason}), Path: taskPath,
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "runway", Authorize: authorize, Classify: classify, Reason: reason}),
+		Path:  taskPath,
 	}}
 }
 

@@ -41,9 +41,12 @@ func TestVideo(t *testing.T) {
 			}
 			return req.Header.Get("Authorization") == "" // links need no key
 		},
-		Job:     job,
-		Failure: providers.VideoFailure{Code: providers.FailedContent, Message: "SAFETY.INPUT.TEXT: The text prompt did not pass our moderation.", Billed: true},
-		Upload:  upload,
+		Job: job,
+		Failure: providers.VideoFailure{
+			Code: providers.FailedContent, Message: "SAFETY.INPUT.TEXT: The text prompt did not pass our moderation.",
+			Billed: true,
+		},
+		Upload: upload,
 		VideoTraits: providertest.VideoTraits{
 			BareUploads: true,
 			CancelReads: "running",
@@ -201,8 +204,14 @@ func TestVideoRefusals(t *testing.T) {
 		{"gen4.5", "image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{image, image}}},
 		{"seedance2", "reference_images", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{image, link(providers.Reference)}}},
 		{"seedance2", "image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{image, link(providers.SourceVideo)}}},
-		{"seedance2_5", "video", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.ExtendVideo), link(providers.SourceVideo)}}},
-		{"gen4.5", "image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{Object: "o", ContentType: "image/png", Size: 201_000_000}}}},
+		{"seedance2_5", "video", providers.VideoRequest{
+			Prompt: "p",
+			Inputs: []providers.Media{link(providers.ExtendVideo), link(providers.SourceVideo)},
+		}},
+		{"gen4.5", "image", providers.VideoRequest{
+			Prompt: "p",
+			Inputs: []providers.Media{{Object: "o", ContentType: "image/png", Size: 201_000_000}},
+		}},
 		{"gen4.5", "image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{Object: "o", ContentType: "image/gif", Size: 4}}}},
 	} {
 		providertest.VideoExchange{New: newVideos, Model: tc.model, Answer: `{"id":"1"}`}.Refuses(t, tc.field, tc.req)
@@ -222,9 +231,11 @@ func TestVideoKeys(t *testing.T) {
 		{http.StatusForbidden, `{"error":"no such model for you"}`, providers.Upstream, providers.KeyForbidden},
 		{http.StatusTooManyRequests, `{"error":"daily limit"}`, providers.RateLimited, providers.KeyExhausted},
 	} {
-		_, err := providertest.VideoExchange{New: newVideos, Model: "gen4.5", Status: tc.status, Answer: tc.body}.Submit(t, providers.VideoRequest{Prompt: "p"})
+		_, err := providertest.VideoExchange{New: newVideos, Model: "gen4.5", Status: tc.status, Answer: tc.body}.Submit(t,
+			providers.VideoRequest{Prompt: "p"})
 		fault := providers.AsFault(err)
-		if fault == nil || fault.Kind != tc.kind || fault.Blame != providers.BlameKey || fault.Key != tc.key || fault.Accepted != providers.NotAccepted {
+		if fault == nil || fault.Kind != tc.kind || fault.Blame != providers.BlameKey || fault.Key != tc.key ||
+			fault.Accepted != providers.NotAccepted {
 			t.Errorf("%d: got %+v", tc.status, fault)
 		}
 	}
@@ -241,8 +252,14 @@ func TestVideoAnswers(t *testing.T) {
 			"its own and free", `{"status":"FAILED","failureCode":"INTERNAL.BAD_OUTPUT.CODE01","failure":"f","cost":{"credits":0}}`,
 			providers.VideoFailure{Code: providers.FailedVendor, Message: "INTERNAL.BAD_OUTPUT.CODE01: f", Retryable: true},
 		},
-		{"its own and paid", `{"status":"FAILED","failure":"f","cost":{"credits":5}}`, providers.VideoFailure{Code: providers.FailedVendor, Message: "f", Billed: true}},
-		{"its own, who knows", `{"status":"FAILED","failure":"f","cost":null}`, providers.VideoFailure{Code: providers.FailedVendor, Message: "f"}},
+		{
+			"its own and paid", `{"status":"FAILED","failure":"f","cost":{"credits":5}}`,
+			providers.VideoFailure{Code: providers.FailedVendor, Message: "f", Billed: true},
+		},
+		{
+			"its own, who knows", `{"status":"FAILED","failure":"f","cost":null}`,
+			providers.VideoFailure{Code: providers.FailedVendor, Message: "f"},
+		},
 		{
 			"moderated output", `{"status":"FAILED","failureCode":"SAFETY.OUTPUT.VIDEO","cost":{"credits":0}}`,
 			providers.VideoFailure{Code: providers.FailedContent, Message: "SAFETY.OUTPUT.VIDEO"},
@@ -251,20 +268,28 @@ func TestVideoAnswers(t *testing.T) {
 			"moderated and paid", `{"status":"FAILED","failureCode":"SAFETY.INPUT.TEXT","cost":{"credits":60}}`,
 			providers.VideoFailure{Code: providers.FailedContent, Message: "SAFETY.INPUT.TEXT", Billed: true},
 		},
-		{"bad input", `{"status":"FAILED","failureCode":"ASSET.INVALID","cost":{"credits":0}}`, providers.VideoFailure{Code: providers.FailedInput, Message: "ASSET.INVALID"}},
-		{"cancelled", `{"status":"CANCELLED","cost":{"credits":0}}`, providers.VideoFailure{Code: providers.FailedVendor, Message: `The upstream's job ended as "CANCELLED".`}},
+		{
+			"bad input", `{"status":"FAILED","failureCode":"ASSET.INVALID","cost":{"credits":0}}`,
+			providers.VideoFailure{Code: providers.FailedInput, Message: "ASSET.INVALID"},
+		},
+		{
+			"cancelled", `{"status":"CANCELLED","cost":{"credits":0}}`,
+			providers.VideoFailure{Code: providers.FailedVendor, Message: `The upstream's job ended as "CANCELLED".`},
+		},
 	} {
 		got, err := providertest.VideoExchange{New: newVideos, Answer: tc.body}.Poll(t, providers.Ticket{Job: "1"})
 		if err != nil || got.State != providers.JobFailed || got.Failure == nil || *got.Failure != tc.want {
 			t.Errorf("%s: got %+v, %v, %v", tc.name, got, got.Failure, err)
 		}
 	}
-	running, err := providertest.VideoExchange{New: newVideos, Answer: `{"status":"RUNNING","progress":0.415}`}.Poll(t, providers.Ticket{Job: "1"})
+	running, err := providertest.VideoExchange{New: newVideos, Answer: `{"status":"RUNNING","progress":0.415}`}.Poll(t,
+		providers.Ticket{Job: "1"})
 	if err != nil || running.Progress != 42 {
 		t.Errorf("got %+v, %v", running, err)
 	}
 	// A result that comes late is asked for again.
-	if late, err := (providertest.VideoExchange{New: newVideos, Answer: `{"status":"SUCCEEDED","output":[]}`}).Poll(t, providers.Ticket{Job: "1"}); err == nil {
+	if late, err := (providertest.VideoExchange{New: newVideos, Answer: `{"status":"SUCCEEDED","output":[]}`}).Poll(t,
+		providers.Ticket{Job: "1"}); err == nil {
 		t.Errorf("got %+v", late)
 	}
 }

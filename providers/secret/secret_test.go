@@ -36,7 +36,12 @@ func TestSecretHidesFromEveryVerb(t *testing.T) {
 		}
 		for _, flags := range []string{"", "+", "#", "020"} {
 			format := "%" + flags + string(verb)
-			for _, shown := range []any{hidden, &hidden, []secret.Text{hidden}, map[string]secret.Text{"k": hidden}, struct{ Key secret.Text }{hidden}} {
+			for _, shown := range []any{
+				hidden, &hidden,
+				[]secret.Text{hidden},
+				map[string]secret.Text{"k": hidden},
+				struct{ Key secret.Text }{hidden},
+			} {
 				if got := fmt.Sprintf(format, shown); strings.Contains(got, text) || strings.Contains(strings.ToLower(got), hexed) {
 					t.Errorf("%s of %T shows %s", format, shown, got)
 				}

@@ -24,7 +24,8 @@ func TestArray(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	if _, err := io.ReadAll(sse.NewArray(io.MultiReader(strings.NewReader("data: 1\n\n"), iotest.ErrReader(broken)))); !errors.Is(err, broken) {
+	if _, err := io.ReadAll(sse.NewArray(io.MultiReader(strings.NewReader("data: 1\n\n"), iotest.ErrReader(broken)))); !errors.Is(err,
+		broken) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -74,7 +74,8 @@ func TestPasserFailure(t *testing.T) {
 func TestFirstData(t *testing.T) {
 	t.Parallel()
 	for stream, want := range map[string]string{
-		"": "", "data: a": "a", "data: a\n\ndata: b": "a|", "event: e\ndata: a\ndata: b\n\n": "a\nb|", ": c\n\n\ndata: a\r\r": "a|", "id: 1\n\n": "",
+		"": "", "data: a": "a", "data: a\n\ndata: b": "a|", "event: e\ndata: a\ndata: b\n\n": "a\nb|", ": c\n\n\ndata: a\r\r": "a|",
+		"id: 1\n\n": "",
 	} {
 		data, ended := sse.FirstData([]byte(stream))
 		got := string(data)
@@ -89,7 +90,10 @@ func TestFirstData(t *testing.T) {
 
 // FuzzPasser: a client gets a beginning of the stream, whatever the pieces, and a reader finds no part of an event in it.
 func FuzzPasser(f *testing.F) {
-	for _, seed := range []string{"data: a\n\n: b\ndata: c", "event: e\r\ndata:a\r\n\r\n\r\n", ":x\r\rdata: a\r\r", "\xEF\xBBdata\n", "\xEF\xBB\xBF\n\ndata"} {
+	for _, seed := range []string{
+		"data: a\n\n: b\ndata: c", "event: e\r\ndata:a\r\n\r\n\r\n", ":x\r\rdata: a\r\r", "\xEF\xBBdata\n",
+		"\xEF\xBB\xBF\n\ndata",
+	} {
 		f.Add([]byte(seed), 3)
 	}
 	f.Fuzz(func(t *testing.T, stream []byte, piece int) {

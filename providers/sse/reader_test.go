@@ -127,7 +127,10 @@ func TestStreamEnds(t *testing.T) {
 func TestStreamReadsTogether(t *testing.T) {
 	t.Parallel()
 	const event = "data: 0123456789012345678901234567890123456789\n\n"
-	for name, test := range map[string]struct{ pieces, events, reads int }{"one by one": {100, 1, 101}, "at once": {1, 1000, 2 + 1000*len(event)/(4<<10) + 1}} {
+	for name, test := range map[string]struct{ pieces, events, reads int }{
+		"one by one": {100, 1, 101},
+		"at once":    {1, 1000, 2 + 1000*len(event)/(4<<10) + 1},
+	} {
 		from, reads, most := strings.NewReader(strings.Repeat(event, test.pieces*test.events)), 0, 0
 		stream := sse.NewReader(readFunc(func(p []byte) (int, error) {
 			reads, most = reads+1, max(most, len(p))

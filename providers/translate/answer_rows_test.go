@@ -29,7 +29,8 @@ func begun(t *testing.T, client, upstream peer, stream bool) *translate.Translat
 const (
 	messagesStart = `data: {"type":"message_start","message":{"usage":{"input_tokens":1}}}` + "\n\n" +
 		`data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"Hi"}}` + "\n\n"
-	messagesEnd = `data: {"type":"content_block_stop","index":0}` + "\n\n" + `data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}` + "\n\n" +
+	messagesEnd = `data: {"type":"content_block_stop","index":0}` + "\n\n" +
+		`data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}` + "\n\n" +
 		`data: {"type":"message_stop"}` + "\n\n"
 )
 
@@ -38,7 +39,8 @@ const (
 // bounds; they are the gateway's own.
 func TestAnswersThatBreak(t *testing.T) {
 	t.Parallel()
-	piece := `data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"` + strings.Repeat("x", 1<<20) + `"}}` + "\n\n"
+	piece := `data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"` + strings.Repeat("x", 1<<20) + `"}}` +
+		"\n\n"
 	for name, test := range map[string]struct {
 		client  peer
 		stream  string
@@ -57,7 +59,8 @@ func TestAnswersThatBreak(t *testing.T) {
 			}
 			out, err := io.ReadAll(answer)
 			fault := new(providers.Fault)
-			if !errors.As(err, &fault) || fault.Kind != providers.Upstream || fault.Malformed != test.odd || test.because != nil && !errors.Is(err, test.because) {
+			if !errors.As(err, &fault) || fault.Kind != providers.Upstream || fault.Malformed != test.odd || test.because != nil &&
+				!errors.Is(err, test.because) {
 				t.Errorf("got %v", err)
 			}
 			if answer.Over() || bytes.Contains(out, []byte("[DONE]")) || bytes.Contains(out, []byte("response.completed")) {
@@ -73,7 +76,8 @@ func TestDoneWithoutABlankLine(t *testing.T) {
 	t.Parallel()
 	const stream = `data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}` + "\n\ndata: [DONE]"
 	for _, end := range []string{"", "\n", "\n\n"} {
-		if got := read(t, begun(t, peers()[2], peers()[0], true), stream+end, true); !strings.Contains(got, `"stop_reason":"end_turn"`) || !strings.Contains(got, "message_stop") {
+		if got := read(t, begun(t, peers()[2], peers()[0], true), stream+end, true); !strings.Contains(got, `"stop_reason":"end_turn"`) ||
+			!strings.Contains(got, "message_stop") {
 			t.Errorf("end %q: got %s", end, got)
 		}
 	}
@@ -83,7 +87,8 @@ func TestDoneWithoutABlankLine(t *testing.T) {
 func TestEventsGoOnTogether(t *testing.T) {
 	t.Parallel()
 	piece := strings.Repeat(`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`+"\n\n", 5)
-	answer := begun(t, peers()[0], peers()[2], true).Answer(io.MultiReader(strings.NewReader(messagesStart), strings.NewReader(piece), strings.NewReader(messagesEnd)), true, 0)
+	answer := begun(t, peers()[0], peers()[2], true).Answer(io.MultiReader(strings.NewReader(messagesStart), strings.NewReader(piece),
+		strings.NewReader(messagesEnd)), true, 0)
 	if fault := answer.Begin(); fault != nil {
 		t.Fatal(fault)
 	}
@@ -114,7 +119,8 @@ func TestMediaInAnswers(t *testing.T) {
 		if fault := answer.Begin(); fault == nil || fault.Kind != providers.Upstream || fault.Blame != providers.BlameNone {
 			t.Errorf("%s: got %+v of a picture", client.name, fault)
 		}
-		if got := read(t, begun(t, client, peers()[3], false), document(picture+`,{"text":"A cat."}`), false); !strings.Contains(got, "A cat.") || strings.Contains(got, "QUJD") {
+		if got := read(t, begun(t, client, peers()[3], false), document(picture+`,{"text":"A cat."}`), false); !strings.Contains(got, "A cat.") ||
+			strings.Contains(got, "QUJD") {
 			t.Errorf("%s: got %s", client.name, got)
 		}
 	}
@@ -169,9 +175,13 @@ func TestNamesComeBack(t *testing.T) {
 // alt=sse is no event stream.
 func TestAnswerHeaders(t *testing.T) {
 	t.Parallel()
-	upstream := http.Header{"Content-Type": {"text/event-stream"}, "Content-Length": {"5"}, "Content-Encoding": {"identity"}, "Content-Disposition": {"inline"}}
+	upstream := http.Header{
+		"Content-Type": {"text/event-stream"}, "Content-Length": {"5"}, "Content-Encoding": {"identity"},
+		"Content-Disposition": {"inline"},
+	}
 	gemini := providers.Call{
-		Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.StreamContent}, Model: "m", Content: providers.Content{Body: []byte(`{"contents":[{"parts":[{"text":"x"}]}]}`)},
+		Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.StreamContent}, Model: "m",
+		Content: providers.Content{Body: []byte(`{"contents":[{"parts":[{"text":"x"}]}]}`)},
 	}
 	for name, test := range map[string]struct {
 		sse  bool
@@ -202,7 +212,10 @@ func TestUpstreamsWordsAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	others(func(client, upstream peer) {
 		tr := begun(t, client, upstream, false)
-		fault := &providers.Fault{Kind: providers.Invalid, Upstream: &providers.Reply{Status: http.StatusBadRequest, Body: []byte(`{"type":"error","error":{"message":"` + long + `"}}`)}}
+		fault := &providers.Fault{
+			Kind:     providers.Invalid,
+			Upstream: &providers.Reply{Status: http.StatusBadRequest, Body: []byte(`{"type":"error","error":{"message":"` + long + `"}}`)},
+		}
 		if tr.Fault(fault); len(fault.UpstreamMessage) < 1<<10 || len(fault.UpstreamMessage) > 2<<10+len("…") {
 			t.Errorf("%s from %s: %d bytes", client.name, upstream.name, len(fault.UpstreamMessage))
 		}

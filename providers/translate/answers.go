@@ -417,5 +417,8 @@ func (a *Answer) fail(fault *providers.Fault) {
 
 // broken is the fault of an answer that makes no sense.
 func broken(err error) *providers.Fault {
-	return &providers.Fault{Kind: providers.Upstream, Message: "The upstream's answer is broken.", Blame: providers.BlameChannel, Malformed: true, Err: err}
+	return &providers.Fault{
+		Kind: providers.Upstream, Message: "The upstream's answer is broken.", Blame: providers.BlameChannel,
+		Malformed: true, Err: err,
+	}
 }

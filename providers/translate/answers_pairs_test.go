@@ -74,7 +74,8 @@ func meaning(t *testing.T, reader form.AnswerReader, answer string, stream bool)
 			default:
 				continue
 			}
-			if n := len(said) - 1; n >= 0 && said[n].block == e.Block && strings.HasPrefix(said[n].line, kind) && e.Kind != form.EventCallBegin && e.Kind != form.EventState {
+			if n := len(said) - 1; n >= 0 && said[n].block == e.Block && strings.HasPrefix(said[n].line, kind) && e.Kind != form.EventCallBegin &&
+				e.Kind != form.EventState {
 				said[n].line += e.Text.String()
 				continue
 			}
@@ -188,7 +189,10 @@ func TestPairsAnswer(t *testing.T) {
 // farion1231/cc-switch #1923. One without [DONE] alone is whole: router-for-me/CLIProxyAPI #5028.
 func TestPairsBroken(t *testing.T) {
 	t.Parallel()
-	ended := map[string]string{"chat": `"finish_reason":"`, "responses": "response.completed", "messages": "message_stop", "gemini": `"finishReason":`}
+	ended := map[string]string{
+		"chat": `"finish_reason":"`, "responses": "response.completed", "messages": "message_stop",
+		"gemini": `"finishReason":`,
+	}
 	others(func(client, upstream peer) {
 		t.Run(client.name+" from "+upstream.name, func(t *testing.T) {
 			t.Parallel()

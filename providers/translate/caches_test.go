@@ -31,7 +31,8 @@ func markedCalls() map[string]map[string]string {
 			"a result":           `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"r"MARK}]}],"tools":[{"name":"f","input_schema":{"type":"object"}}]}`,
 			"within a result":    `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"r"MARK}]}]}],"tools":[{"name":"f","input_schema":{"type":"object"}}]}`,
 			"an image of a result": `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"r"},` +
-				`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + image + `"}MARK}]}]}],"tools":[{"name":"f","input_schema":{"type":"object"}}]}`,
+				`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + image +
+				`"}MARK}]}]}],"tools":[{"name":"f","input_schema":{"type":"object"}}]}`,
 			"a tool":   `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"tools":[{"name":"f","input_schema":{"type":"object"}MARK}]}`,
 			"the call": `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}]MARK}`,
 		},
@@ -40,10 +41,11 @@ func markedCalls() map[string]map[string]string {
 			"a message":          fmt.Sprintf(chat, `{"role":"user","content":"x"MARK}`),
 			"a text":             fmt.Sprintf(chat, `{"role":"user","content":[{"type":"text","text":"x"MARK}]}`),
 			"a text by an image": fmt.Sprintf(chat, `{"role":"user","content":[{"type":"text","text":"x"MARK},{"type":"image_url","image_url":{"url":"data:image/png;base64,`+image+`"}}]}`),
-			"an image":           fmt.Sprintf(chat, `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,`+image+`"}MARK}]}`),
-			"an answer":          fmt.Sprintf(chat, `{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"text","text":"a"MARK}]},{"role":"user","content":"y"}`),
-			"a result":           fmt.Sprintf(chat, `{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":[{"type":"text","text":"r"MARK}]}`),
-			"a tool":             `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f"}MARK}]}`,
+			"an image": fmt.Sprintf(chat, `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,`+image+
+				`"}MARK}]}`),
+			"an answer": fmt.Sprintf(chat, `{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"text","text":"a"MARK}]},{"role":"user","content":"y"}`),
+			"a result":  fmt.Sprintf(chat, `{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":[{"type":"text","text":"r"MARK}]}`),
+			"a tool":    `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f"}MARK}]}`,
 		},
 		"responses": {
 			"system":             `{"model":"m","input":[{"role":"system","content":[{"type":"input_text","text":"s"MARK}]},{"role":"user","content":"x"}]}`,
@@ -58,7 +60,8 @@ func markedCalls() map[string]map[string]string {
 func TestMarksReachTheirUpstream(t *testing.T) {
 	t.Parallel()
 	marks := map[string][2]string{
-		"messages": {`,"cache_control":{"type":"ephemeral"}`, "cache_control"}, "chat": {`,"cache_control":{"type":"ephemeral"}`, "cache_control"},
+		"messages":  {`,"cache_control":{"type":"ephemeral"}`, "cache_control"},
+		"chat":      {`,"cache_control":{"type":"ephemeral"}`, "cache_control"},
 		"responses": {`,"prompt_cache_breakpoint":{"mode":"explicit"}`, "prompt_cache_breakpoint"},
 	}
 	others(func(client, upstream peer) {
@@ -77,7 +80,8 @@ func TestMarksReachTheirUpstream(t *testing.T) {
 				call := bytes.Join(tr.Call.Pieces, nil)
 				header := make(http.Header)
 				tr.Header(header)
-				stands := bytes.Count(call, []byte(`"cache_control":{"type":"ephemeral"}`)) + bytes.Count(call, []byte(`"prompt_cache_breakpoint":{"mode":"explicit"}`))
+				stands := bytes.Count(call, []byte(`"cache_control":{"type":"ephemeral"}`)) +
+					bytes.Count(call, []byte(`"prompt_cache_breakpoint":{"mode":"explicit"}`))
 				named := strings.Contains(header.Get("X-Relay-Dropped"), mark[1])
 				if stands > 1 || named != (stands == 0) {
 					t.Errorf("%s of %s to %s: %d marks, dropped %q: %s", where, client.name, model, stands, header.Get("X-Relay-Dropped"), call)
@@ -104,11 +108,14 @@ func TestMarksAtMessages(t *testing.T) {
 		hour    bool
 	}{
 		"five of turns": {
-			body:  `{"model":"m","messages":[{"role":"user","content":[` + strings.Join([]string{marked("t1"), marked("t2"), marked("t3"), marked("t4"), marked("t5")}, ",") + `]}]}`,
+			body: `{"model":"m","messages":[{"role":"user","content":[` +
+				strings.Join([]string{marked("t1"), marked("t2"), marked("t3"), marked("t4"), marked("t5")}, ",") + `]}]}`,
 			texts: []string{"t2", "t3", "t4", "t5"}, lost: []string{"t1"}, changed: "messages[].content[].cache_control",
 		},
 		"five of the system and one of a turn": {
-			body:  `{"model":"m","messages":[{"role":"system","content":[` + strings.Join([]string{marked("t1"), marked("t2"), marked("t3"), marked("t4"), marked("t5")}, ",") + `]},{"role":"user","content":[` + marked("t6") + `]}]}`,
+			body: `{"model":"m","messages":[{"role":"system","content":[` +
+				strings.Join([]string{marked("t1"), marked("t2"), marked("t3"), marked("t4"), marked("t5")}, ",") + `]},{"role":"user","content":[` +
+				marked("t6") + `]}]}`,
 			texts: []string{"t2", "t3", "t4", "t5"}, lost: []string{"t1", "t6"}, changed: "messages[].content[].cache_control",
 		},
 		"an hour": {
@@ -146,7 +153,10 @@ func TestMarksAtMessages(t *testing.T) {
 		})
 	}
 	// A mark of the whole call continues the last block that says something.
-	call := providers.Call{Model: "m", Endpoint: peers()[2].asks, Content: providers.Content{Body: []byte(`{"model":"m","max_tokens":9,"cache_control":{"type":"ephemeral"},"messages":[{"role":"user","content":[{"type":"text","text":"x"},{"type":"text","text":" "}]}]}`)}}
+	call := providers.Call{
+		Model: "m", Endpoint: peers()[2].asks,
+		Content: providers.Content{Body: []byte(`{"model":"m","max_tokens":9,"cache_control":{"type":"ephemeral"},"messages":[{"role":"user","content":[{"type":"text","text":"x"},{"type":"text","text":" "}]}]}`)},
+	}
 	tr, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "gpt-5.6"}, vendorOf(peers()[1].takes...))
 	if fault != nil {
 		t.Fatal(fault)

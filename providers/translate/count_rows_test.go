@@ -38,17 +38,20 @@ func TestCountsWhereItCan(t *testing.T) {
 		changed string
 	}{
 		"of messages at Gemini": {
-			from: anthropic, body: messages, model: "gemini-2.5-pro", takes: []providers.Endpoint{gemini}, asked: gemini, answer: `{"totalTokens":7}`, want: `{"input_tokens":7}`,
+			from: anthropic, body: messages, model: "gemini-2.5-pro", takes: []providers.Endpoint{gemini}, asked: gemini,
+			answer: `{"totalTokens":7}`, want: `{"input_tokens":7}`,
 		},
 		"of contents at Anthropic": {
-			from: gemini, body: contents, model: "claude-sonnet-4-5", takes: []providers.Endpoint{anthropic}, asked: anthropic, answer: `{"input_tokens":7}`, want: `{"totalTokens":7}`,
+			from: gemini, body: contents, model: "claude-sonnet-4-5", takes: []providers.Endpoint{anthropic}, asked: anthropic,
+			answer: `{"input_tokens":7}`, want: `{"totalTokens":7}`,
 		},
 		"of messages at a model of OpenAI's that reasons": {
 			from: anthropic, body: messages, model: "gpt-5.1", takes: openai.Takes(), asked: at(providers.OpenAI, providers.InputTokens),
 			answer: `{"object":"response.input_tokens","input_tokens":7}`, want: `{"input_tokens":7}`,
 		},
 		"of contents at a model of OpenAI's that reasons": {
-			from: gemini, body: contents, model: "gpt-5.1", takes: openai.Takes(), asked: at(providers.OpenAI, providers.InputTokens), answer: `{"input_tokens":7}`, want: `{"totalTokens":7}`,
+			from: gemini, body: contents, model: "gpt-5.1", takes: openai.Takes(), asked: at(providers.OpenAI, providers.InputTokens),
+			answer: `{"input_tokens":7}`, want: `{"totalTokens":7}`,
 		},
 		"of messages at another model of OpenAI's": {
 			from: anthropic, body: messages, model: "gpt-4o", takes: openai.Takes(), counted: `{"input_tokens":5}`, changed: "input_tokens",
@@ -57,7 +60,8 @@ func TestCountsWhereItCan(t *testing.T) {
 			from: gemini, body: contents, model: "gpt-4o", takes: openai.Takes(), counted: `{"totalTokens":5}`, changed: "totalTokens",
 		},
 		"of messages at an imitator of chat completions": {
-			from: anthropic, body: messages, model: "gpt-5.1", dialect: providers.DialectChat, takes: openai.Takes(), counted: `{"input_tokens":5}`, changed: "input_tokens",
+			from: anthropic, body: messages, model: "gpt-5.1", dialect: providers.DialectChat, takes: openai.Takes(), counted: `{"input_tokens":5}`,
+			changed: "input_tokens",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +83,8 @@ func TestCountsWhereItCan(t *testing.T) {
 			if tr.Call.Endpoint != test.asked {
 				t.Errorf("asks %s, want %s", tr.Call.Endpoint, test.asked)
 			}
-			if sent := bytes.Join(tr.Call.Pieces, nil); !bytes.Contains(sent, []byte("aaaa")) || bytes.Contains(sent, []byte("max_tokens")) || bytes.Contains(sent, []byte("stream")) {
+			if sent := bytes.Join(tr.Call.Pieces, nil); !bytes.Contains(sent, []byte("aaaa")) || bytes.Contains(sent, []byte("max_tokens")) ||
+				bytes.Contains(sent, []byte("stream")) {
 				t.Errorf("sent %s", sent)
 			}
 			if got := read(t, tr, test.answer, false); got != test.want {
@@ -118,7 +123,10 @@ func TestEstimates(t *testing.T) {
 		"instructions, which are no turn": {`{"system":"abcd","messages":[{"role":"user","content":"abcd"}]}`, 1 + turn + 1},
 		"an image":                        {said(`[` + png + `]`), turn + 1600},
 		"a PDF":                           {said(`[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"JVBERg=="}}]`), turn + 3000},
-		"a document of text":              {said(`[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"abcdabcd"}}]`), turn + 2},
+		"a document of text": {
+			said(`[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"abcdabcd"}}]`),
+			turn + 2,
+		},
 		"a call and its result": {
 			`{"messages":[{"role":"user","content":"abcd"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"ffff","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"abcd"},` + png + `]}]}]}`,
 			3*turn + 1 + (1 + 1) + (1 + 1600),
@@ -126,7 +134,10 @@ func TestEstimates(t *testing.T) {
 		"a tool": {strings.TrimSuffix(said(`"abcd"`), "}") + "," + tool + "}", turn + 1 + 8 + 1 + 1 + (10*1+schema*2+3)/4},
 	} {
 		body := strings.Replace(test.body, "{", `{"model":"m",`, 1)
-		call := providers.Call{Endpoint: providers.Endpoint{Format: providers.Anthropic, Operation: providers.CountTokens}, Model: "m", Content: providers.Content{Body: []byte(body)}}
+		call := providers.Call{
+			Endpoint: providers.Endpoint{Format: providers.Anthropic, Operation: providers.CountTokens}, Model: "m",
+			Content: providers.Content{Body: []byte(body)},
+		}
 		tr, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "gpt-4o"}, vendorOf(openai.Takes()...))
 		if fault != nil {
 			t.Errorf("%s: %v", name, fault)
@@ -137,13 +148,17 @@ func TestEstimates(t *testing.T) {
 		}
 	}
 	// A result of Gemini's is an object.
-	call := providers.Call{Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.CountTokens}, Model: "m", Content: providers.Content{Body: []byte(
-		`{"contents":[{"role":"user","parts":[{"text":"abcd"}]},{"role":"model","parts":[{"functionCall":{"name":"ffff","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"ffff","response":{"abcd":"abcd"}}}]}]}`)}}
+	call := providers.Call{
+		Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.CountTokens}, Model: "m",
+		Content: providers.Content{Body: []byte(
+			`{"contents":[{"role":"user","parts":[{"text":"abcd"}]},{"role":"model","parts":[{"functionCall":{"name":"ffff","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"ffff","response":{"abcd":"abcd"}}}]}]}`)},
+	}
 	tr, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "gpt-4o"}, vendorOf(openai.Takes()...))
 	if fault != nil {
 		t.Fatal(fault)
 	}
-	if got, want := string(tr.Counted), `{"totalTokens":21}`; got != want { // 3 turns, abcd, ffff({}), and {"abcd":"abcd"}: 8 letters and 7 others
+	// 3 turns, abcd, ffff({}), and {"abcd":"abcd"}: 8 letters and 7 others
+	if got, want := string(tr.Counted), `{"totalTokens":21}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -208,7 +208,8 @@ func EmbedAnswer(e *Embedding, document rawjson.Value) ([]byte, *providers.Fault
 
 func (e *Embedding) failed() *providers.Fault {
 	return &providers.Fault{
-		Kind: providers.Upstream, Message: "The upstream's answer has not the vectors that were asked for.", Blame: providers.BlameChannel, Malformed: true,
+		Kind: providers.Upstream, Message: "The upstream's answer has not the vectors that were asked for.", Blame: providers.BlameChannel,
+		Malformed: true,
 	}
 }
 

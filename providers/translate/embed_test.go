@@ -70,15 +70,18 @@ func TestEmbeds(t *testing.T) {
 				"model":"m","usage":{"prompt_tokens":1,"total_tokens":1}}`,
 		},
 		"one content": {
-			from: geminiEmbeddings(providers.Embeddings), body: `{"model":"models/m","content":{"parts":[{"text":"a"},{"text":"b"}]},"taskType":"RETRIEVAL_QUERY","title":"t","output_dimensionality":8}`,
-			to: providers.Embeddings, sent: `{"model":"up","input":"a\nb","encoding_format":"float","dimensions":8}`, dropped: []string{"taskType", "title"},
+			from: geminiEmbeddings(providers.Embeddings),
+			body: `{"model":"models/m","content":{"parts":[{"text":"a"},{"text":"b"}]},"taskType":"RETRIEVAL_QUERY","title":"t","output_dimensionality":8}`,
+			to:   providers.Embeddings, sent: `{"model":"up","input":"a\nb","encoding_format":"float","dimensions":8}`,
+			dropped:    []string{"taskType", "title"},
 			answer:     `{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.1,0.2]}],"model":"up","usage":{"prompt_tokens":7,"total_tokens":7}}`,
 			translated: `{"embedding":{"values":[0.1,0.2]},"usageMetadata":{"promptTokenCount":7}}`,
 		},
 		"several contents": {
 			from: geminiEmbeddings(providers.BatchEmbeddings),
 			body: `{"requests":[{"model":"models/m","content":{"parts":[{"text":"a"}]},"embedContentConfig":{"taskType":"X","outputDimensionality":2}},{"content":{"parts":[{"text":"b"}]},"outputDimensionality":2}]}`,
-			to:   providers.Embeddings, sent: `{"model":"up","input":["a","b"],"encoding_format":"float","dimensions":2}`, dropped: []string{"requests[].taskType"},
+			to:   providers.Embeddings, sent: `{"model":"up","input":["a","b"],"encoding_format":"float","dimensions":2}`,
+			dropped:    []string{"requests[].taskType"},
 			answer:     `{"data":[{"index":1,"embedding":[2]},{"index":0,"embedding":[1]}]}`,
 			translated: `{"embeddings":[{"values":[1]},{"values":[2]}],"usageMetadata":{"promptTokenCount":2}}`,
 		},
@@ -86,11 +89,13 @@ func TestEmbeds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var loss form.Loss
-			e, fault := translate.EmbedRequest(providers.Call{Endpoint: test.from, Model: "m", Content: providers.Content{Body: []byte(test.body)}}, "up", texts, &loss)
+			e, fault := translate.EmbedRequest(providers.Call{Endpoint: test.from, Model: "m", Content: providers.Content{Body: []byte(test.body)}},
+				"up", texts, &loss)
 			if fault != nil {
 				t.Fatal(fault)
 			}
-			if got := string(slices.Concat(e.Pieces...)); got != test.sent || e.Endpoint.Operation != test.to || e.Endpoint.Format == test.from.Format {
+			if got := string(slices.Concat(e.Pieces...)); got != test.sent || e.Endpoint.Operation != test.to ||
+				e.Endpoint.Format == test.from.Format {
 				t.Errorf("got %v %s, want %s", e.Endpoint, got, test.sent)
 			}
 			if !slices.Equal(loss.Dropped, test.dropped) || loss.Changed != nil {
@@ -118,11 +123,16 @@ func TestEmbedRefuses(t *testing.T) {
 		{openAIEmbeddings(), `{"input":[]}`, "input"},
 		{geminiEmbeddings(providers.Embeddings), `{"content":{"parts":[{"text":"a"},{"inlineData":{}}]}}`, "content.parts[1]"},
 		{geminiEmbeddings(providers.Embeddings), `{"content":{"parts":[]}}`, "content"},
-		{geminiEmbeddings(providers.BatchEmbeddings), `{"requests":[{"content":{"parts":[{"text":"a"}]}},{"content":{"parts":[{"text":"a"}]},"outputDimensionality":3}]}`, "requests[1].outputDimensionality"},
+		{
+			geminiEmbeddings(providers.BatchEmbeddings),
+			`{"requests":[{"content":{"parts":[{"text":"a"}]}},{"content":{"parts":[{"text":"a"}]},"outputDimensionality":3}]}`,
+			"requests[1].outputDimensionality",
+		},
 		{geminiEmbeddings(providers.BatchEmbeddings), `{"requests":[{"content":{"parts":[{"inlineData":{}}]}}]}`, "requests[0].content.parts[0]"},
 	} {
 		var loss form.Loss
-		_, fault := translate.EmbedRequest(providers.Call{Endpoint: test.from, Content: providers.Content{Body: []byte(test.body)}}, "up", texts, &loss)
+		_, fault := translate.EmbedRequest(providers.Call{Endpoint: test.from, Content: providers.Content{Body: []byte(test.body)}}, "up", texts,
+			&loss)
 		if fault == nil || fault.Kind != providers.Invalid || fault.Param != test.param {
 			t.Errorf("%s: got %+v, want one of %s", test.body, fault, test.param)
 		}
@@ -144,7 +154,8 @@ func TestEmbedAnswersFail(t *testing.T) {
 		{geminiEmbeddings(providers.Embeddings), `{"content":{"parts":[{"text":"a"}]}}`, `{"data":[{"index":0,"embedding":"AACAPw=="}]}`},
 	} {
 		var loss form.Loss
-		e, fault := translate.EmbedRequest(providers.Call{Endpoint: test.from, Content: providers.Content{Body: []byte(test.body)}}, "up", texts, &loss)
+		e, fault := translate.EmbedRequest(providers.Call{Endpoint: test.from, Content: providers.Content{Body: []byte(test.body)}}, "up", texts,
+			&loss)
 		if fault != nil {
 			t.Fatal(fault)
 		}
@@ -161,9 +172,13 @@ func FuzzEmbedAnswer(f *testing.F) {
 		if !rawjson.Valid(answer) || !rawjson.Valid(body) {
 			return
 		}
-		for _, from := range []providers.Endpoint{openAIEmbeddings(), geminiEmbeddings(providers.Embeddings), geminiEmbeddings(providers.BatchEmbeddings)} {
+		for _, from := range []providers.Endpoint{
+			openAIEmbeddings(), geminiEmbeddings(providers.Embeddings),
+			geminiEmbeddings(providers.BatchEmbeddings),
+		} {
 			var loss form.Loss
-			e, fault := translate.EmbedRequest(providers.Call{Endpoint: from, Model: "m", Content: providers.Content{Body: body}}, "up", texts, &loss)
+			e, fault := translate.EmbedRequest(providers.Call{Endpoint: from, Model: "m", Content: providers.Content{Body: body}}, "up", texts,
+				&loss)
 			if fault != nil {
 				continue
 			}

@@ -22,11 +22,14 @@ func ended(upstream, reason, usage string) string {
 			status, details = "incomplete", `{"reason":"`+reason+`"}`
 		}
 		return `{"id":"resp_1","object":"response","created_at":1,"model":"up","status":"` + status + `","incomplete_details":` + details +
-			`,"output":[{"type":"message","id":"msg_1","role":"assistant","status":"` + status + `","content":[{"type":"output_text","text":"Hi","annotations":[]}]}],"usage":{` + usage + `}}`
+			`,"output":[{"type":"message","id":"msg_1","role":"assistant","status":"` + status +
+			`","content":[{"type":"output_text","text":"Hi","annotations":[]}]}],"usage":{` + usage + `}}`
 	case "messages":
-		return `{"id":"msg_1","type":"message","role":"assistant","model":"up","content":[{"type":"text","text":"Hi"}],"stop_reason":"` + reason + `","stop_sequence":null,"usage":{` + usage + `}}`
+		return `{"id":"msg_1","type":"message","role":"assistant","model":"up","content":[{"type":"text","text":"Hi"}],"stop_reason":"` + reason +
+			`","stop_sequence":null,"usage":{` + usage + `}}`
 	}
-	return `{"candidates":[{"index":0,"content":{"role":"model","parts":[{"text":"Hi"}]},"finishReason":"` + reason + `"}],"usageMetadata":{` + usage + `},"modelVersion":"up","responseId":"r"}`
+	return `{"candidates":[{"index":0,"content":{"role":"model","parts":[{"text":"Hi"}]},"finishReason":"` + reason + `"}],"usageMetadata":{` +
+		usage + `},"modelVersion":"up","responseId":"r"}`
 }
 
 // answerOf is the client's document of an upstream's.
@@ -53,16 +56,19 @@ func TestWhyAnswersEnd(t *testing.T) {
 		"chat":      {"stop": end, "length": long, "content_filter": filtered, "tool_calls": end, "function_call": end, "what_is_new": other},
 		"responses": {"": end, "max_output_tokens": long, "content_filter": filtered},
 		"messages": {
-			"end_turn": end, "stop_sequence": end, "max_tokens": long, "refusal": filtered, "model_context_window_exceeded": long, "pause_turn": long, "what_is_new": other,
+			"end_turn": end, "stop_sequence": end, "max_tokens": long, "refusal": filtered, "model_context_window_exceeded": long,
+			"pause_turn": long, "what_is_new": other,
 		},
 		"gemini": {
 			"STOP": end, "MAX_TOKENS": long, "OTHER": other, "LANGUAGE": other, "NO_IMAGE": other, "WHAT_IS_NEW": other,
-			"SAFETY": filtered, "RECITATION": filtered, "BLOCKLIST": filtered, "PROHIBITED_CONTENT": filtered, "SPII": filtered, "IMAGE_SAFETY": filtered,
+			"SAFETY": filtered, "RECITATION": filtered, "BLOCKLIST": filtered, "PROHIBITED_CONTENT": filtered, "SPII": filtered,
+			"IMAGE_SAFETY":             filtered,
 			"IMAGE_PROHIBITED_CONTENT": filtered, "IMAGE_RECITATION": filtered,
 		},
 	}
 	word := map[string]*regexp.Regexp{
-		"chat": regexp.MustCompile(`"finish_reason":"(\w+)"`), "messages": regexp.MustCompile(`"stop_reason":"(\w+)"`), "gemini": regexp.MustCompile(`"finishReason":"(\w+)"`),
+		"chat": regexp.MustCompile(`"finish_reason":"(\w+)"`), "messages": regexp.MustCompile(`"stop_reason":"(\w+)"`),
+		"gemini":    regexp.MustCompile(`"finishReason":"(\w+)"`),
 		"responses": regexp.MustCompile(`"(?:incomplete_details":\{"reason|object":"response","created_at":\d+,"status)":"(\w+)"`),
 	}
 	others(func(client, upstream peer) {
@@ -80,7 +86,8 @@ func TestWhyAnswersEnd(t *testing.T) {
 		}
 		for _, id := range map[string][]string{
 			"chat":      {`"id":"chatcmpl-\w{24}"`, `"model":"m"`, `"object":"chat.completion"`},
-			"responses": {`"id":"resp_[0-9a-v]{26}"`, `"id":"msg_\w+"`, `"model":"m"`}, "messages": {`"id":"msg_\w{24}"`, `"model":"m"`}, "gemini": {`"responseId":"[\w-]+"`, `"modelVersion":"m"`},
+			"responses": {`"id":"resp_[0-9a-v]{26}"`, `"id":"msg_\w+"`, `"model":"m"`}, "messages": {`"id":"msg_\w{24}"`, `"model":"m"`},
+			"gemini": {`"responseId":"[\w-]+"`, `"modelVersion":"m"`},
 		}[client.name] {
 			reason := map[string]string{"chat": "stop", "messages": "end_turn", "gemini": "STOP"}[upstream.name]
 			if answer := answerOf(t, client, upstream, ended(upstream.name, reason, "")); !regexp.MustCompile(id).MatchString(answer) {
@@ -90,8 +97,8 @@ func TestWhyAnswersEnd(t *testing.T) {
 	})
 }
 
-// TestBrokenAnswers: Gemini's reasons for an answer that is none, before any content, are a failure, 502: FinishReason of google.golang.org/genai has MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, MALFORMED_RESPONSE and
-// TOO_MANY_TOOL_CALLS.
+// TestBrokenAnswers: Gemini's reasons for an answer that is none, before any content, are a failure, 502: FinishReason of
+// google.golang.org/genai has MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, MALFORMED_RESPONSE and TOO_MANY_TOOL_CALLS.
 func TestBrokenAnswers(t *testing.T) {
 	t.Parallel()
 	for _, client := range peers()[:3] {
@@ -129,13 +136,22 @@ func TestCountsOfEveryUpstream(t *testing.T) {
 			hour = 4
 		}
 		want := map[string][]string{
-			"chat":      {`"prompt_tokens":100,"completion_tokens":50,"total_tokens":150`, `"cached_tokens":20`, fmt.Sprintf(`"cache_write_tokens":%d`, written), `"reasoning_tokens":7`},
-			"responses": {`"input_tokens":100`, `"cached_tokens":20`, fmt.Sprintf(`"cache_write_tokens":%d`, written), `"output_tokens":50`, `"reasoning_tokens":7`, `"total_tokens":150`},
+			"chat": {
+				`"prompt_tokens":100,"completion_tokens":50,"total_tokens":150`, `"cached_tokens":20`,
+				fmt.Sprintf(`"cache_write_tokens":%d`, written), `"reasoning_tokens":7`,
+			},
+			"responses": {
+				`"input_tokens":100`, `"cached_tokens":20`, fmt.Sprintf(`"cache_write_tokens":%d`, written), `"output_tokens":50`,
+				`"reasoning_tokens":7`, `"total_tokens":150`,
+			},
 			"messages": {
 				fmt.Sprintf(`"input_tokens":%d`, 80-written), fmt.Sprintf(`"cache_creation_input_tokens":%d`, written), `"cache_read_input_tokens":20`,
 				fmt.Sprintf(`"ephemeral_1h_input_tokens":%d`, hour), `"output_tokens":50`, `"thinking_tokens":7`,
 			},
-			"gemini": {`"promptTokenCount":100`, `"cachedContentTokenCount":20`, `"candidatesTokenCount":43`, `"thoughtsTokenCount":7`, `"totalTokenCount":150`},
+			"gemini": {
+				`"promptTokenCount":100`, `"cachedContentTokenCount":20`, `"candidatesTokenCount":43`, `"thoughtsTokenCount":7`,
+				`"totalTokenCount":150`,
+			},
 		}[client.name]
 		answer := answerOf(t, client, upstream, ended(upstream.name, last[upstream.name], usage[upstream.name]))
 		for _, part := range want {
@@ -160,7 +176,8 @@ func TestLaterZerosEraseNothing(t *testing.T) {
 		if upstream.name != "messages" {
 			return
 		}
-		tr, fault := ask(t, translate.New(nil), client, upstream, upstream.models[0], leastCall(client.name)+map[string]string{"chat": `,"stream_options":{"include_usage":true}`}[client.name]+"}", true)
+		tr, fault := ask(t, translate.New(nil), client, upstream, upstream.models[0],
+			leastCall(client.name)+map[string]string{"chat": `,"stream_options":{"include_usage":true}`}[client.name]+"}", true)
 		if fault != nil {
 			t.Fatal(fault)
 		}
@@ -178,8 +195,9 @@ data: {"type":"message_stop"}
 
 `, true)
 		for _, part := range map[string][]string{
-			"chat": {`"prompt_tokens":16`, `"completion_tokens":12`, `"cached_tokens":5`}, "responses": {`"input_tokens":16`, `"output_tokens":12`, `"cached_tokens":5`},
-			"gemini": {`"promptTokenCount":16`, `"candidatesTokenCount":12`, `"cachedContentTokenCount":5`},
+			"chat":      {`"prompt_tokens":16`, `"completion_tokens":12`, `"cached_tokens":5`},
+			"responses": {`"input_tokens":16`, `"output_tokens":12`, `"cached_tokens":5`},
+			"gemini":    {`"promptTokenCount":16`, `"candidatesTokenCount":12`, `"cachedContentTokenCount":5`},
 		}[client.name] {
 			if !strings.Contains(got, part) {
 				t.Errorf("%s: no %s in %s", client.name, part, got)
@@ -194,17 +212,24 @@ func TestRefusalsRepeatNothing(t *testing.T) {
 	const secret = "PRIVATE-WORDS"
 	calls := map[string][]string{
 		"chat": {
-			`"stop":["` + secret + `"],"n":2`, `"tools":[{"type":"` + secret + `"}]`, `"tool_choice":"` + secret + `"`, `"response_format":{"type":"` + secret + `"}`,
+			`"stop":["` + secret + `"],"n":2`, `"tools":[{"type":"` + secret + `"}]`, `"tool_choice":"` + secret + `"`,
+			`"response_format":{"type":"` + secret + `"}`,
 			`"modalities":["` + secret + `"]`, `"function_call":{"name":"` + secret + `"},"functions":[{"name":"f"}]`,
 		},
 		"responses": {
-			`"previous_response_id":"` + secret + `"`, `"tools":[{"type":"` + secret + `"}]`, `"text":{"format":{"type":"` + secret + `"}}`, `"tool_choice":{"type":"` + secret + `"}`,
+			`"previous_response_id":"` + secret + `"`, `"tools":[{"type":"` + secret + `"}]`, `"text":{"format":{"type":"` + secret + `"}}`,
+			`"tool_choice":{"type":"` + secret + `"}`,
 			`"moderation":{"model":"` + secret + `"},"tool_choice":"` + secret + `"`,
 		},
-		"messages": {`"container":"` + secret + `"`, `"tools":[{"type":"` + secret + `","name":"` + secret + `"}]`, `"mcp_servers":[{"name":"` + secret + `"}]`, `"output_config":{"format":{"type":"` + secret + `"}}`},
+		"messages": {
+			`"container":"` + secret + `"`, `"tools":[{"type":"` + secret + `","name":"` + secret + `"}]`,
+			`"mcp_servers":[{"name":"` + secret + `"}]`, `"output_config":{"format":{"type":"` + secret + `"}}`,
+		},
 		"gemini": {
-			`"cachedContent":"` + secret + `"`, `"tools":[{"codeExecution":{"a":"` + secret + `"}}]`, `"generationConfig":{"responseMimeType":"` + secret + `"}`,
-			`"generationConfig":{"thinkingConfig":{"thinkingLevel":"` + secret + `"}}`, `"toolConfig":{"functionCallingConfig":{"mode":"` + secret + `"}}`,
+			`"cachedContent":"` + secret + `"`, `"tools":[{"codeExecution":{"a":"` + secret + `"}}]`,
+			`"generationConfig":{"responseMimeType":"` + secret + `"}`,
+			`"generationConfig":{"thinkingConfig":{"thinkingLevel":"` + secret + `"}}`,
+			`"toolConfig":{"functionCallingConfig":{"mode":"` + secret + `"}}`,
 		},
 	}
 	others(func(client, upstream peer) {

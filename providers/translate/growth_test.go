@@ -24,23 +24,38 @@ func manyOf(client string, n int) map[string]string {
 	names := list(n, `"u#":1`)
 	bodies := map[string]string{"unknown members": least + "," + names + "}"}
 	tools := map[string]string{
-		"chat":      `"tools":[` + list(n, `{"type":"function","function":{"name":"f#"}}`) + `],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[` + list(n, `{"type":"function","function":{"name":"f#"}}`) + `]}}`,
-		"responses": `"tools":[` + list(n, `{"type":"function","name":"f#","parameters":{}}`) + `],"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[` + list(n, `{"type":"function","name":"f#"}`) + `]}`,
-		"messages":  `"tools":[` + list(n, `{"name":"f#","input_schema":{"type":"object"}}`) + `]`,
-		"gemini":    `"tools":[{"functionDeclarations":[` + list(n, `{"name":"f#"}`) + `]}],"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":[` + list(n, `"f#"`) + `]}}`,
+		"chat": `"tools":[` + list(n, `{"type":"function","function":{"name":"f#"}}`) +
+			`],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[` +
+			list(n, `{"type":"function","function":{"name":"f#"}}`) + `]}}`,
+		"responses": `"tools":[` + list(n, `{"type":"function","name":"f#","parameters":{}}`) +
+			`],"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[` + list(n, `{"type":"function","name":"f#"}`) + `]}`,
+		"messages": `"tools":[` + list(n, `{"name":"f#","input_schema":{"type":"object"}}`) + `]`,
+		"gemini": `"tools":[{"functionDeclarations":[` + list(n, `{"name":"f#"}`) +
+			`]}],"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":[` + list(n, `"f#"`) + `]}}`,
 	}
 	bodies["tools and allowed tools"] = least + "," + tools[client] + "}"
 	bodies["turns with calls"] = map[string]string{
-		"chat":      `{"model":"m","messages":[` + list(n, `{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"c#","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c#","content":"r"}`) + `]}`,
-		"responses": `{"model":"m","input":[` + list(n, `{"role":"user","content":"x"},{"type":"function_call","call_id":"c#","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c#","output":"r"}`) + `]}`,
-		"messages":  `{"model":"m","max_tokens":20,"messages":[{"role":"user","content":"x"},` + list(n, `{"role":"assistant","content":[{"type":"tool_use","id":"c#","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c#","content":"r"}]}`) + `]}`,
-		"gemini":    `{"contents":[{"role":"user","parts":[{"text":"x"}]},` + list(n, `{"role":"model","parts":[{"functionCall":{"name":"f"}}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}}]}`) + `]}`,
+		"chat": `{"model":"m","messages":[` + list(n,
+			`{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"c#","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c#","content":"r"}`) + `]}`,
+		"responses": `{"model":"m","input":[` + list(n,
+			`{"role":"user","content":"x"},{"type":"function_call","call_id":"c#","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c#","output":"r"}`) + `]}`,
+		"messages": `{"model":"m","max_tokens":20,"messages":[{"role":"user","content":"x"},` +
+			list(n, `{"role":"assistant","content":[{"type":"tool_use","id":"c#","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c#","content":"r"}]}`) + `]}`,
+		"gemini": `{"contents":[{"role":"user","parts":[{"text":"x"}]},` +
+			list(n, `{"role":"model","parts":[{"functionCall":{"name":"f"}}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}}]}`) + `]}`,
 	}[client]
 	bodies["calls of one turn"] = map[string]string{
-		"chat":      `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[` + list(n, `{"id":"c#","type":"function","function":{"name":"f","arguments":"{}"}}`) + `]},` + list(n, `{"role":"tool","tool_call_id":"c#","content":"r"}`) + `]}`,
-		"responses": `{"model":"m","input":[{"role":"user","content":"x"},` + list(n, `{"type":"function_call","call_id":"c#","name":"f","arguments":"{}"}`) + `,` + list(n, `{"type":"function_call_output","call_id":"c#","output":"r"}`) + `]}`,
-		"messages":  `{"model":"m","max_tokens":20,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[` + list(n, `{"type":"tool_use","id":"c#","name":"f","input":{}}`) + `]},{"role":"user","content":[` + list(n, `{"type":"tool_result","tool_use_id":"c#","content":"r"}`) + `]}]}`,
-		"gemini":    `{"contents":[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[` + list(n, `{"functionCall":{"name":"f"}}`) + `]},{"role":"user","parts":[` + list(n, `{"functionResponse":{"name":"f","response":{}}}`) + `]}]}`,
+		"chat": `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[` +
+			list(n, `{"id":"c#","type":"function","function":{"name":"f","arguments":"{}"}}`) + `]},` +
+			list(n, `{"role":"tool","tool_call_id":"c#","content":"r"}`) + `]}`,
+		"responses": `{"model":"m","input":[{"role":"user","content":"x"},` +
+			list(n, `{"type":"function_call","call_id":"c#","name":"f","arguments":"{}"}`) + `,` +
+			list(n, `{"type":"function_call_output","call_id":"c#","output":"r"}`) + `]}`,
+		"messages": `{"model":"m","max_tokens":20,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[` +
+			list(n, `{"type":"tool_use","id":"c#","name":"f","input":{}}`) + `]},{"role":"user","content":[` +
+			list(n, `{"type":"tool_result","tool_use_id":"c#","content":"r"}`) + `]}]}`,
+		"gemini": `{"contents":[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[` + list(n, `{"functionCall":{"name":"f"}}`) +
+			`]},{"role":"user","parts":[` + list(n, `{"functionResponse":{"name":"f","response":{}}}`) + `]}]}`,
 	}[client]
 	return bodies
 }
@@ -55,7 +70,8 @@ func BenchmarkGrowth(b *testing.B) {
 				b.Run(fmt.Sprintf("%s to %s/%s/%d", client.name, upstream.name, name, n), func(b *testing.B) {
 					b.SetBytes(int64(len(body)))
 					for b.Loop() {
-						_, _ = translate.New(nil).Translate(b.Context(), call, providers.Target{Model: upstream.models[0]}, vendorOf(upstream.takes...)) // a refusal has read it, too
+						// a refusal has read it, too
+						_, _ = translate.New(nil).Translate(b.Context(), call, providers.Target{Model: upstream.models[0]}, vendorOf(upstream.takes...))
 					}
 				})
 			}

@@ -30,7 +30,8 @@ func TestRefusalsNameTheField(t *testing.T) {
 		"gemini": {
 			providers.Endpoint{Format: providers.Gemini, Operation: providers.GenerateContent},
 			messages,
-			`{"contents":[{"parts":[{"text":"x"}]}],"tools":[{"codeExecution":{}}]}`, "tools[0].codeExecution", "tools[0].codeExecution: The model's upstream",
+			`{"contents":[{"parts":[{"text":"x"}]}],"tools":[{"codeExecution":{}}]}`, "tools[0].codeExecution",
+			"tools[0].codeExecution: The model's upstream",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

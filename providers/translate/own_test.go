@@ -23,7 +23,10 @@ func TestWithout(t *testing.T) {
 		body, want string
 	}{
 		"nothing": {messages, `{"messages":[{"role":"user","content":"mr1. is no state"}]}`, ""},
-		"a text":  {messages, `{"messages":[{"role":"user","content":"\"mr1.x"},{"role":"user","content":[{"type":"text","text":"mr1.x"}]}]}`, ""},
+		"a text": {
+			messages, `{"messages":[{"role":"user","content":"\"mr1.x"},{"role":"user","content":[{"type":"text","text":"mr1.x"}]}]}`,
+			"",
+		},
 		"first": {
 			messages, `{ "messages":[{"role":"assistant","content":[ {"type":"thinking","thinking":"a","signature":"mr1.g.x"} , {"type":"text","text":"b"} ]}] }`,
 			`{ "messages":[{"role":"assistant","content":[ {"type":"text","text":"b"} ]}] }`,

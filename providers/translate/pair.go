@@ -76,8 +76,9 @@ func (d *Door) Translate(
 		return nil, providers.Faultf(providers.Internal, "The gateway translates a call that it cannot.")
 	}
 	t.Call = providers.Call{
-		Model: call.Model, Asked: call.Asked, Content: providers.Content{ContentType: "application/json"}, RequestID: call.RequestID, Affinity: call.Affinity,
-		Token: call.Token, AnyAnswer: true,
+		Model: call.Model, Asked: call.Asked, Content: providers.Content{ContentType: "application/json"}, RequestID: call.RequestID,
+		Affinity: call.Affinity,
+		Token:    call.Token, AnyAnswer: true,
 	}
 	var fault *providers.Fault
 	switch {

@@ -41,7 +41,11 @@ func peers() []peer {
 	return []peer{
 		{"chat", chat, []providers.Endpoint{chat}, []string{"gpt-4o", "gpt-5.1", "deepseek-chat"}},
 		{"responses", responses, []providers.Endpoint{responses}, []string{"gpt-4o", "gpt-5", "gpt-5.6"}},
-		{"messages", messages, []providers.Endpoint{messages}, []string{"claude-3-5-haiku-latest", "claude-sonnet-4-5", "claude-opus-4-6", "claude-opus-4-8", "claude-opus-5-5"}},
+		{
+			"messages", messages,
+			[]providers.Endpoint{messages},
+			[]string{"claude-3-5-haiku-latest", "claude-sonnet-4-5", "claude-opus-4-6", "claude-opus-4-8", "claude-opus-5-5"},
+		},
 		{"gemini", gemini, []providers.Endpoint{gemini, stream}, []string{"gemini-2.0-flash", "gemini-2.5-pro", "gemini-3-flash-preview"}},
 	}
 }
@@ -93,7 +97,9 @@ func vendorOf(takes ...providers.Endpoint) providers.Vendor {
 }
 
 // ask makes the upstream's call of a client's.
-func ask(t *testing.T, door *translate.Door, client, upstream peer, model, body string, stream bool) (*translate.Translation, *providers.Fault) {
+func ask(t *testing.T, door *translate.Door, client, upstream peer, model, body string, stream bool) (*translate.Translation,
+	*providers.Fault,
+) {
 	t.Helper()
 	call := providers.Call{Endpoint: client.asks, Model: "m", Content: providers.Content{Body: []byte(body)}, Stream: stream, Token: "token"}
 	if stream && client.name == "gemini" {

@@ -35,54 +35,141 @@ func TestToolsOfEveryClient(t *testing.T) {
 		geminiF = `{"name":"f","parametersJsonSchema":{"type":"object","properties":{"a":{"type":"string"}}}}`
 	)
 	rows := []fieldRow{
-		{client: "messages", model: "gpt-4o", body: withTools("messages", ""), has: `"tools":[` + chatF + `,|{"name":"g","parameters":{"type":"object","properties":{}}}`, lacks: "tool_choice|parallel"},
-		{client: "chat", model: "responses:gpt-4o", body: withTools("chat", ""), has: `"tools":[` + strictF + `,{"type":"function","name":"g","parameters":{"type":"object","properties":{}},"strict":false}`, lacks: "tool_choice|parallel"},
-		{client: "gemini", model: "claude-opus-4-8", body: withTools("gemini", ""), has: `"tools":[` + claudeF + `,{"name":"g","input_schema":{"type":"object","properties":{}}},{"name":"h",`, lacks: "tool_choice"},
-		{client: "responses", model: "gemini-2.5-pro", body: withTools("responses", ""), has: `"tools":[{"functionDeclarations":[` + geminiF + `,{"name":"g"},{"name":"h"}]}]`, lacks: "toolConfig"},
+		{
+			client: "messages", model: "gpt-4o", body: withTools("messages", ""),
+			has: `"tools":[` + chatF + `,|{"name":"g","parameters":{"type":"object","properties":{}}}`, lacks: "tool_choice|parallel",
+		},
+		{
+			client: "chat", model: "responses:gpt-4o", body: withTools("chat", ""),
+			has:   `"tools":[` + strictF + `,{"type":"function","name":"g","parameters":{"type":"object","properties":{}},"strict":false}`,
+			lacks: "tool_choice|parallel",
+		},
+		{
+			client: "gemini", model: "claude-opus-4-8", body: withTools("gemini", ""),
+			has: `"tools":[` + claudeF + `,{"name":"g","input_schema":{"type":"object","properties":{}}},{"name":"h",`, lacks: "tool_choice",
+		},
+		{
+			client: "responses", model: "gemini-2.5-pro", body: withTools("responses", ""),
+			has: `"tools":[{"functionDeclarations":[` + geminiF + `,{"name":"g"},{"name":"h"}]}]`, lacks: "toolConfig",
+		},
 
 		// Whether a tool must be called, in each dialect's word.
 		{client: "messages", model: "gpt-4o", body: withTools("messages", `"tool_choice":{"type":"any"}`), has: `"tool_choice":"required"`},
-		{client: "messages", model: "responses:gpt-4o", body: withTools("messages", `"tool_choice":{"type":"none"}`), has: `"tool_choice":"none"`},
+		{
+			client: "messages", model: "responses:gpt-4o", body: withTools("messages", `"tool_choice":{"type":"none"}`),
+			has: `"tool_choice":"none"`,
+		},
 		{client: "messages", model: "gemini-2.5-pro", body: withTools("messages", `"tool_choice":{"type":"auto"}`), has: `"mode":"AUTO"`},
-		{client: "messages", model: "gemini-2.5-pro", body: withTools("messages", `"tool_choice":{"type":"tool","name":"g"}`), has: `"mode":"ANY","allowedFunctionNames":["g"]`},
+		{
+			client: "messages", model: "gemini-2.5-pro", body: withTools("messages", `"tool_choice":{"type":"tool","name":"g"}`),
+			has: `"mode":"ANY","allowedFunctionNames":["g"]`,
+		},
 		{client: "chat", model: "claude-opus-4-8", body: withTools("chat", `"tool_choice":"required"`), has: `"tool_choice":{"type":"any"}`},
 		{client: "chat", model: "claude-opus-5-5", body: withTools("chat", `"tool_choice":"required"`), refused: "tool_choice"},
-		{client: "chat", model: "claude-opus-4-8", body: withTools("chat", `"tool_choice":{"type":"function","function":{"name":"g"}},"reasoning_effort":"high"`), has: `"tool_choice":{"type":"tool","name":"g"}`, lacks: "thinking", dropped: "reasoning_effort"},
+		{
+			client: "chat", model: "claude-opus-4-8", body: withTools("chat",
+				`"tool_choice":{"type":"function","function":{"name":"g"}},"reasoning_effort":"high"`), has: `"tool_choice":{"type":"tool","name":"g"}`,
+			lacks: "thinking", dropped: "reasoning_effort",
+		},
 		{client: "chat", model: "gemini-2.5-pro", body: withTools("chat", `"tool_choice":"none"`), has: `"mode":"NONE"`},
-		{client: "responses", model: "gpt-4o", body: withTools("responses", `"tool_choice":{"type":"function","name":"g"}`), has: `"tool_choice":{"type":"function","function":{"name":"g"}}`},
-		{client: "gemini", model: "gpt-4o", body: withTools("gemini", `"toolConfig":{"functionCallingConfig":{"mode":"ANY"}}`), has: `"tool_choice":"required"`},
-		{client: "gemini", model: "gpt-4o", body: withTools("gemini", `"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}`), has: `"tool_choice":"none"`},
+		{
+			client: "responses", model: "gpt-4o", body: withTools("responses", `"tool_choice":{"type":"function","name":"g"}`),
+			has: `"tool_choice":{"type":"function","function":{"name":"g"}}`,
+		},
+		{
+			client: "gemini", model: "gpt-4o", body: withTools("gemini", `"toolConfig":{"functionCallingConfig":{"mode":"ANY"}}`),
+			has: `"tool_choice":"required"`,
+		},
+		{
+			client: "gemini", model: "gpt-4o", body: withTools("gemini", `"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}`),
+			has: `"tool_choice":"none"`,
+		},
 		// "VALIDATED": the model may call or not, so it is no must.
-		{client: "gemini", model: "responses:gpt-4o", body: withTools("gemini", `"toolConfig":{"functionCallingConfig":{"mode":"VALIDATED","allowedFunctionNames":["f","h"]}}`), has: `"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"f"},{"type":"function","name":"h"}]}`},
+		{
+			client: "gemini", model: "responses:gpt-4o",
+			body: withTools("gemini", `"toolConfig":{"functionCallingConfig":{"mode":"VALIDATED","allowedFunctionNames":["f","h"]}}`),
+			has:  `"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"f"},{"type":"function","name":"h"}]}`,
+		},
 
 		// Some of the tools.
-		{client: "gemini", model: "gpt-4o", body: withTools("gemini", `"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["f","h"]}}`), has: `"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[`},
-		{client: "gemini", model: "claude-opus-4-8", body: withTools("gemini", `"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["f","h"]}}`), has: `"tool_choice":{"type":"any"}|"name":"f"|"name":"h"`, lacks: `"name":"g"`},
-		{client: "chat", model: "claude-opus-4-8", body: withTools("chat", `"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"h"}}]}}`), has: `"tool_choice":{"type":"auto"}|"name":"h"`, lacks: `"name":"f"|"name":"g"`},
-		{client: "responses", model: "gemini-2.5-pro", body: withTools("responses", `"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"f"},{"type":"function","name":"g"}]}`), has: `"mode":"ANY","allowedFunctionNames":["f","g"]`},
-		{client: "responses", model: "gemini-2.5-pro", body: withTools("responses", `"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"g"}]}`), has: `"functionDeclarations":[{"name":"g"}]|"mode":"AUTO"`, lacks: "allowedFunctionNames"},
+		{
+			client: "gemini", model: "gpt-4o", body: withTools("gemini",
+				`"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["f","h"]}}`),
+			has: `"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[`,
+		},
+		{
+			client: "gemini", model: "claude-opus-4-8",
+			body: withTools("gemini", `"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["f","h"]}}`),
+			has:  `"tool_choice":{"type":"any"}|"name":"f"|"name":"h"`, lacks: `"name":"g"`,
+		},
+		{
+			client: "chat", model: "claude-opus-4-8", body: withTools("chat",
+				`"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"h"}}]}}`),
+			has: `"tool_choice":{"type":"auto"}|"name":"h"`, lacks: `"name":"f"|"name":"g"`,
+		},
+		{
+			client: "responses", model: "gemini-2.5-pro",
+			body: withTools("responses", `"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"f"},{"type":"function","name":"g"}]}`), has: `"mode":"ANY","allowedFunctionNames":["f","g"]`,
+		},
+		{
+			client: "responses", model: "gemini-2.5-pro",
+			body: withTools("responses", `"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"g"}]}`),
+			has:  `"functionDeclarations":[{"name":"g"}]|"mode":"AUTO"`, lacks: "allowedFunctionNames",
+		},
 
 		// One call at most.
-		{client: "chat", model: "claude-opus-4-8", body: withTools("chat", `"parallel_tool_calls":false`), has: `"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`},
-		{client: "chat", model: "claude-opus-4-8", body: withTools("chat", `"parallel_tool_calls":false,"tool_choice":"none"`), has: `"tool_choice":{"type":"none"}`},
+		{
+			client: "chat", model: "claude-opus-4-8", body: withTools("chat", `"parallel_tool_calls":false`),
+			has: `"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`,
+		},
+		{
+			client: "chat", model: "claude-opus-4-8", body: withTools("chat", `"parallel_tool_calls":false,"tool_choice":"none"`),
+			has: `"tool_choice":{"type":"none"}`,
+		},
 		{client: "chat", model: "gemini-2.5-pro", body: withTools("chat", `"parallel_tool_calls":false`), dropped: "parallel_tool_calls"},
-		{client: "messages", model: "gpt-4o", body: withTools("messages", `"tool_choice":{"type":"any","disable_parallel_tool_use":true}`), has: `"parallel_tool_calls":false|"tool_choice":"required"`},
-		{client: "messages", model: "responses:gpt-4o", body: withTools("messages", `"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`), has: `"parallel_tool_calls":false|"tool_choice":"auto"`},
+		{
+			client: "messages", model: "gpt-4o", body: withTools("messages", `"tool_choice":{"type":"any","disable_parallel_tool_use":true}`),
+			has: `"parallel_tool_calls":false|"tool_choice":"required"`,
+		},
+		{
+			client: "messages", model: "responses:gpt-4o",
+			body: withTools("messages", `"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`),
+			has:  `"parallel_tool_calls":false|"tool_choice":"auto"`,
+		},
 
 		// Strict tools: https://platform.claude.com/docs/en/build-with-claude/structured-outputs has the models.
-		{client: "chat", model: "claude-sonnet-4-5", body: `"tools":[{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":"object","properties":{},"additionalProperties":false}}}]`, has: `"strict":true`},
-		{client: "chat", model: "claude-3-5-haiku-latest", body: `"tools":[{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":"object","properties":{},"additionalProperties":false}}}]`, lacks: "strict", dropped: "tools[].function.strict"},
-		{client: "chat", model: "gemini-2.5-pro", body: `"tools":[{"type":"function","function":{"name":"f","strict":true}}]`, lacks: "strict", dropped: "tools[].function.strict"},
-		{client: "messages", model: "gpt-4o", body: `"tools":[{"name":"f","strict":true,"input_schema":{"type":"object","properties":{}}}]`, has: `"strict":true`},
+		{
+			client: "chat", model: "claude-sonnet-4-5",
+			body: `"tools":[{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":"object","properties":{},"additionalProperties":false}}}]`, has: `"strict":true`,
+		},
+		{
+			client: "chat", model: "claude-3-5-haiku-latest",
+			body: `"tools":[{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":"object","properties":{},"additionalProperties":false}}}]`, lacks: "strict", dropped: "tools[].function.strict",
+		},
+		{
+			client: "chat", model: "gemini-2.5-pro", body: `"tools":[{"type":"function","function":{"name":"f","strict":true}}]`, lacks: "strict",
+			dropped: "tools[].function.strict",
+		},
+		{
+			client: "messages", model: "gpt-4o", body: `"tools":[{"name":"f","strict":true,"input_schema":{"type":"object","properties":{}}}]`,
+			has: `"strict":true`,
+		},
 
 		// Custom tools are functions of one text elsewhere.
-		{client: "responses", model: "claude-opus-4-8", body: `"tools":[{"type":"custom","name":"p","description":"d","format":{"type":"grammar","syntax":"lark","definition":"start: A"}}]`, has: `"name":"p","description":"d\n\nThe input must follow this grammar (lark):\nstart: A","input_schema":{"type":"object","properties":{"input":{"type":"string"}}`},
+		{
+			client: "responses", model: "claude-opus-4-8",
+			body: `"tools":[{"type":"custom","name":"p","description":"d","format":{"type":"grammar","syntax":"lark","definition":"start: A"}}]`,
+			has:  `"name":"p","description":"d\n\nThe input must follow this grammar (lark):\nstart: A","input_schema":{"type":"object","properties":{"input":{"type":"string"}}`,
+		},
 		{client: "chat", model: "responses:gpt-4o", body: `"tools":[{"type":"custom","custom":{"name":"p","format":{"type":"grammar","grammar":{"syntax":"regex","definition":"a+"}}}}],"tool_choice":{"type":"custom","custom":{"name":"p"}}`, has: `{"type":"custom","name":"p","format":{"type":"grammar","syntax":"regex","definition":"a+"}}|"tool_choice":{"type":"custom","name":"p"}`},
 		{client: "chat", model: "gemini-2.5-pro", body: `"tools":[{"type":"custom"}]`, refused: "tools[0].custom"},
 
 		// What only Anthropic's tools say.
 		{client: "messages", model: "gpt-4o", body: `"tools":[{"name":"f","input_schema":null,"eager_input_streaming":true,"input_examples":[{}],"defer_loading":true,"cache_control":{"type":"ephemeral"}}]`, has: `"parameters":{"type":"object","properties":{}}`, dropped: "tools[].cache_control, tools[].eager_input_streaming, tools[].input_examples, tools[].defer_loading"},
-		{client: "messages", model: "gemini-2.5-pro", body: `"tools":[{"type":"text_editor_20250728","name":"str_replace_based_edit_tool"}]`, refused: "tools[0].type"},
+		{
+			client: "messages", model: "gemini-2.5-pro", body: `"tools":[{"type":"text_editor_20250728","name":"str_replace_based_edit_tool"}]`,
+			refused: "tools[0].type",
+		},
 		{client: "messages", model: "gpt-4o", body: `"tools":[{"type":"memory_20250818","name":"memory"}]`, refused: "tools[0].type"},
 		{client: "messages", model: "gpt-4o", body: `"tools":[{"type":"custom","name":"f","input_schema":{"type":"object"}}]`, has: `"name":"f"`},
 
@@ -94,15 +181,36 @@ func TestToolsOfEveryClient(t *testing.T) {
 		{client: "responses", model: "gemini-2.5-pro", body: `"tools":[],"tool_choice":"required"`, refused: "tool_choice"},
 		{client: "messages", model: "gpt-4o", body: `"tool_choice":{"type":"any"}`, refused: "tool_choice"},
 		{client: "messages", model: "gemini-2.5-pro", body: `"tool_choice":{"type":"tool","name":"f"}`, refused: "tool_choice"},
-		{client: "messages", model: "responses:gpt-4o", body: `"tools":[{"type":"code_execution_20250825","name":"code_execution"}],"tool_choice":{"type":"tool","name":"code_execution"}`, refused: "tools[0].type"},
-		{client: "gemini", model: "gpt-4o", body: `"toolConfig":{"functionCallingConfig":{"mode":"ANY"}}`, refused: "toolConfig.functionCallingConfig"},
-		{client: "gemini", model: "claude-opus-4-8", body: `"toolConfig":{"functionCallingConfig":{"mode":"ANY"}}`, refused: "toolConfig.functionCallingConfig"},
+		{
+			client: "messages", model: "responses:gpt-4o",
+			body:    `"tools":[{"type":"code_execution_20250825","name":"code_execution"}],"tool_choice":{"type":"tool","name":"code_execution"}`,
+			refused: "tools[0].type",
+		},
+		{
+			client: "gemini", model: "gpt-4o", body: `"toolConfig":{"functionCallingConfig":{"mode":"ANY"}}`,
+			refused: "toolConfig.functionCallingConfig",
+		},
+		{
+			client: "gemini", model: "claude-opus-4-8", body: `"toolConfig":{"functionCallingConfig":{"mode":"ANY"}}`,
+			refused: "toolConfig.functionCallingConfig",
+		},
 
 		// maximhq/bifrost #3596: a choice of no tool.
 		{client: "messages", model: "gpt-4o", body: withTools("messages", `"tool_choice":{"type":"tool","name":"x"}`), refused: "tool_choice"},
-		{client: "messages", model: "gemini-2.5-pro", body: withTools("messages", `"tool_choice":{"type":"tool","name":"x"}`), refused: "tool_choice"},
-		{client: "gemini", model: "responses:gpt-4o", body: withTools("gemini", `"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["f","x"]}}`), refused: "toolConfig.functionCallingConfig"},
-		{client: "gemini", model: "gpt-4o", body: withTools("gemini", `"toolConfig":{"functionCallingConfig":{"mode":"VALIDATED","allowedFunctionNames":["x"]}}`), refused: "toolConfig.functionCallingConfig"},
+		{
+			client: "messages", model: "gemini-2.5-pro", body: withTools("messages", `"tool_choice":{"type":"tool","name":"x"}`),
+			refused: "tool_choice",
+		},
+		{
+			client: "gemini", model: "responses:gpt-4o",
+			body:    withTools("gemini", `"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["f","x"]}}`),
+			refused: "toolConfig.functionCallingConfig",
+		},
+		{
+			client: "gemini", model: "gpt-4o", body: withTools("gemini",
+				`"toolConfig":{"functionCallingConfig":{"mode":"VALIDATED","allowedFunctionNames":["x"]}}`),
+			refused: "toolConfig.functionCallingConfig",
+		},
 	}
 	checkRows(t, rows)
 }
@@ -153,7 +261,8 @@ func TestMediaOfEveryClient(t *testing.T) {
 	}
 	add("chat", strings.Replace(chatPNG, "png", "bmp", 1), "claude-opus-4-8", "", "messages[0].content[0]")
 	add("gemini", strings.Replace(geminiPNG, "png", "heic", 1), "claude-opus-4-8", "", "contents[0].parts[0]")
-	add("chat", `{"type":"image_url","image_url":{"url":"data:image/svg+xml;utf8,<svg/>"}}`, "gemini-2.5-pro", `"mimeType":"image/svg+xml","data":"PHN2Zy8+"`, "")
+	add("chat", `{"type":"image_url","image_url":{"url":"data:image/svg+xml;utf8,<svg/>"}}`, "gemini-2.5-pro",
+		`"mimeType":"image/svg+xml","data":"PHN2Zy8+"`, "")
 	// Images by their address, which the gateway never fetches.
 	add("chat", chatURL, "responses:gpt-4o", `{"type":"input_image","image_url":"https://x.example/a.png"}`, "")
 	add("chat", chatURL, "claude-opus-4-8", `"source":{"type":"url","url":"https://x.example/a.png"}`, "")
@@ -161,16 +270,20 @@ func TestMediaOfEveryClient(t *testing.T) {
 	add("chat", chatURL, "gemini-2.0-flash", "", "messages[0].content[0]")
 	add("messages", claudeURL, "gemini-2.5-pro", `"fileData":{"mimeType":"image/jpeg","fileUri":"https://x.example/a"}`, "")
 	add("messages", claudeURL, "gpt-4o", `"image_url":{"url":"https://x.example/a"}`, "")
-	add("gemini", `{"fileData":{"fileUri":"https://x.example/a.webp","mimeType":"image/webp"}}`, "gpt-4o", `"image_url":{"url":"https://x.example/a.webp"}`, "")
+	add("gemini", `{"fileData":{"fileUri":"https://x.example/a.webp","mimeType":"image/webp"}}`, "gpt-4o",
+		`"image_url":{"url":"https://x.example/a.webp"}`, "")
 	// Documents.
 	add("chat", chatPDF, "responses:gpt-4o", `{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,JVBE"}`, "")
 	add("chat", chatPDF, "claude-opus-4-8", claudePDF, "")
 	add("chat", chatPDF, "gemini-2.5-pro", `"inlineData":{"mimeType":"application/pdf","data":"JVBE"}`, "")
 	add("messages", claudePDF, "gpt-4o", chatPDF, "")
 	add("messages", `{"type":"document","source":{"type":"url","url":"https://x.example/a"}}`, "gpt-4o", "", "messages[0].content[0]")
-	add("messages", `{"type":"document","source":{"type":"url","url":"https://x.example/a"}}`, "responses:gpt-4o", `"file_url":"https://x.example/a"`, "")
-	add("messages", `{"type":"document","source":{"type":"url","url":"https://x.example/a"}}`, "gemini-2.5-pro", `"fileData":{"mimeType":"application/pdf","fileUri":"https://x.example/a"}`, "")
-	add("responses", `{"type":"input_file","file_url":"https://x.example/a.pdf"}`, "claude-opus-4-8", `"source":{"type":"url","url":"https://x.example/a.pdf"}`, "")
+	add("messages", `{"type":"document","source":{"type":"url","url":"https://x.example/a"}}`, "responses:gpt-4o",
+		`"file_url":"https://x.example/a"`, "")
+	add("messages", `{"type":"document","source":{"type":"url","url":"https://x.example/a"}}`, "gemini-2.5-pro",
+		`"fileData":{"mimeType":"application/pdf","fileUri":"https://x.example/a"}`, "")
+	add("responses", `{"type":"input_file","file_url":"https://x.example/a.pdf"}`, "claude-opus-4-8",
+		`"source":{"type":"url","url":"https://x.example/a.pdf"}`, "")
 	add("responses", `{"type":"input_file","file_url":"https://x.example/a.pdf"}`, "gpt-4o", "", "input[0].content[0]")
 	add("chat", `{"type":"file","file":{"filename":"a.docx","file_data":"data:application/vnd.openxmlformats-officedocument.wordprocessingml.document;base64,UEsD"}}`, "claude-opus-4-8", "", "messages[0].content[0]")
 	add("messages", claudeText, "gpt-4o", `"content":"t\nwords"`, "")
@@ -200,10 +313,20 @@ func TestMediaOfEveryClient(t *testing.T) {
 
 	// Options that only tune how a model reads media.
 	checkRows(t, []fieldRow{
-		{client: "chat", model: "claude-opus-4-8", body: sayingParts("chat", `{"type":"image_url","image_url":{"url":"https://x.example/a.png","detail":"low"}}`), dropped: "messages[].content[].image_url.detail"},
-		{client: "responses", model: "claude-opus-4-8", body: sayingParts("responses", `{"type":"input_image","image_url":"https://x.example/a.png","detail":"low"}`), dropped: "input[].content[].detail"},
-		{client: "messages", model: "gpt-4o", body: sayingParts("messages", `{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"JVBE"},"citations":{"enabled":true},"context":"c"}`), dropped: "messages[].content[].citations, messages[].content[].context"},
-		{client: "gemini", model: "gpt-4o", body: sayingParts("gemini", `{"inlineData":{"mimeType":"image/png","data":"iVBO"},"mediaResolution":{"level":"MEDIA_RESOLUTION_LOW"}}`), dropped: "contents[].parts[].mediaResolution"},
+		{client: "chat", model: "claude-opus-4-8", body: sayingParts("chat",
+			`{"type":"image_url","image_url":{"url":"https://x.example/a.png","detail":"low"}}`), dropped: "messages[].content[].image_url.detail"},
+		{
+			client: "responses", model: "claude-opus-4-8",
+			body:    sayingParts("responses", `{"type":"input_image","image_url":"https://x.example/a.png","detail":"low"}`),
+			dropped: "input[].content[].detail",
+		},
+		{client: "messages", model: "gpt-4o", body: sayingParts("messages",
+			`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"JVBE"},"citations":{"enabled":true},"context":"c"}`), dropped: "messages[].content[].citations, messages[].content[].context"},
+		{
+			client: "gemini", model: "gpt-4o", body: sayingParts("gemini",
+				`{"inlineData":{"mimeType":"image/png","data":"iVBO"},"mediaResolution":{"level":"MEDIA_RESOLUTION_LOW"}}`),
+			dropped: "contents[].parts[].mediaResolution",
+		},
 	})
 }
 

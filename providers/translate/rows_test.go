@@ -19,7 +19,8 @@ func TestPairsRefuseVendorsTools(t *testing.T) {
 		"gemini":    {`{"contents":[{"parts":[{"text":"x"}]}],"tools":[{"codeExecution":{}}]}`, "tools[0].codeExecution"},
 	}
 	others(func(client, upstream peer) {
-		if _, fault := ask(t, translate.New(nil), client, upstream, upstream.models[0], calls[client.name][0], false); fault == nil || fault.Param != calls[client.name][1] || client.name != "chat" && !strings.Contains(fault.Message, "the tool code") {
+		if _, fault := ask(t, translate.New(nil), client, upstream, upstream.models[0], calls[client.name][0], false); fault == nil ||
+			fault.Param != calls[client.name][1] || client.name != "chat" && !strings.Contains(fault.Message, "the tool code") {
 			t.Errorf("%s to %s: got %+v, want a fault of %s", client.name, upstream.name, fault, calls[client.name][1])
 		}
 	})

@@ -25,17 +25,40 @@ func searching(client string) string {
 func TestSearchIsAsked(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ client, upstream, model, rest, has, dropped, refused string }{
-		"responses to messages": {"responses", "messages", "claude-sonnet-4-5", "", `{"type":"web_search_20250305","name":"web_search","allowed_domains":["a.example"],"user_location":{"type":"approximate","country":"FR"}}`, "tools[].search_context_size", ""},
-		"messages to responses": {"messages", "responses", "gpt-5", "", `{"type":"web_search","filters":{"allowed_domains":["a.example"]},"user_location":{"type":"approximate","country":"FR"}}`, "tools[].max_uses", ""},
-		"responses to gemini":   {"responses", "gemini", "gemini-2.5-pro", "", `"tools":[{"googleSearch":{}}]`, "tools[].allowed_domains, tools[].search_context_size, tools[].user_location", ""},
-		"gemini to messages":    {"gemini", "messages", "claude-sonnet-4-5", "", `{"type":"web_search_20250305","name":"web_search"}`, "", ""},
-		"chat to messages":      {"chat", "messages", "claude-sonnet-4-5", "", `"user_location":{"type":"approximate","country":"FR","city":"Paris"}`, "web_search_options.search_context_size", ""},
-		"messages to chat":      {"messages", "chat", "gpt-4o-search-preview", "", `"web_search_options":{"user_location":{"type":"approximate","approximate":{"country":"FR"}}}`, "tools[].allowed_domains, tools[].max_uses", ""},
-		"no search in chat":     {"messages", "chat", "gpt-4o", "", `"messages":[`, "tools[]", ""},
-		"forced without it":     {"messages", "chat", "gpt-4o", `,"tool_choice":{"type":"tool","name":"web_search"}`, "", "", "tools[0]"},
-		"required and alone":    {"responses", "chat", "mistral-large", `,"tool_choice":"required"`, "", "", "tools[0]"},
-		"forced":                {"responses", "messages", "claude-sonnet-4-5", `,"tool_choice":{"type":"web_search_preview"}`, `"tool_choice":{"type":"tool","name":"web_search"}`, "tools[].search_context_size", ""},
-		"forced back":           {"messages", "responses", "gpt-5", `,"tool_choice":{"type":"tool","name":"web_search"}`, `"tool_choice":{"type":"web_search"}`, "tools[].max_uses", ""},
+		"responses to messages": {
+			"responses", "messages", "claude-sonnet-4-5", "",
+			`{"type":"web_search_20250305","name":"web_search","allowed_domains":["a.example"],"user_location":{"type":"approximate","country":"FR"}}`, "tools[].search_context_size", "",
+		},
+		"messages to responses": {
+			"messages", "responses", "gpt-5", "",
+			`{"type":"web_search","filters":{"allowed_domains":["a.example"]},"user_location":{"type":"approximate","country":"FR"}}`,
+			"tools[].max_uses", "",
+		},
+		"responses to gemini": {
+			"responses", "gemini", "gemini-2.5-pro", "", `"tools":[{"googleSearch":{}}]`,
+			"tools[].allowed_domains, tools[].search_context_size, tools[].user_location", "",
+		},
+		"gemini to messages": {"gemini", "messages", "claude-sonnet-4-5", "", `{"type":"web_search_20250305","name":"web_search"}`, "", ""},
+		"chat to messages": {
+			"chat", "messages", "claude-sonnet-4-5", "",
+			`"user_location":{"type":"approximate","country":"FR","city":"Paris"}`, "web_search_options.search_context_size", "",
+		},
+		"messages to chat": {
+			"messages", "chat", "gpt-4o-search-preview", "",
+			`"web_search_options":{"user_location":{"type":"approximate","approximate":{"country":"FR"}}}`,
+			"tools[].allowed_domains, tools[].max_uses", "",
+		},
+		"no search in chat":  {"messages", "chat", "gpt-4o", "", `"messages":[`, "tools[]", ""},
+		"forced without it":  {"messages", "chat", "gpt-4o", `,"tool_choice":{"type":"tool","name":"web_search"}`, "", "", "tools[0]"},
+		"required and alone": {"responses", "chat", "mistral-large", `,"tool_choice":"required"`, "", "", "tools[0]"},
+		"forced": {
+			"responses", "messages", "claude-sonnet-4-5", `,"tool_choice":{"type":"web_search_preview"}`,
+			`"tool_choice":{"type":"tool","name":"web_search"}`, "tools[].search_context_size", "",
+		},
+		"forced back": {
+			"messages", "responses", "gpt-5", `,"tool_choice":{"type":"tool","name":"web_search"}`,
+			`"tool_choice":{"type":"web_search"}`, "tools[].max_uses", "",
+		},
 	} {
 		from, to := between(t, tc.client, tc.upstream)
 		tr, fault := ask(t, translate.New(nil), from, to, tc.model, searching(tc.client)+tc.rest+"}", false)
@@ -65,12 +88,14 @@ func TestSearchIsAsked(t *testing.T) {
 		}
 	}
 	// Its search for further tools is left out everywhere.
-	sent, _ := sentTo(t, "responses", "messages", "claude-sonnet-4-5", `{"model":"m","input":"x","tools":[{"type":"function","name":"f"},{"type":"tool_search","execution":"client"}]}`)
+	sent, _ := sentTo(t, "responses", "messages", "claude-sonnet-4-5",
+		`{"model":"m","input":"x","tools":[{"type":"function","name":"f"},{"type":"tool_search","execution":"client"}]}`)
 	if strings.Contains(sent, "tool_search") || !strings.Contains(sent, `"name":"f"`) {
 		t.Errorf("tool_search: sent %s", sent)
 	}
 	// Codex always sends its search next to functions, which a Gemini model does not take together.
-	sent, _ = sentTo(t, "responses", "gemini", "gemini-2.5-pro", `{"model":"m","input":"x","tools":[{"type":"function","name":"f"},{"type":"web_search","external_web_access":true}]}`)
+	sent, _ = sentTo(t, "responses", "gemini", "gemini-2.5-pro",
+		`{"model":"m","input":"x","tools":[{"type":"function","name":"f"},{"type":"web_search","external_web_access":true}]}`)
 	if strings.Contains(sent, "googleSearch") || !strings.Contains(sent, "functionDeclarations") {
 		t.Errorf("with functions: sent %s", sent)
 	}
@@ -95,9 +120,11 @@ func searched(upstream string) string {
 			event("response.output_item.done", `"output_index":0,"item":`+item) +
 			event("response.output_item.added", `"output_index":1,"item":{"type":"message","id":"msg_1","content":[]}`) +
 			event("response.output_text.delta", `"item_id":"msg_1","output_index":1,"content_index":0,"delta":"Go é is out"`) +
-			event("response.output_text.annotation.added", `"item_id":"msg_1","output_index":1,"content_index":0,"annotation_index":0,"annotation":`+annotation) +
+			event("response.output_text.annotation.added",
+				`"item_id":"msg_1","output_index":1,"content_index":0,"annotation_index":0,"annotation":`+annotation) +
 			event("response.output_item.done", `"output_index":1,"item":`+message) +
-			event("response.completed", `"response":{"status":"completed","output":[`+item+`,`+message+`],"usage":{"input_tokens":5,"output_tokens":6}}`)
+			event("response.completed", `"response":{"status":"completed","output":[`+item+`,`+message+
+				`],"usage":{"input_tokens":5,"output_tokens":6}}`)
 	case "messages":
 		event := func(data string) string {
 			var typed struct{ Type string }
@@ -167,13 +194,17 @@ func TestSearchIsAnswered(t *testing.T) {
 					if upstream.name == "responses" { // its searches have no titles
 						title = "https://go.dev/"
 					}
-					parts = append(parts, `"type":"server_tool_use"`, `"web_search_requests":1`, `"type":"web_search_result","url":"https://go.dev/","title":"`+title+`"`, `go 1.30`)
+					parts = append(parts, `"type":"server_tool_use"`, `"web_search_requests":1`,
+						`"type":"web_search_result","url":"https://go.dev/","title":"`+title+`"`, `go 1.30`)
 				}
 				if stream {
 					translatetest.CheckMessages(t, []byte(got))
 				}
 			case "gemini":
-				parts = []string{`"groundingSupports":[{"segment":{"startIndex":6,"endIndex":12,"text":"is out"},"groundingChunkIndices":[0]}]`, `"groundingChunks":[{"web":{"uri":"https://go.dev/","title":"Go"}}]`}
+				parts = []string{
+					`"groundingSupports":[{"segment":{"startIndex":6,"endIndex":12,"text":"is out"},"groundingChunkIndices":[0]}]`,
+					`"groundingChunks":[{"web":{"uri":"https://go.dev/","title":"Go"}}]`,
+				}
 				if upstream.name != "chat" {
 					parts = append(parts, `"webSearchQueries":["go 1.30"]`)
 				}
@@ -187,8 +218,8 @@ func TestSearchIsAnswered(t *testing.T) {
 	})
 }
 
-// TestCompaction: a compaction is one call for a summary on any model. The summary is readable for the same token alone, as a message of the
-// user, also by OpenAI itself.
+// TestCompaction: a compaction is one call for a summary on any model. The summary is readable for the same token alone, as a message of
+// the user, also by OpenAI itself.
 func TestCompaction(t *testing.T) {
 	t.Parallel()
 	others(func(client, upstream peer) {
@@ -197,7 +228,8 @@ func TestCompaction(t *testing.T) {
 		}
 		var sealed string
 		for _, stream := range []bool{true, false} {
-			tr, fault := ask(t, translate.New(nil), client, upstream, upstream.models[0], `{"model":"m","tools":[{"type":"function","name":"f"},{"type":"web_search"}],"input":[{"role":"user","content":"the work"},{"type":"compaction_trigger"}]}`, stream)
+			tr, fault := ask(t, translate.New(nil), client, upstream, upstream.models[0],
+				`{"model":"m","tools":[{"type":"function","name":"f"},{"type":"web_search"}],"input":[{"role":"user","content":"the work"},{"type":"compaction_trigger"}]}`, stream)
 			if fault != nil {
 				t.Errorf("%s: %+v", upstream.name, fault)
 				return
@@ -206,10 +238,12 @@ func TestCompaction(t *testing.T) {
 			for _, piece := range tr.Call.Pieces {
 				sent += string(piece)
 			}
-			if !strings.Contains(sent, "Summarize this conversation") || !strings.Contains(sent, "the work") || strings.Contains(sent, "web_search") || strings.Contains(sent, "googleSearch") {
+			if !strings.Contains(sent, "Summarize this conversation") || !strings.Contains(sent, "the work") ||
+				strings.Contains(sent, "web_search") || strings.Contains(sent, "googleSearch") {
 				t.Errorf("%s: sent %s", upstream.name, sent)
 			}
-			got := read(t, tr, ended(upstream.name, map[string]string{"chat": "stop", "messages": "end_turn", "gemini": "STOP"}[upstream.name], ""), false)
+			got := read(t, tr, ended(upstream.name, map[string]string{"chat": "stop", "messages": "end_turn", "gemini": "STOP"}[upstream.name], ""),
+				false)
 			if stream {
 				translatetest.CheckResponses(t, []byte(got))
 				continue
@@ -220,12 +254,14 @@ func TestCompaction(t *testing.T) {
 					Content string `json:"encrypted_content"`
 				}
 			}
-			if err := json.Unmarshal([]byte(got), &response); err != nil || len(response.Output) != 1 || response.Output[0].Type != "compaction" || strings.Contains(got, `"Hi"`) {
+			if err := json.Unmarshal([]byte(got), &response); err != nil || len(response.Output) != 1 || response.Output[0].Type != "compaction" ||
+				strings.Contains(got, `"Hi"`) {
 				t.Fatalf("%s: got %s, %v", upstream.name, got, err)
 			}
 			sealed = response.Output[0].Content
 		}
-		later := `{"model":"m","input":[{"type":"compaction","id":"cmp_1","encrypted_content":"` + sealed + `"},{"role":"user","content":"go on"}]}`
+		later := `{"model":"m","input":[{"type":"compaction","id":"cmp_1","encrypted_content":"` + sealed +
+			`"},{"role":"user","content":"go on"}]}`
 		sent, _ := sentTo(t, "responses", upstream.name, upstream.models[0], later)
 		if !strings.Contains(sent, `Summary of the conversation so far:\n\nHi`) {
 			t.Errorf("%s: sent %s", upstream.name, sent)
@@ -236,11 +272,13 @@ func TestCompaction(t *testing.T) {
 		for _, piece := range call.Payload("m") {
 			native.Write(piece)
 		}
-		if got := native.String(); !json.Valid([]byte(got)) || !strings.Contains(got, `{"type":"message","role":"user","content":"Summary of the conversation so far:\n\nHi"}`) {
+		if got := native.String(); !json.Valid([]byte(got)) ||
+			!strings.Contains(got, `{"type":"message","role":"user","content":"Summary of the conversation so far:\n\nHi"}`) {
 			t.Errorf("native: sent %s", got)
 		}
 		other := providers.Call{Endpoint: client.asks, Model: "m", Content: providers.Content{Body: []byte(later)}, Token: "another"}
-		if _, fault := translate.New(nil).Translate(t.Context(), other, providers.Target{Model: upstream.models[0]}, vendorOf(upstream.takes...)); fault == nil || fault.Param != "input[0].encrypted_content" {
+		if _, fault := translate.New(nil).Translate(t.Context(), other, providers.Target{Model: upstream.models[0]},
+			vendorOf(upstream.takes...)); fault == nil || fault.Param != "input[0].encrypted_content" {
 			t.Errorf("%s: another token: %+v", upstream.name, fault)
 		}
 	})
@@ -257,8 +295,9 @@ func TestSearchComesBack(t *testing.T) {
 	if !strings.Contains(sent, "found") || strings.Contains(sent, "srvtoolu") {
 		t.Errorf("sent %s", sent)
 	}
-	sent, _ = sentTo(t, "responses", "messages", "claude-sonnet-4-5", `{"model":"m","input":[{"role":"user","content":"x"},{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}},`+
-		`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"found","annotations":[]}]},{"role":"user","content":"y"}]}`)
+	sent, _ = sentTo(t, "responses", "messages", "claude-sonnet-4-5",
+		`{"model":"m","input":[{"role":"user","content":"x"},{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}},`+
+			`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"found","annotations":[]}]},{"role":"user","content":"y"}]}`)
 	if !strings.Contains(sent, "found") || strings.Contains(sent, "web_search") {
 		t.Errorf("sent %s", sent)
 	}
@@ -271,7 +310,8 @@ func TestSearchComesBack(t *testing.T) {
 	for _, piece := range call.Payload("m") {
 		native.Write(piece)
 	}
-	if got := native.String(); !json.Valid([]byte(got)) || strings.Contains(got, "mr1.") || strings.Contains(got, "srvtoolu") || !strings.Contains(got, `{"type":"text","text":"found","citations":null}`) {
+	if got := native.String(); !json.Valid([]byte(got)) || strings.Contains(got, "mr1.") || strings.Contains(got, "srvtoolu") ||
+		!strings.Contains(got, `{"type":"text","text":"found","citations":null}`) {
 		t.Errorf("sent %s", got)
 	}
 }

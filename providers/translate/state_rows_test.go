@@ -22,19 +22,22 @@ func TestRemembersWhatIsTheCalls(t *testing.T) {
 		parts string
 		kept  bool
 	}{
-		"a call's":                     {`{"functionCall":{"id":"c","name":"get_weather","args":{}},"thoughtSignature":"QQ=="}`, true},
-		"a thought's before the call":  {`{"text":"hm","thought":true,"thoughtSignature":"QQ=="},` + call, true},
-		"a text's":                     {`{"text":"a","thoughtSignature":"QQ=="},` + call, false},
-		"a text's, in front of it":     {`{"text":"","thoughtSignature":"QQ=="},{"text":"a"},` + call, false},
-		"nobody's":                     {`{"text":"a"},` + call, false},
-		"a call's that is too long":    {`{"functionCall":{"id":"c","name":"get_weather","args":{}},"thoughtSignature":"` + strings.Repeat("QUJD", 16<<10) + `"}`, false},
-		"a call's that is hardly long": {`{"functionCall":{"id":"c","name":"get_weather","args":{}},"thoughtSignature":"` + strings.Repeat("QUJD", 8<<10) + `"}`, true},
+		"a call's":                    {`{"functionCall":{"id":"c","name":"get_weather","args":{}},"thoughtSignature":"QQ=="}`, true},
+		"a thought's before the call": {`{"text":"hm","thought":true,"thoughtSignature":"QQ=="},` + call, true},
+		"a text's":                    {`{"text":"a","thoughtSignature":"QQ=="},` + call, false},
+		"a text's, in front of it":    {`{"text":"","thoughtSignature":"QQ=="},{"text":"a"},` + call, false},
+		"nobody's":                    {`{"text":"a"},` + call, false},
+		"a call's that is too long": {`{"functionCall":{"id":"c","name":"get_weather","args":{}},"thoughtSignature":"` +
+			strings.Repeat("QUJD", 16<<10) + `"}`, false},
+		"a call's that is hardly long": {`{"functionCall":{"id":"c","name":"get_weather","args":{}},"thoughtSignature":"` +
+			strings.Repeat("QUJD", 8<<10) + `"}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			kept := new(memory)
 			begin := begins()["chat"]
-			tr, fault := ask(t, translate.New(&translate.Options{Signatures: kept}), peers()[0], peers()[3], "gemini-3-flash-preview", begin[0]+begin[1], false)
+			tr, fault := ask(t, translate.New(&translate.Options{Signatures: kept}), peers()[0], peers()[3], "gemini-3-flash-preview",
+				begin[0]+begin[1], false)
 			if fault != nil {
 				t.Fatal(fault)
 			}
@@ -47,11 +50,13 @@ func TestRemembersWhatIsTheCalls(t *testing.T) {
 	// Two calls of one answer have each their own.
 	kept := new(memory)
 	begin := begins()["chat"]
-	tr, fault := ask(t, translate.New(&translate.Options{Signatures: kept}), peers()[0], peers()[3], "gemini-3-flash-preview", begin[0]+begin[1], false)
+	tr, fault := ask(t, translate.New(&translate.Options{Signatures: kept}), peers()[0], peers()[3], "gemini-3-flash-preview",
+		begin[0]+begin[1], false)
 	if fault != nil {
 		t.Fatal(fault)
 	}
-	read(t, tr, `{"candidates":[{"content":{"parts":[`+strings.Replace(call, "}}}", `}},"thoughtSignature":"QQ=="}`, 1)+","+strings.Replace(call, `"c"`, `"d"`, 1)+`]},"finishReason":"STOP"}]}`, false)
+	read(t, tr, `{"candidates":[{"content":{"parts":[`+strings.Replace(call, "}}}", `}},"thoughtSignature":"QQ=="}`, 1)+","+
+		strings.Replace(call, `"c"`, `"d"`, 1)+`]},"finishReason":"STOP"}]}`, false)
 	if _, got := kept.kept["d"]; got {
 		t.Errorf("the second call has the state of the first: %q", kept.kept)
 	}
@@ -78,14 +83,16 @@ func TestInlineComesBeforeMemory(t *testing.T) {
 	}
 	for extra, want := range map[string]string{`,"extra_content":{"google":{"thought_signature":"TkVX"}}`: "TkVX", "": "T0xE"} {
 		recall := &asked{memory: kept}
-		tr, fault := ask(t, translate.New(&translate.Options{Signatures: recall}), peers()[0], peers()[3], "gemini-3-flash-preview", history(extra), false)
+		tr, fault := ask(t, translate.New(&translate.Options{Signatures: recall}), peers()[0], peers()[3], "gemini-3-flash-preview",
+			history(extra), false)
 		if fault != nil {
 			t.Fatal(fault)
 		}
 		if got := len(recall.names) == 0; got != (extra != "") {
 			t.Errorf("with %q it is asked for %q", extra, recall.names)
 		}
-		if call := string(bytes.Join(tr.Call.Pieces, nil)); strings.Count(call, "thoughtSignature") != 1 || !strings.Contains(call, `"thoughtSignature":"`+want+`"`) {
+		if call := string(bytes.Join(tr.Call.Pieces, nil)); strings.Count(call, "thoughtSignature") != 1 ||
+			!strings.Contains(call, `"thoughtSignature":"`+want+`"`) {
 			t.Errorf("want the signature %s once: %s", want, call)
 		}
 	}
@@ -111,14 +118,37 @@ func TestWithoutRows(t *testing.T) {
 		endpoint   providers.Endpoint
 		body, want string
 	}{
-		"a count of messages":       {at(providers.Anthropic, providers.CountTokens), turns, without},
-		"a turn of nothing else":    {at(providers.Anthropic, providers.Messages), `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"mr1.p.x"}]}]}`, `{"messages":[{"role":"user","content":"x"}]}`},
-		"the only item":             {at(providers.OpenAI, providers.Responses), `{"input":[{"type":"reasoning","encrypted_content":"mr1.a.x"}]}`, `{"input":[]}`},
-		"items to compact":          {at(providers.OpenAI, providers.CompactResponse), `{"input":[{"role":"user","content":"x"},{"type":"reasoning","encrypted_content":"mr1.a.x"}]}`, `{"input":[{"role":"user","content":"x"}]}`},
-		"a whole answer":            {at(providers.Gemini, providers.GenerateContent), google(parts, "thoughtSignature", "bXIxLmEueA=="), google(parts, "thoughtSignature", standIn)},
-		"a stream":                  {at(providers.Gemini, providers.StreamContent), google(parts, "thoughtSignature", "bXIxLmEueA=="), google(parts, "thoughtSignature", standIn)},
-		"a field in the other case": {at(providers.Gemini, providers.StreamContent), google(parts, "thought_signature", "bXIxLmEueA=="), google(parts, "thought_signature", standIn)},
-		"a count of contents":       {at(providers.Gemini, providers.CountTokens), google(parts, "thoughtSignature", "bXIxLmEueA=="), google(parts, "thoughtSignature", standIn)},
+		"a count of messages": {at(providers.Anthropic, providers.CountTokens), turns, without},
+		"a turn of nothing else": {
+			at(providers.Anthropic, providers.Messages),
+			`{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"mr1.p.x"}]}]}`,
+			`{"messages":[{"role":"user","content":"x"}]}`,
+		},
+		"the only item": {
+			at(providers.OpenAI, providers.Responses), `{"input":[{"type":"reasoning","encrypted_content":"mr1.a.x"}]}`,
+			`{"input":[]}`,
+		},
+		"items to compact": {
+			at(providers.OpenAI, providers.CompactResponse),
+			`{"input":[{"role":"user","content":"x"},{"type":"reasoning","encrypted_content":"mr1.a.x"}]}`,
+			`{"input":[{"role":"user","content":"x"}]}`,
+		},
+		"a whole answer": {
+			at(providers.Gemini, providers.GenerateContent), google(parts, "thoughtSignature", "bXIxLmEueA=="),
+			google(parts, "thoughtSignature", standIn),
+		},
+		"a stream": {
+			at(providers.Gemini, providers.StreamContent), google(parts, "thoughtSignature", "bXIxLmEueA=="),
+			google(parts, "thoughtSignature", standIn),
+		},
+		"a field in the other case": {
+			at(providers.Gemini, providers.StreamContent), google(parts, "thought_signature", "bXIxLmEueA=="),
+			google(parts, "thought_signature", standIn),
+		},
+		"a count of contents": {
+			at(providers.Gemini, providers.CountTokens), google(parts, "thoughtSignature", "bXIxLmEueA=="),
+			google(parts, "thoughtSignature", standIn),
+		},
 		"a count of a whole call": {
 			at(providers.Gemini, providers.CountTokens), `{"generateContentRequest":` + google(parts, "thoughtSignature", "bXIxLmEueA==") + `}`,
 			`{"generateContentRequest":` + google(parts, "thoughtSignature", standIn) + `}`,

@@ -11,7 +11,8 @@ import (
 	"modelrelay/providers/translate/responses"
 )
 
-// ResponseStore stores the answers of translated calls to the Responses API, which their upstreams do not store. It is safe for concurrent use.
+// ResponseStore stores the answers of translated calls to the Responses API, which their upstreams do not store. It is safe for concurrent
+// use.
 type ResponseStore interface {
 	// Store stores a response for a token and reports whether it is stored now. The client's answer waits for it.
 	Store(ctx context.Context, token string, response Response) bool
@@ -39,8 +40,8 @@ func (r Response) Items() iter.Seq2[string, []byte] {
 	}
 }
 
-// storeAnswer prepares the storing of the answer, unless the client does not want it, or its input alone is too large. It holds a copy of the
-// input until the end of the answer.
+// storeAnswer prepares the storing of the answer, unless the client does not want it, or its input alone is too large. It holds a copy of
+// the input until the end of the answer.
 func (t *Translation) storeAnswer(ctx context.Context, store ResponseStore, call providers.Call) {
 	input := rawjson.Trim(call.Body).Get("input")
 	if store == nil || call.Endpoint.Operation != providers.Responses || !t.ask.Stored || len(input) > store.MaxSize() {

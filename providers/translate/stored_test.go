@@ -24,7 +24,8 @@ func (m *memoryOfResponses) Store(_ context.Context, token string, response tran
 
 func (m *memoryOfResponses) MaxSize() int { return m.size }
 
-// TestStoredAnswers: what a later call continues from is stored of an answer to a Responses client that does not refuse it, and of no other.
+// TestStoredAnswers: what a later call continues from is stored of an answer to a Responses client that does not refuse it, and of no
+// other.
 func TestStoredAnswers(t *testing.T) {
 	t.Parallel()
 	const document = `{"content":[{"type":"text","text":"Hi"},{"type":"tool_use","id":"c","name":"f","input":{}}],"stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":1}}`
@@ -38,18 +39,40 @@ func TestStoredAnswers(t *testing.T) {
 		earlier, input string
 		dropped        string
 	}{
-		"a text":       {client, `{"model":"m","input":"a"}`, providers.Chain{}, 1 << 20, ``, `{"type":"message","role":"user","content":"a"}`, ""},
-		"wanted":       {client, `{"model":"m","input":"a","store":true}`, providers.Chain{}, 1 << 20, ``, `{"type":"message","role":"user","content":"a"}`, ""},
-		"a chain":      {client, `{"model":"m","input":[{"role":"user","content":"a"},{"role":"user","content":"b"}]}`, providers.Chain{Previous: "resp_0", Earlier: 1}, 1 << 20, `{"role":"user","content":"a"}`, `{"role":"user","content":"b"}`, ""},
-		"not wanted":   {client, `{"model":"m","input":"a","store":false}`, providers.Chain{}, 1 << 20, "-", "", ""},
-		"too long":     {client, `{"model":"m","input":"aaaaaaaaaaaaaaaaaaaaa","store":true}`, providers.Chain{}, 20, "-", "", "store"},
-		"another form": {peers()[0], `{"model":"m","messages":[{"role":"user","content":"a"}],"store":true}`, providers.Chain{}, 1 << 20, "-", "", "store"},
+		"a text": {
+			client, `{"model":"m","input":"a"}`,
+			providers.Chain{},
+			1 << 20, ``, `{"type":"message","role":"user","content":"a"}`,
+			"",
+		},
+		"wanted": {
+			client, `{"model":"m","input":"a","store":true}`,
+			providers.Chain{},
+			1 << 20, ``,
+			`{"type":"message","role":"user","content":"a"}`, "",
+		},
+		"a chain": {
+			client, `{"model":"m","input":[{"role":"user","content":"a"},{"role":"user","content":"b"}]}`,
+			providers.Chain{Previous: "resp_0", Earlier: 1},
+			1 << 20, `{"role":"user","content":"a"}`, `{"role":"user","content":"b"}`, "",
+		},
+		"not wanted": {client, `{"model":"m","input":"a","store":false}`, providers.Chain{}, 1 << 20, "-", "", ""},
+		"too long":   {client, `{"model":"m","input":"aaaaaaaaaaaaaaaaaaaaa","store":true}`, providers.Chain{}, 20, "-", "", "store"},
+		"another form": {
+			peers()[0], `{"model":"m","messages":[{"role":"user","content":"a"}],"store":true}`,
+			providers.Chain{},
+			1 << 20, "-", "",
+			"store",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			memory := &memoryOfResponses{size: test.size}
 			door := translate.New(&translate.Options{Responses: memory})
-			call := providers.Call{Endpoint: test.client.asks, Model: "m", Content: providers.Content{Body: []byte(test.body)}, Token: "token", Chain: test.chain}
+			call := providers.Call{
+				Endpoint: test.client.asks, Model: "m", Content: providers.Content{Body: []byte(test.body)}, Token: "token",
+				Chain: test.chain,
+			}
 			tr, fault := door.Translate(t.Context(), call, providers.Target{Model: upstream.models[0]}, vendorOf(upstream.takes...))
 			if fault != nil {
 				t.Fatal(fault)
@@ -70,7 +93,8 @@ func TestStoredAnswers(t *testing.T) {
 				t.Fatalf("stored %+v for %q", memory.stored, memory.tokens)
 			}
 			stored := memory.stored[0]
-			if string(stored.Object) != got || string(stored.Earlier) != test.earlier || string(stored.Input) != test.input || tr.Holds() != len(test.earlier)+len(test.input) {
+			if string(stored.Object) != got || string(stored.Earlier) != test.earlier || string(stored.Input) != test.input ||
+				tr.Holds() != len(test.earlier)+len(test.input) {
 				t.Errorf("stored %s with %s and %s, holds %d", stored.Object, stored.Earlier, stored.Input, tr.Holds())
 			}
 			var items []string

@@ -148,7 +148,10 @@ func TestOverruledTraits(t *testing.T) {
 			t.Errorf("%s: got %q, %d tokens, want %q, %d", tc.model, got, traits.Anthropic.MaxOutput, tc.want, tc.most)
 		}
 	}
-	for word, good := range map[string]bool{"sampling": true, "max_output=5": true, "max_output=0": false, "max_output": false, "reason": false, "": false} {
+	for word, good := range map[string]bool{
+		"sampling": true, "max_output=5": true, "max_output=0": false, "max_output": false,
+		"reason": false, "": false,
+	} {
 		if err := CheckTrait(word); (err == nil) != good {
 			t.Errorf("%q: got %v", word, err)
 		}

@@ -68,12 +68,14 @@ func TestRepeatedCallIDs(t *testing.T) {
 // TestObjectInPlaceOfAnArray: Gemini clients that write one part, or one content, as an object are understood.
 func TestObjectInPlaceOfAnArray(t *testing.T) {
 	t.Parallel()
-	sent, _ := sentTo(t, "gemini", "chat", "gpt-4o", `{"systemInstruction":{"parts":{"text":"be brief"}},"contents":{"role":"user","parts":{"text":"hello"}}}`)
+	sent, _ := sentTo(t, "gemini", "chat", "gpt-4o",
+		`{"systemInstruction":{"parts":{"text":"be brief"}},"contents":{"role":"user","parts":{"text":"hello"}}}`)
 	if !strings.Contains(sent, "be brief") || !strings.Contains(sent, "hello") {
 		t.Errorf("sent %s", sent)
 	}
 	from, to := between(t, "gemini", "chat")
-	_, fault := ask(t, translate.New(nil), from, to, "gpt-4o", `{"systemInstruction":{"parts":"be brief"},"contents":[{"parts":[{"text":"hello"}]}]}`, false)
+	_, fault := ask(t, translate.New(nil), from, to, "gpt-4o",
+		`{"systemInstruction":{"parts":"be brief"},"contents":[{"parts":[{"text":"hello"}]}]}`, false)
 	if fault == nil || fault.Param != "systemInstruction.parts" {
 		t.Errorf("a text in place of an array: %+v", fault)
 	}
@@ -96,8 +98,12 @@ func TestDoneWithBlanks(t *testing.T) {
 // TestPrefillEndsWithoutBlanks: Claude refuses the beginning of an answer that ends in white space.
 func TestPrefillEndsWithoutBlanks(t *testing.T) {
 	t.Parallel()
-	for prefill, want := range map[string]string{`{ \n`: `"text":"{"}]}]`, ` \n`: `"role":"user","content":[{"type":"text","text":"x"}]}]`, `{`: `"text":"{"}]}]`} {
-		sent, changed := sentTo(t, "chat", "messages", "claude-sonnet-4-5", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","content":"`+prefill+`"}]}`)
+	for prefill, want := range map[string]string{
+		`{ \n`: `"text":"{"}]}]`, ` \n`: `"role":"user","content":[{"type":"text","text":"x"}]}]`,
+		`{`: `"text":"{"}]}]`,
+	} {
+		sent, changed := sentTo(t, "chat", "messages", "claude-sonnet-4-5",
+			`{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","content":"`+prefill+`"}]}`)
 		if !strings.Contains(sent, want) || (len(changed) > 0) != (prefill == `{ \n`) {
 			t.Errorf("%q: sent %s, changed %v", prefill, sent, changed)
 		}
@@ -121,7 +127,8 @@ func TestClaudesRefusal(t *testing.T) {
 	t.Parallel()
 	from, to := between(t, "chat", "messages")
 	got := answerOf(t, from, to, `{"id":"msg_1","type":"message","role":"assistant","model":"up","content":[{"type":"text","text":"I can't."}],"stop_reason":"refusal","usage":{"input_tokens":1,"output_tokens":2}}`)
-	if !strings.Contains(got, `"refusal":"I can't."`) || !strings.Contains(got, `"content":null`) || !strings.Contains(got, `"content_filter"`) {
+	if !strings.Contains(got, `"refusal":"I can't."`) || !strings.Contains(got, `"content":null`) ||
+		!strings.Contains(got, `"content_filter"`) {
 		t.Errorf("got %s", got)
 	}
 }
@@ -135,7 +142,9 @@ func TestSignedTextReachesMessages(t *testing.T) {
 	if err := json.Unmarshal([]byte(got), &message); err != nil {
 		t.Fatal(err)
 	}
-	sent, _ := sentTo(t, "messages", "gemini", "gemini-3-pro-preview", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":`+string(message.Content)+`},{"role":"user","content":"y"}]}`)
+	sent, _ := sentTo(t, "messages", "gemini", "gemini-3-pro-preview",
+		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":`+string(message.Content)+
+			`},{"role":"user","content":"y"}]}`)
 	if !strings.Contains(sent, `{"text":"Hi","thoughtSignature":"QUJD"}`) {
 		t.Errorf("got %s, sent %s", message.Content, sent)
 	}

@@ -42,7 +42,8 @@ func object(body []byte) bool {
 // notVendor returns the fault of an answer that is not the vendor's.
 func notVendor(reply *providers.Reply) *providers.Fault {
 	return &providers.Fault{
-		Kind: providers.Upstream, Message: "What answers at the address is not this vendor's API.", Blame: providers.BlameChannel, Malformed: true, Upstream: reply,
+		Kind: providers.Upstream, Message: "What answers at the address is not this vendor's API.", Blame: providers.BlameChannel,
+		Malformed: true, Upstream: reply,
 	}
 }
 
@@ -52,7 +53,8 @@ func LookedUp(err error, forgotten func(error) bool) (providers.Checked, error) 
 	checked := providers.Checked{Asked: askedJob}
 	var fault *providers.Fault
 	answered := errors.As(err, &fault) && fault.Upstream != nil
-	unknown := Forgotten(err) || forgotten != nil && forgotten(err) || answered && (fault.Kind == providers.NotFound || fault.Kind == providers.Invalid)
+	unknown := Forgotten(err) || forgotten != nil && forgotten(err) || answered &&
+		(fault.Kind == providers.NotFound || fault.Kind == providers.Invalid)
 	switch {
 	case err != nil && !unknown:
 		return checked, err

@@ -38,7 +38,8 @@ func TestEncodedAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := io.ReadAll(resp.Body)
-	if err = errors.Join(err, resp.Body.Close()); err != nil || string(got) != text || resp.Header.Get("Content-Encoding") != "" || resp.Header.Get("Content-Length") != "" {
+	if err = errors.Join(err, resp.Body.Close()); err != nil || string(got) != text || resp.Header.Get("Content-Encoding") != "" ||
+		resp.Header.Get("Content-Length") != "" {
 		t.Errorf("%v, %.40q, %v", err, got, resp.Header)
 	}
 }

@@ -27,7 +27,10 @@ type Hosted struct {
 // Taking returns a model with inputs of these names and a maximum of references. A last frame requires a first frame. The roles in
 // needs are required.
 func Taking(model providers.VideoModel, references int, names map[providers.InputRole]string, needs ...providers.InputRole) Hosted {
-	for _, role := range [...]providers.InputRole{providers.FirstFrame, providers.LastFrame, providers.Reference, providers.ExtendVideo, providers.SourceAudio} {
+	for _, role := range [...]providers.InputRole{
+		providers.FirstFrame, providers.LastFrame, providers.Reference, providers.ExtendVideo,
+		providers.SourceAudio,
+	} {
 		if _, ok := names[role]; !ok {
 			continue
 		}
@@ -50,7 +53,10 @@ func ModelPath(model string) (string, error) {
 	words := strings.Split(model, "/")
 	for i, word := range words {
 		if strings.Trim(word, ".") == "" {
-			return "", &providers.Fault{Kind: providers.ModelNotFound, Message: "The upstream does not have the model.", Accepted: providers.NotAccepted}
+			return "", &providers.Fault{
+				Kind: providers.ModelNotFound, Message: "The upstream does not have the model.",
+				Accepted: providers.NotAccepted,
+			}
 		}
 		words[i] = url.PathEscape(word)
 	}

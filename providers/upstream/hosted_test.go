@@ -31,8 +31,10 @@ func TestHostedFields(t *testing.T) {
 		{
 			"other names",
 			providers.VideoFields{
-				"prompt": {Name: "text"}, "image": {Name: "start_image_url"}, "last_image": {Name: "tail"}, "seconds": {Name: "len", As: providers.AsUnit},
-				"resolution": {Name: "quality", As: providers.AsUpper}, "seed": {As: providers.AsText}, "fps": {Name: "rate"}, "generate_audio": {Name: "sound"},
+				"prompt": {Name: "text"}, "image": {Name: "start_image_url"}, "last_image": {Name: "tail"},
+				"seconds":    {Name: "len", As: providers.AsUnit},
+				"resolution": {Name: "quality", As: providers.AsUpper}, "seed": {As: providers.AsText}, "fps": {Name: "rate"},
+				"generate_audio": {Name: "sound"},
 			},
 			providers.VideoRequest{
 				Prompt: "p", Seconds: "8", Resolution: "768p", Seed: &seed, FPS: 24, GenerateAudio: &on,
@@ -65,7 +67,11 @@ func TestHostedFields(t *testing.T) {
 			"reference_images",
 		},
 		{"no such field", providers.VideoFields{"aspect_ratio": {Absent: true}}, providers.VideoRequest{AspectRatio: "16:9"}, "aspect_ratio"},
-		{"an unnamed field", nil, providers.VideoRequest{Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)}}, "last_image"},
+		{
+			"an unnamed field", nil,
+			providers.VideoRequest{Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)}},
+			"last_image",
+		},
 	} {
 		members, err := open.Members(t.Context(), tc.req, tc.fields)
 		if fault := providers.AsFault(err); err != nil {

@@ -20,7 +20,8 @@ func inlineJobs(t *testing.T, body string) (*upstream.Jobs, providers.Target) {
 	t.Cleanup(server.Close)
 	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
-	return upstream.NewJobs(client, upstream.JobVendor{Name: "test"}), providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k"}
+	return upstream.NewJobs(client, upstream.JobVendor{Name: "test"}),
+		providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k"}
 }
 
 // TestOpenInline: the videos among the members of a name are read in their order, however they are written, and one that breaks
@@ -29,7 +30,8 @@ func TestOpenInline(t *testing.T) {
 	t.Parallel()
 	one, two := base64.StdEncoding.EncodeToString([]byte(clip+"one")), base64.StdEncoding.EncodeToString([]byte(clip+"two"))
 	escaped := strings.ReplaceAll(strings.ReplaceAll(two, "/", `\/`), "=", `\u003d`)
-	whole := `{"\"data\":":"data","text":"\"data\": \"x\\","data":7,"list":[{"data":"iVBORw0KGgo="},{"data" : "` + one[:40] + `\r\n` + one[40:] + `"},{"da\u0074a":"` + escaped + `"}]}`
+	whole := `{"\"data\":":"data","text":"\"data\": \"x\\","data":7,"list":[{"data":"iVBORw0KGgo="},{"data" : "` + one[:40] + `\r\n` +
+		one[40:] + `"},{"da\u0074a":"` + escaped + `"}]}`
 	for _, tc := range []struct {
 		body   string
 		output int
@@ -66,7 +68,8 @@ func TestInlineAnswer(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"x", `\"`, `\\`, `\u00e4`, `\ud83d\ude00`, "ä"} {
 		for shift := range 13 {
-			jobs, to := inlineJobs(t, `{"before":1,"long":"`+strings.Repeat(".", shift)+strings.Repeat(text, (128<<10)/len(text)+1)+`","after":[{"word":"w"}]}`)
+			jobs, to := inlineJobs(t, `{"before":1,"long":"`+strings.Repeat(".", shift)+strings.Repeat(text, (128<<10)/len(text)+1)+
+				`","after":[{"word":"w"}]}`)
 			answer, err := jobs.Do(t.Context(), to, upstream.JobRequest{Path: "/", Inline: true})
 			if err != nil {
 				t.Fatal(err)
@@ -78,7 +81,8 @@ func TestInlineAnswer(t *testing.T) {
 					Word string `json:"word"`
 				} `json:"after"`
 			}
-			if err := json.Unmarshal(answer.Body, &got); err != nil || got.Before != 1 || len(got.After) != 1 || got.After[0].Word != "w" || got.Long == "" || len(answer.Body) > 128<<10 {
+			if err := json.Unmarshal(answer.Body, &got); err != nil || got.Before != 1 || len(got.After) != 1 || got.After[0].Word != "w" ||
+				got.Long == "" || len(answer.Body) > 128<<10 {
 				t.Errorf("%s after %d: got %d bytes, %v", text, shift, len(answer.Body), err)
 			}
 			if shift > 0 && len(text) == 1 {

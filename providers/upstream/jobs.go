@@ -131,7 +131,10 @@ func (j *Jobs) Request(ctx context.Context, to providers.Target, r JobRequest) (
 	}
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(to.Channel.BaseURL, j.vendor.Root)+j.vendor.Root+r.Path, body)
 	if err != nil {
-		return nil, &providers.Fault{Kind: providers.Internal, Message: "The channel's address is not usable.", Accepted: providers.NotAccepted, Err: err}
+		return nil, &providers.Fault{
+			Kind: providers.Internal, Message: "The channel's address is not usable.", Accepted: providers.NotAccepted,
+			Err: err,
+		}
 	}
 	if r.Body != nil {
 		req.ContentLength = int64(len(r.Body))
@@ -201,8 +204,10 @@ func refusesContent(status int, said string) bool {
 	default:
 		return false
 	}
-	return providers.Says(said, "moderation", "content policy", "content policies", "policy violation", "usage guidelines", "usage policy", "usage policies",
-		"content guidelines", "safety check", "failed check", "safety system", "safety filter", "content filter", "sensitive content", "prohibited content", "nsfw")
+	return providers.Says(said, "moderation", "content policy", "content policies", "policy violation", "usage guidelines", "usage policy",
+		"usage policies",
+		"content guidelines", "safety check", "failed check", "safety system", "safety filter", "content filter", "sensitive content",
+		"prohibited content", "nsfw")
 }
 
 // Open reads a result at a link. With withKey it sends the key if the link is at the channel's own origin.

@@ -13,7 +13,10 @@ import (
 // TestUnread: a record that is not there is a job that the vendor has forgotten; one that could not be read says nothing.
 func TestUnread(t *testing.T) {
 	t.Parallel()
-	for status, forgotten := range map[int]bool{http.StatusNotFound: true, http.StatusGone: true, http.StatusForbidden: false, http.StatusBadGateway: false, http.StatusOK: false} {
+	for status, forgotten := range map[int]bool{
+		http.StatusNotFound: true, http.StatusGone: true, http.StatusForbidden: false,
+		http.StatusBadGateway: false, http.StatusOK: false,
+	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, `["no record"]`)

@@ -35,20 +35,29 @@ func refusal(status int) *providers.Fault {
 	case http.StatusNotFound, http.StatusGone:
 		return refused(providers.NotFound, "The upstream does not know what was asked for.")
 	case http.StatusRequestTimeout:
-		return &providers.Fault{Kind: providers.Timeout, Message: "The upstream did not receive the request in time.", Blame: providers.BlameChannel}
+		return &providers.Fault{
+			Kind: providers.Timeout, Message: "The upstream did not receive the request in time.",
+			Blame: providers.BlameChannel,
+		}
 	case http.StatusConflict:
 		return refused(providers.Conflict, "The request conflicts with another at the upstream.")
 	case http.StatusRequestEntityTooLarge:
 		return refused(providers.TooLarge, "The request is too large for the upstream.")
 	case http.StatusTooManyRequests:
-		return &providers.Fault{Kind: providers.RateLimited, Message: "The upstream limits the rate of requests.", Accepted: providers.NotAccepted, Blame: providers.BlameKey}
+		return &providers.Fault{
+			Kind: providers.RateLimited, Message: "The upstream limits the rate of requests.",
+			Accepted: providers.NotAccepted, Blame: providers.BlameKey,
+		}
 	case http.StatusServiceUnavailable, statusOverloaded:
 		return &providers.Fault{Kind: providers.Overloaded, Message: "The upstream is overloaded.", Blame: providers.BlameChannel}
 	}
 	if status/100 == 4 {
 		return refused(providers.Invalid, "The upstream refused the request.")
 	}
-	return &providers.Fault{Kind: providers.Upstream, Message: "The upstream answered with status " + strconv.Itoa(status) + ".", Blame: providers.BlameChannel}
+	return &providers.Fault{
+		Kind: providers.Upstream, Message: "The upstream answered with status " + strconv.Itoa(status) + ".",
+		Blame: providers.BlameChannel,
+	}
 }
 
 func refusedKey(trouble providers.KeyFault) *providers.Fault {

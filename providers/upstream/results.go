@@ -102,7 +102,8 @@ func afar(err error, own bool) error {
 	switch {
 	case !errors.As(err, &fault):
 	case errors.Is(err, ssrf.ErrProhibitedIP):
-		fault.Message, fault.Blame = "The upstream's link to the result leads to a private, loopback or otherwise special network.", providers.BlameNone
+		fault.Message, fault.Blame = "The upstream's link to the result leads to a private, loopback or otherwise special network.",
+			providers.BlameNone
 	case !own:
 		fault.Blame = providers.BlameNone
 	}

@@ -80,7 +80,8 @@ func TestResultRedirects(t *testing.T) {
 		video, err := upstream.NewResults(client).Open(providers.Channel{BaseURL: ours.URL, AllowPrivateResults: true}, req)
 		if tc.refused {
 			var fault *providers.Fault
-			if !errors.As(err, &fault) || fault.Kind != providers.Upstream || fault.Upstream == nil || fault.Upstream.Status != http.StatusFound || len(seen) != 0 {
+			if !errors.As(err, &fault) || fault.Kind != providers.Upstream || fault.Upstream == nil || fault.Upstream.Status != http.StatusFound ||
+				len(seen) != 0 {
 				t.Errorf("%s: got %v, seen %v", tc.name, err, seen)
 			}
 			continue
@@ -162,7 +163,8 @@ func TestResultBorder(t *testing.T) {
 			_ = video.Body.Close()
 		}
 		fault, refused := errors.AsType[*providers.Fault](err)
-		if tc.read != (err == nil) || refused && (fault.Blame != providers.BlameNone || !strings.Contains(fault.Message, "private")) || asked["/inside"] > 0 {
+		if tc.read != (err == nil) || refused && (fault.Blame != providers.BlameNone || !strings.Contains(fault.Message, "private")) ||
+			asked["/inside"] > 0 {
 			t.Errorf("%s: got %v, asked for %v", name, err, asked)
 		}
 		if channel.AllowPrivateResults = true; strings.Contains(tc.link+tc.then, "127.0.0.1:"+at.Port()+"/inside") {
@@ -180,11 +182,14 @@ func TestResultTypes(t *testing.T) {
 	t.Parallel()
 	const said = "video/mp4; charset=hush"
 	for name, tc := range map[string]struct{ head, want string }{
-		"MP4":        {clip, "video/mp4"},
-		"QuickTime":  {"\x00\x00\x00\x14ftypqt  \x00\x00\x02\x00", "video/quicktime"},
-		"old":        {"\x00\x00\x10\x00moov\x00\x00\x00\x6cmvhd", "video/quicktime"},
-		"WebM":       {"\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01\x42\x82\x84webm", "video/webm"},
-		"Matroska":   {"\x1a\x45\xdf\xa3\xa3\x42\x86\x81\x01\x42\xf7\x81\x01\x42\xf2\x81\x04\x42\xf3\x81\x08\x42\x82\x88matroska", "video/x-matroska"},
+		"MP4":       {clip, "video/mp4"},
+		"QuickTime": {"\x00\x00\x00\x14ftypqt  \x00\x00\x02\x00", "video/quicktime"},
+		"old":       {"\x00\x00\x10\x00moov\x00\x00\x00\x6cmvhd", "video/quicktime"},
+		"WebM":      {"\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01\x42\x82\x84webm", "video/webm"},
+		"Matroska": {
+			"\x1a\x45\xdf\xa3\xa3\x42\x86\x81\x01\x42\xf7\x81\x01\x42\xf2\x81\x04\x42\xf3\x81\x08\x42\x82\x88matroska",
+			"video/x-matroska",
+		},
 		"AVI":        {"RIFF\x00\x00\x10\x00AVI LIST", "video/x-msvideo"},
 		"PNG":        {"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "image/png"},
 		"JPEG":       {"\xff\xd8\xff\xe0\x00\x10JFIF", "image/jpeg"},
@@ -222,7 +227,8 @@ func TestResultTypes(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer video.Body.Close()
-			if got, err := io.ReadAll(video.Body); err != nil || string(got) != tc.head || video.ContentType != tc.want || video.Length != int64(len(tc.head)) {
+			if got, err := io.ReadAll(video.Body); err != nil || string(got) != tc.head || video.ContentType != tc.want ||
+				video.Length != int64(len(tc.head)) {
 				t.Errorf("got %q of type %q, length %d, %v, want %q", got, video.ContentType, video.Length, err, tc.want)
 			}
 		})

@@ -108,7 +108,8 @@ func ClassifyRPC(fault *providers.Fault) {
 // in the code or the message.
 func RPCFailure(said RPCError) string {
 	text := strings.Join([]string{said.Code, said.Status, said.Reason, said.Message}, "; ")
-	if providers.Says(text, "safety", "prohibited", "blocklist", "spii", "usage guidelines", "responsible ai", "support code", "support codes") {
+	if providers.Says(text, "safety", "prohibited", "blocklist", "spii", "usage guidelines", "responsible ai", "support code",
+		"support codes") {
 		return providers.FailedContent
 	}
 	word := said.Status

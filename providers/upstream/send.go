@@ -29,7 +29,8 @@ func NewPost(ctx context.Context, address string, payload providers.Payload) (*h
 	req, err := http.NewRequestWithContext(watched(ctx), http.MethodPost, address, payload.Reader())
 	if err != nil {
 		return nil, &providers.Fault{
-			Kind: providers.Upstream, Message: "The channel's address cannot be used.", Accepted: providers.NotAccepted, Blame: providers.BlameChannel, Err: err,
+			Kind: providers.Upstream, Message: "The channel's address cannot be used.", Accepted: providers.NotAccepted,
+			Blame: providers.BlameChannel, Err: err,
 		}
 	}
 	req.ContentLength = payload.Len()
@@ -191,7 +192,10 @@ func (c *connection) fault(ctx context.Context, err error) *providers.Fault {
 	if outer := (*url.Error)(nil); errors.As(err, &outer) {
 		err = outer.Err // the text of url.Error contains the query
 	}
-	fault := &providers.Fault{Kind: providers.Upstream, Message: "The upstream broke off before it answered.", Blame: providers.BlameChannel, Err: err}
+	fault := &providers.Fault{
+		Kind: providers.Upstream, Message: "The upstream broke off before it answered.", Blame: providers.BlameChannel,
+		Err: err,
+	}
 	var given *providers.Fault
 	switch cause := context.Cause(ctx); {
 	case errors.As(cause, &given):

@@ -179,7 +179,8 @@ func TestSendNothingWritten(t *testing.T) {
 			t.Parallel()
 			fault := sendFault(t, client(t, nil), post(t.Context(), t, url))
 			if fault.Kind != providers.Upstream || fault.Accepted != providers.NotAccepted || fault.Blame != providers.BlameChannel {
-				t.Errorf("got %s accepted %d blame %d (%v), want upstream, surely not accepted, the channel's", fault.Kind, fault.Accepted, fault.Blame, fault)
+				t.Errorf("got %s accepted %d blame %d (%v), want upstream, surely not accepted, the channel's", fault.Kind, fault.Accepted, fault.Blame,
+					fault)
 			}
 			if strings.Contains(fault.Error(), "hunter2") {
 				t.Errorf("the error repeats the query: %v", fault)

@@ -76,7 +76,10 @@ func DialSocket(ctx context.Context, client *http.Client, address string, header
 	case resp == nil:
 		return nil, seen.fault(ctx, err)
 	case resp.StatusCode == http.StatusSwitchingProtocols:
-		return nil, &providers.Fault{Kind: providers.Upstream, Message: "The upstream switched protocols wrongly.", Blame: providers.BlameChannel, Err: err}
+		return nil, &providers.Fault{
+			Kind: providers.Upstream, Message: "The upstream switched protocols wrongly.", Blame: providers.BlameChannel,
+			Err: err,
+		}
 	}
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(resp.Body) // the library has read it, bounded

@@ -11,7 +11,9 @@ import (
 )
 
 // SendStored asks for a stored answer below the address of all of them. The header is that of the vendor's requests, without Accept.
-func SendStored(ctx context.Context, client *http.Client, address string, request providers.StoredRequest, header http.Header) (*http.Response, error) {
+func SendStored(ctx context.Context, client *http.Client, address string, request providers.StoredRequest,
+	header http.Header,
+) (*http.Response, error) {
 	method, address := http.MethodGet, address+"/"+url.PathEscape(request.ID)
 	switch request.Do {
 	case providers.StoredGet:
@@ -28,7 +30,8 @@ func SendStored(ctx context.Context, client *http.Client, address string, reques
 	req, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
 		return nil, &providers.Fault{
-			Kind: providers.Upstream, Message: "The channel's address cannot be used.", Accepted: providers.NotAccepted, Blame: providers.BlameChannel, Err: err,
+			Kind: providers.Upstream, Message: "The channel's address cannot be used.", Accepted: providers.NotAccepted,
+			Blame: providers.BlameChannel, Err: err,
 		}
 	}
 	req.Header = header

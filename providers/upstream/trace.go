@@ -43,12 +43,14 @@ func StartSpan(ctx context.Context, tracer trace.Tracer, vendor providers.Vendor
 		return ctx, nil
 	}
 	attributes := append(make([]attribute.KeyValue, 0, 8),
-		providers.TraceChannel.String(to.Channel.Name), semconv.GenAIProviderNameKey.String(vendor.Convention()), semconv.GenAIRequestModel(to.Model))
+		providers.TraceChannel.String(to.Channel.Name), semconv.GenAIProviderNameKey.String(vendor.Convention()),
+		semconv.GenAIRequestModel(to.Model))
 	if step.Operation != "" {
 		attributes = append(attributes, semconv.GenAIOperationNameKey.String(step.Operation.Convention()))
 	}
 	if step.From != step.To {
-		attributes = append(attributes, providers.TraceEndpoint.String(step.From.String()), providers.TraceUpstreamEndpoint.String(step.To.String()))
+		attributes = append(attributes, providers.TraceEndpoint.String(step.From.String()),
+			providers.TraceUpstreamEndpoint.String(step.To.String()))
 	}
 	if step.Attempt > 0 {
 		attributes = append(attributes, providers.TraceAttempt.Int(step.Attempt))

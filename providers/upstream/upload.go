@@ -18,7 +18,9 @@ import (
 // Upload sends an object of the archive to a link that the vendor has created for it, as a form: the vendor's fields, then the
 // file, which is streamed. It sends no key. Beyond the channel's own origin it dials only public addresses. It fails only before a
 // job was paid.
-func (j *Jobs) Upload(ctx context.Context, to providers.Target, link string, fields map[string]string, name string, input providers.Media) error {
+func (j *Jobs) Upload(ctx context.Context, to providers.Target, link string, fields map[string]string, name string,
+	input providers.Media,
+) error {
 	post, own, err := j.results.Link(ctx, to.Channel, link)
 	if err != nil {
 		return Unpaid(err)
@@ -39,18 +41,25 @@ func (j *Jobs) Upload(ctx context.Context, to providers.Target, link string, fie
 	}
 	file, err := input.Open(ctx)
 	if err != nil {
-		return &providers.Fault{Kind: providers.Overloaded, Message: "The task's input cannot be read from the archive now.", Accepted: providers.NotAccepted, Err: err}
+		return &providers.Fault{
+			Kind: providers.Overloaded, Message: "The task's input cannot be read from the archive now.",
+			Accepted: providers.NotAccepted, Err: err,
+		}
 	}
 	defer file.Close()
 	post.Method = http.MethodPost
-	post.Body = io.NopCloser(io.MultiReader(bytes.NewReader(form.Bytes()[:head]), io.LimitReader(file, input.Size), bytes.NewReader(form.Bytes()[head:])))
+	post.Body = io.NopCloser(io.MultiReader(bytes.NewReader(form.Bytes()[:head]), io.LimitReader(file, input.Size),
+		bytes.NewReader(form.Bytes()[head:])))
 	post.ContentLength = int64(form.Len()) + input.Size // stores refuse a form of unknown length
 	post.Header.Set("Content-Type", writer.FormDataContentType())
 	resp, err := Send(client, post)
 	if err != nil {
 		fault := providers.AsFault(Unpaid(afar(err, own)))
 		if fault.Upstream != nil { // the store's error is not about the key
-			return &providers.Fault{Kind: providers.Upstream, Message: "The upstream's store did not take the input.", Accepted: providers.NotAccepted, Err: fault}
+			return &providers.Fault{
+				Kind: providers.Upstream, Message: "The upstream's store did not take the input.",
+				Accepted: providers.NotAccepted, Err: fault,
+			}
 		}
 		return fault
 	}

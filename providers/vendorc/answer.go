@@ -131,7 +131,8 @@ func failureCode(code int) string {
 // refineGate classifies a fault of the gate. A signature error is the fault of the gateway's key or clock, never of the request.
 func refineGate(fault *providers.Fault) {
 	switch fault.Code {
-	case "MissingRequestInfo", "MissingSignature", "MissingAuthenticationToken", "InvalidTimestamp", "InvalidAuthorization", "InvalidCredential",
+	case "MissingRequestInfo", "MissingSignature", "MissingAuthenticationToken", "InvalidTimestamp", "InvalidAuthorization",
+		"InvalidCredential",
 		"InvalidAccessKey", "SignatureDoesNotMatch", "InvalidSecretToken":
 		class(fault, http.StatusUnauthorized)
 	case "AccessDenied":

@@ -20,7 +20,8 @@ func submit(t *testing.T, req providers.VideoRequest) (body []byte, ticket provi
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var err error
-		if body, err = io.ReadAll(r.Body); err != nil || r.ContentLength != int64(len(body)) || r.Header.Get("Content-Type") != "application/json" {
+		if body, err = io.ReadAll(r.Body); err != nil || r.ContentLength != int64(len(body)) ||
+			r.Header.Get("Content-Type") != "application/json" {
 			t.Errorf("got %d of %d bytes, %v", len(body), r.ContentLength, err)
 		}
 		_, _ = io.WriteString(w, `{"code":10000,"data":{"task_id":7392616336519610409},"message":"Success"}`)
@@ -61,15 +62,38 @@ func TestVideoCreate(t *testing.T) {
 		},
 		{"ten seconds", providers.VideoRequest{Prompt: "a", Seconds: "10"}, fields{"prompt": `"a"`, "frames": "241"}},
 		{"part of a second", providers.VideoRequest{Prompt: "a", Seconds: "0.5"}, fields{"prompt": `"a"`, "frames": "13"}},
-		{"upright", providers.VideoRequest{Prompt: "a", Size: "720x1280", Width: 720, Height: 1280}, fields{"prompt": `"a"`, "aspect_ratio": `"9:16"`}},
-		{"the vendor's own size", providers.VideoRequest{Prompt: "a", Width: 2176, Height: 928}, fields{"prompt": `"a"`, "aspect_ratio": `"21:9"`}},
-		{"another of the vendor's", providers.VideoRequest{Prompt: "a", Width: 1088, Height: 1920}, fields{"prompt": `"a"`, "aspect_ratio": `"9:16"`}},
+		{
+			"upright",
+			providers.VideoRequest{Prompt: "a", Size: "720x1280", Width: 720, Height: 1280},
+			fields{"prompt": `"a"`, "aspect_ratio": `"9:16"`},
+		},
+		{
+			"the vendor's own size",
+			providers.VideoRequest{Prompt: "a", Width: 2176, Height: 928},
+			fields{"prompt": `"a"`, "aspect_ratio": `"21:9"`},
+		},
+		{
+			"another of the vendor's",
+			providers.VideoRequest{Prompt: "a", Width: 1088, Height: 1920},
+			fields{"prompt": `"a"`, "aspect_ratio": `"9:16"`},
+		},
 		{"a ratio for a size", providers.VideoRequest{Prompt: "a", Size: "3:4"}, fields{"prompt": `"a"`, "aspect_ratio": `"3:4"`}},
-		{"the vendor's own ratio", providers.VideoRequest{Prompt: "a", Extra: json.RawMessage(`{"aspect_ratio":"2:1"}`)}, fields{"prompt": `"a"`, "aspect_ratio": `"2:1"`}},
-		{"addresses", providers.VideoRequest{Inputs: []providers.Media{{URL: "https://h/a.png?x=1&y=2"}, {URL: "https://h/b.png"}}, Width: 999, Height: 10}, fields{
+		{
+			"the vendor's own ratio",
+			providers.VideoRequest{Prompt: "a", Extra: json.RawMessage(`{"aspect_ratio":"2:1"}`)},
+			fields{"prompt": `"a"`, "aspect_ratio": `"2:1"`},
+		},
+		{"addresses", providers.VideoRequest{
+			Inputs: []providers.Media{{URL: "https://h/a.png?x=1&y=2"}, {URL: "https://h/b.png"}}, Width: 999,
+			Height: 10,
+		}, fields{
 			"image_urls": `["https://h/a.png?x=1\u0026y=2","https://h/b.png"]`,
 		}},
-		{"data", providers.VideoRequest{Inputs: []providers.Media{image("\x00\x01\x02"), image("four")}}, fields{"binary_data_base64": `["AAEC","Zm91cg=="]`}},
+		{
+			"data",
+			providers.VideoRequest{Inputs: []providers.Media{image("\x00\x01\x02"), image("four")}},
+			fields{"binary_data_base64": `["AAEC","Zm91cg=="]`},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +143,8 @@ func TestVideoReqJSON(t *testing.T) {
 	if _, err := newVideos(t).Poll(t.Context(), to, ticket); err != nil {
 		t.Fatal(err)
 	}
-	if want := (map[string]string{"req_key": "jimeng_t2v_v30", "task_id": "7392616336519610409", "req_json": marks}); !maps.Equal(asked, want) {
+	if want := (map[string]string{"req_key": "jimeng_t2v_v30", "task_id": "7392616336519610409", "req_json": marks}); !maps.Equal(asked,
+		want) {
 		t.Errorf("got %q, want %q", asked, want)
 	}
 }
@@ -142,7 +167,10 @@ func TestVideoRefusesItself(t *testing.T) {
 		{"parameters that are no object", "", providers.VideoRequest{Prompt: "a", Extra: json.RawMessage(`[1]`)}},
 		{"req_json that is no string", "req_json", providers.VideoRequest{Prompt: "a", Extra: json.RawMessage(`{"req_json":{}}`)}},
 		{"req_json with a link", "req_json", providers.VideoRequest{Prompt: "a", Extra: json.RawMessage(`{"req_json":"https://h/a?sig=x"}`)}},
-		{"long req_json", "req_json", providers.VideoRequest{Prompt: "a", Extra: json.RawMessage(`{"req_json":"` + strings.Repeat("x", 3000) + `"}`)}},
+		{"long req_json", "req_json", providers.VideoRequest{
+			Prompt: "a",
+			Extra:  json.RawMessage(`{"req_json":"` + strings.Repeat("x", 3000) + `"}`),
+		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -114,7 +114,10 @@ func (v *Videos) call(ctx context.Context, client *http.Client, to providers.Tar
 	// A body of another type than net/http knows is never sent again by itself.
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, struct{ *bytes.Reader }{bytes.NewReader(body)})
 	if err != nil {
-		return result{}, &providers.Fault{Kind: providers.Internal, Message: "The channel's address is not usable.", Accepted: providers.NotAccepted, Err: err}
+		return result{}, &providers.Fault{
+			Kind: providers.Internal, Message: "The channel's address is not usable.",
+			Accepted: providers.NotAccepted, Err: err,
+		}
 	}
 	req.ContentLength = int64(len(body))
 	req.Header.Set("Content-Type", "application/json")

@@ -140,7 +140,10 @@ func TestVideoRefusals(t *testing.T) {
 		return want{kind: providers.Invalid, accepted: providers.NotAccepted, code: code, message: said + words}
 	}
 	limited := func(code string) want {
-		return want{providers.RateLimited, providers.NotAccepted, providers.BlameKey, providers.KeyBusy, true, code, "The upstream limits the rate of requests."}
+		return want{
+			providers.RateLimited, providers.NotAccepted, providers.BlameKey, providers.KeyBusy, true, code,
+			"The upstream limits the rate of requests.",
+		}
 	}
 	badKey := func(code string) want {
 		return want{providers.Upstream, providers.NotAccepted, providers.BlameKey, providers.KeyRefused, true, code, keyWords}
@@ -163,9 +166,15 @@ func TestVideoRefusals(t *testing.T) {
 		{"copyright", 400, code(50518, "Pre Img Risk Not Pass: Copyright"), refused("50518", "Pre Img Risk Not Pass: Copyright")},
 		{"review broken", 400, code(50520, "Risk Internal Error"), refused("50520", "Risk Internal Error")},
 		{"input", 400, code(50215, "Input invalid for this service."), refused("50215", "Input invalid for this service.")},
-		{"no words", 400, code(50215, ""), want{kind: providers.Invalid, accepted: providers.NotAccepted, code: "50215", message: "The upstream refused the request."}},
+		{"no words", 400, code(50215, ""), want{
+			kind: providers.Invalid, accepted: providers.NotAccepted, code: "50215",
+			message: "The upstream refused the request.",
+		}},
 		{"the key in its words", 400, code(50215, "bad ak-1 or sk-1"), refused("50215", "bad *** or ***")},
-		{"the client's link in its words", 400, code(50207, "cannot fetch https://h/a.png?sig=hush"), refused("50207", "cannot fetch https://h/a.png?…")},
+		{
+			"the client's link in its words", 400, code(50207, "cannot fetch https://h/a.png?sig=hush"),
+			refused("50207", "cannot fetch https://h/a.png?…"),
+		},
 		{"refused in a 200", 200, code(50412, "Text Risk Not Pass"), refused("50412", "Text Risk Not Pass")},
 		{"rate", 429, code(50429, "Request Has Reached API Limit, Please Try Later"), limited("50429")},
 		{"concurrency", 429, code(50430, "x"), limited("50430")},
@@ -180,16 +189,28 @@ func TestVideoRefusals(t *testing.T) {
 		{"no code of the service in a 200", 200, code(60001, "x"), unknown("60001", "The upstream's answer is broken.")},
 		{"gateway timeout", 504, "<html>", unknown("", "The upstream answered with status 504.")},
 		{"success without a task", 200, `{"code":10000,"data":null,"message":"Success"}`, unknown("", "The upstream's answer is broken.")},
-		{"success with an empty task", 200, `{"code":10000,"data":{"task_id":""},"message":"Success"}`, unknown("", "The upstream's answer is broken.")},
+		{
+			"success with an empty task", 200, `{"code":10000,"data":{"task_id":""},"message":"Success"}`,
+			unknown("", "The upstream's answer is broken."),
+		},
 		{"signature", 401, gate("SignatureDoesNotMatch", "hush"), badKey("SignatureDoesNotMatch")},
 		{"clock", 400, gate("InvalidTimestamp", "hush"), badKey("InvalidTimestamp")},
 		{"credential", 400, gate("InvalidCredential", "hush"), badKey("InvalidCredential")},
 		{"rights", 403, gate("AccessDenied", "hush"), forbidden("AccessDenied")},
 		{"flow", 429, gate("FlowLimitExceeded", "x"), limited("FlowLimitExceeded")},
-		{"gate down", 503, gate("ServiceUnavailableTemp", "x"), want{providers.Overloaded, providers.AcceptedUnknown, providers.BlameChannel, providers.KeyBusy, true, "ServiceUnavailableTemp", "The upstream is overloaded."}},
+		{
+			"gate down", 503, gate("ServiceUnavailableTemp", "x"),
+			want{
+				providers.Overloaded, providers.AcceptedUnknown, providers.BlameChannel, providers.KeyBusy, true, "ServiceUnavailableTemp",
+				"The upstream is overloaded.",
+			},
+		},
 		{
 			"another service", 404, gate("InvalidActionOrVersion", "x"),
-			want{providers.Upstream, providers.NotAccepted, providers.BlameChannel, providers.KeyBusy, true, "InvalidActionOrVersion", "The channel's address is not this vendor's."},
+			want{
+				providers.Upstream, providers.NotAccepted, providers.BlameChannel, providers.KeyBusy, true, "InvalidActionOrVersion",
+				"The channel's address is not this vendor's.",
+			},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -220,11 +241,26 @@ func TestVideoFailures(t *testing.T) {
 		failure providers.VideoFailure // zero: a fault
 		kind    providers.Kind
 	}{
-		{name: "what was made", status: 400, body: code(50516, "Post Video Risk Not Pass"), failure: providers.VideoFailure{Code: providers.FailedContent, Message: "50516: Post Video Risk Not Pass"}},
-		{name: "input found bad later", status: 400, body: code(50215, "Input invalid for this service."), failure: providers.VideoFailure{Code: providers.FailedInput, Message: "50215: Input invalid for this service."}},
-		{name: "in a 200", status: 200, body: code(50511, "Post Img Risk Not Pass"), failure: providers.VideoFailure{Code: providers.FailedContent, Message: "50511: Post Img Risk Not Pass"}},
-		{name: "without words", status: 400, body: code(50511, ""), failure: providers.VideoFailure{Code: providers.FailedContent, Message: "The upstream's job failed with code 50511."}},
-		{name: "internal, in a 400", status: 400, body: code(50500, "Internal Error"), failure: providers.VideoFailure{Code: providers.FailedVendor, Message: "50500: Internal Error"}},
+		{
+			name: "what was made", status: 400, body: code(50516, "Post Video Risk Not Pass"),
+			failure: providers.VideoFailure{Code: providers.FailedContent, Message: "50516: Post Video Risk Not Pass"},
+		},
+		{
+			name: "input found bad later", status: 400, body: code(50215, "Input invalid for this service."),
+			failure: providers.VideoFailure{Code: providers.FailedInput, Message: "50215: Input invalid for this service."},
+		},
+		{
+			name: "in a 200", status: 200, body: code(50511, "Post Img Risk Not Pass"),
+			failure: providers.VideoFailure{Code: providers.FailedContent, Message: "50511: Post Img Risk Not Pass"},
+		},
+		{
+			name: "without words", status: 400, body: code(50511, ""),
+			failure: providers.VideoFailure{Code: providers.FailedContent, Message: "The upstream's job failed with code 50511."},
+		},
+		{
+			name: "internal, in a 400", status: 400, body: code(50500, "Internal Error"),
+			failure: providers.VideoFailure{Code: providers.FailedVendor, Message: "50500: Internal Error"},
+		},
 		{name: "internal", status: 500, body: code(50500, "Internal Error"), kind: providers.Upstream},
 		{name: "rate", status: 429, body: code(50429, "x"), kind: providers.RateLimited},
 		{name: "rate in a 400", status: 400, body: code(50429, "x"), kind: providers.RateLimited},
@@ -233,8 +269,14 @@ func TestVideoFailures(t *testing.T) {
 		{name: "signature", status: 401, body: gate("SignatureDoesNotMatch", "x"), kind: providers.Upstream},
 		{name: "a foreign 400", status: 400, body: `{"error":"x"}`, kind: providers.Invalid},
 		{name: "a foreign 404", status: 404, body: `not found`, kind: providers.NotFound},
-		{name: "done without a link", status: 200, body: `{"code":10000,"data":{"status":"done","video_url":""},"message":"Success"}`, kind: providers.Upstream},
-		{name: "expired", status: 200, body: `{"code":10000,"data":{"status":"expired"},"message":"Success"}`, failure: providers.VideoFailure{Code: "upstream_expired", Message: "The upstream's job expired."}},
+		{
+			name: "done without a link", status: 200, body: `{"code":10000,"data":{"status":"done","video_url":""},"message":"Success"}`,
+			kind: providers.Upstream,
+		},
+		{
+			name: "expired", status: 200, body: `{"code":10000,"data":{"status":"expired"},"message":"Success"}`,
+			failure: providers.VideoFailure{Code: "upstream_expired", Message: "The upstream's job expired."},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -256,7 +298,8 @@ func TestVideoFailures(t *testing.T) {
 // TestVideoGone: a link that no longer comes is no video, and the other links of a result count where video_url is empty.
 func TestVideoGone(t *testing.T) {
 	t.Parallel()
-	_, err := newVideos(t).Open(t.Context(), answering(t, 200, `{"code":10000,"data":{"status":"not_found"},"message":"Success"}`), providers.Ticket{Job: "1"}, 0)
+	_, err := newVideos(t).Open(t.Context(), answering(t, 200, `{"code":10000,"data":{"status":"not_found"},"message":"Success"}`),
+		providers.Ticket{Job: "1"}, 0)
 	var fault *providers.Fault
 	if !errors.As(err, &fault) || fault.Kind != providers.NotFound {
 		t.Errorf("got %v", err)
@@ -285,7 +328,8 @@ func FuzzResult(f *testing.F) {
 				t.Errorf("got %+v, link %q", status, link)
 			}
 		case providers.JobFailed, providers.JobForgotten:
-			if f := status.Failure; f == nil || f.Code == "" || f.Message == "" || len(f.Code+f.Message) > 1000 || !utf8.ValidString(f.Code+f.Message) {
+			if f := status.Failure; f == nil || f.Code == "" || f.Message == "" || len(f.Code+f.Message) > 1000 ||
+				!utf8.ValidString(f.Code+f.Message) {
 				t.Errorf("got failure %+v", f)
 			}
 		default:

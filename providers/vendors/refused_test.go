@@ -31,17 +31,27 @@ func TestRefusedCreates(t *testing.T) {
 		want          map[string]string // by codes; "" where the code says nothing
 	}{
 		{"ark", "doubao-seedance-2-0", 400, nested, map[string]string{
-			"InputTextSensitiveContentDetected": content, "InputImageSensitiveContentDetected.PrivacyInformation": content, "InputTextRiskDetection": content,
-			"InvalidParameter": input, "MissingParameter.content": input, "Other": "",
+			"InputTextSensitiveContentDetected": content, "InputImageSensitiveContentDetected.PrivacyInformation": content,
+			"InputTextRiskDetection": content,
+			"InvalidParameter":       input, "MissingParameter.content": input, "Other": "",
 		}},
-		{"fal", "fal-ai/some", 422, func(code string) string { return `{"detail":[{"loc":["body"],"msg":"No.","type":"` + code + `"}]}` }, map[string]string{
-			"content_policy_violation": content, "missing": input, "image_too_small": input,
-		}},
-		{"hailuo", "MiniMax-Hailuo-02", 200, func(code string) string { return `{"base_resp":{"status_code":` + code + `,"status_msg":"No."}}` }, map[string]string{
-			"1026": content, "1027": content, "2013": input, "1042": input,
-		}},
+		{
+			"fal", "fal-ai/some", 422, func(code string) string { return `{"detail":[{"loc":["body"],"msg":"No.","type":"` + code + `"}]}` },
+			map[string]string{
+				"content_policy_violation": content, "missing": input, "image_too_small": input,
+			},
+		},
+		{
+			"hailuo", "MiniMax-Hailuo-02", 200, func(code string) string { return `{"base_resp":{"status_code":` + code + `,"status_msg":"No."}}` },
+			map[string]string{
+				"1026": content, "1027": content, "2013": input, "1042": input,
+			},
+		},
 		{"kling", "kling-3.0-omni", 400, number("code"), map[string]string{"1300": content, "1301": content, "1200": input, "1201": input}},
-		{"omni", "gemini-omni-flash", 400, nested, map[string]string{"SAFETY": content, "PROHIBITED_CONTENT": content, "BLOCKLIST": content, "invalid_request": input}},
+		{"omni", "gemini-omni-flash", 400, nested, map[string]string{
+			"SAFETY": content, "PROHIBITED_CONTENT": content, "BLOCKLIST": content,
+			"invalid_request": input,
+		}},
 		{"pixverse", "v6", 200, number("ErrCode"), map[string]string{"500054": content, "500063": content, "400017": input, "500030": input}},
 		{"vendorc", "jimeng_t2v_v30", 400, number("code"), map[string]string{
 			"50411": content, "50412": content, "50413": content, "50518": content, "50520": providers.FailedVendor, "50215": input, "50480": "",
@@ -56,11 +66,15 @@ func TestRefusedCreates(t *testing.T) {
 			"ImageDownloadFailure": input, "PageSizeOutOfRange": input, "BadRequest": input, "ModelUnavailable": "",
 		}},
 		{"wan", "wan2.7-t2v", 400, coded(`"code"`), map[string]string{
-			"DataInspectionFailed": content, "IPInfringementSuspect": content, "InvalidParameter.DataInspection": input, "InvalidParameter": input, "Other": "",
+			"DataInspectionFailed": content, "IPInfringementSuspect": content, "InvalidParameter.DataInspection": input, "InvalidParameter": input,
+			"Other": "",
 		}},
-		{"xai", "grok-imagine-video", 400, func(code string) string { return `{"code":"invalid-argument","error":"` + code + `"}` }, map[string]string{
-			"The prompt was rejected by content moderation.": content, "No such ratio.": "",
-		}},
+		{
+			"xai", "grok-imagine-video", 400, func(code string) string { return `{"code":"invalid-argument","error":"` + code + `"}` },
+			map[string]string{
+				"The prompt was rejected by content moderation.": content, "No such ratio.": "",
+			},
+		},
 		{"zhipu", "cogvideox-3", 400, nested, map[string]string{"1301": content, "1210": input, "1214": input, "1261": input}},
 	} {
 		exchange := providertest.VideoExchange{Model: tc.model, Status: tc.status, New: func(client *http.Client) providers.VideoAdapter {

@@ -165,10 +165,12 @@ func (t *tokens) fetch(ctx context.Context, key providers.Secret) (token *oauth2
 	case ctx.Err() != nil:
 		return nil, "", unsent(ctx)
 	case errors.As(err, &refused) && refused.Response.StatusCode/100 == 4 && refused.Response.StatusCode != http.StatusTooManyRequests:
-		return nil, "", refusedKey(fmt.Errorf("no token: status %d, %s", refused.Response.StatusCode, providers.Cut(refused.ErrorCode, providers.WordLimit)))
+		return nil, "", refusedKey(fmt.Errorf("no token: status %d, %s", refused.Response.StatusCode,
+			providers.Cut(refused.ErrorCode, providers.WordLimit)))
 	}
 	return nil, "", &providers.Fault{
-		Kind: providers.Upstream, Message: "The upstream's token service does not answer.", Accepted: providers.NotAccepted, Blame: providers.BlameKey, Err: err,
+		Kind: providers.Upstream, Message: "The upstream's token service does not answer.", Accepted: providers.NotAccepted,
+		Blame: providers.BlameKey, Err: err,
 	}
 }
 

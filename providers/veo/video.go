@@ -146,7 +146,8 @@ func (v *Videos) modelPath(ctx context.Context, to providers.Target) (string, er
 	}
 	if project == "" {
 		return "", &providers.Fault{
-			Kind: providers.Upstream, Message: "The channel's key belongs to no project, and its address names none.", Accepted: providers.NotAccepted, Blame: providers.BlameChannel,
+			Kind: providers.Upstream, Message: "The channel's key belongs to no project, and its address names none.",
+			Accepted: providers.NotAccepted, Blame: providers.BlameChannel,
 		}
 	}
 	return "/projects/" + url.PathEscape(project) + "/locations/" + location + model, nil
@@ -233,7 +234,9 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	return video, v.settle(err, to.Key)
 }
 
-func (v *Videos) open(ctx context.Context, to providers.Target, ticket providers.Ticket, videos []result, output int) (providers.Video, error) {
+func (v *Videos) open(ctx context.Context, to providers.Target, ticket providers.Ticket, videos []result, output int) (providers.Video,
+	error,
+) {
 	switch video := videos[output]; {
 	case video.Stored != "":
 		bucket, object, _ := strings.Cut(strings.TrimPrefix(string(video.Stored), "gs://"), "/")

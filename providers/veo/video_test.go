@@ -168,7 +168,10 @@ func at(tb testing.TB, answer http.HandlerFunc) (*veo.Videos, providers.Target) 
 	tb.Cleanup(server.Close)
 	client := upstream.NewClient(nil)
 	tb.Cleanup(client.CloseIdleConnections)
-	return veo.NewVideos(client), providers.Target{Channel: providers.Channel{BaseURL: server.URL + "/v1beta"}, Key: "secret", Model: "veo-3.1-generate-001"}
+	return veo.NewVideos(client), providers.Target{
+		Channel: providers.Channel{BaseURL: server.URL + "/v1beta"}, Key: "secret",
+		Model: "veo-3.1-generate-001",
+	}
 }
 
 // onCloud is a target with a service account.
@@ -214,7 +217,8 @@ func TestVideoCreate(t *testing.T) {
 				Extra:  json.RawMessage(`{"personGeneration":"allow_adult","labels":{"a":"b"},"parameters":{"storageUri":"gs://b/x","seed":1},"sampleCount":4}`),
 			},
 			"/v1/projects/p2/locations/global/publishers/google/models/veo-3.1-generate-001:predictLongRunning",
-			`{"instances":[{"image":{"bytesBase64Encoded":"` + encoded(providers.FirstFrame) + `","mimeType":"image/png"},"lastFrame":{"bytesBase64Encoded":"` + encoded(providers.LastFrame) +
+			`{"instances":[{"image":{"bytesBase64Encoded":"` + encoded(providers.FirstFrame) +
+				`","mimeType":"image/png"},"lastFrame":{"bytesBase64Encoded":"` + encoded(providers.LastFrame) +
 				`","mimeType":"image/jpeg"},"prompt":"p"}],"labels":{"a":"b"},"parameters":{"aspectRatio":"16:9","durationSeconds":6,"generateAudio":true,"negativePrompt":"n",` +
 				`"personGeneration":"allow_adult","resolution":"4k","sampleCount":1,"seed":7,"storageUri":"gs://b/x"}}`,
 		},
@@ -222,20 +226,23 @@ func TestVideoCreate(t *testing.T) {
 			"references", "veo-3.1-fast-generate-001", false,
 			providers.VideoRequest{Prompt: "p", Seconds: "8", GenerateAudio: &on, Inputs: []providers.Media{file(providers.Reference, "image/png")}},
 			"/v1beta/models/veo-3.1-fast-generate-001:predictLongRunning",
-			`{"instances":[{"prompt":"p","referenceImages":[{"image":{"bytesBase64Encoded":"` + encoded(providers.Reference) + `","mimeType":"image/png"},"referenceType":"asset"}]}],` +
+			`{"instances":[{"prompt":"p","referenceImages":[{"image":{"bytesBase64Encoded":"` + encoded(providers.Reference) +
+				`","mimeType":"image/png"},"referenceType":"asset"}]}],` +
 				`"parameters":{"durationSeconds":8,"sampleCount":1}}`,
 		},
 		{
 			"an extension", "veo-3.1-generate-preview", false,
 			providers.VideoRequest{Inputs: []providers.Media{file(providers.ExtendVideo, "video/mp4")}},
 			"/v1beta/models/veo-3.1-generate-preview:predictLongRunning",
-			`{"instances":[{"video":{"encodedVideo":"` + encoded(providers.ExtendVideo) + `","encoding":"video/mp4"}}],"parameters":{"sampleCount":1}}`,
+			`{"instances":[{"video":{"encodedVideo":"` + encoded(providers.ExtendVideo) +
+				`","encoding":"video/mp4"}}],"parameters":{"sampleCount":1}}`,
 		},
 		{
 			"an extension on Google Cloud", "veo-3.1-generate-001", true,
 			providers.VideoRequest{Inputs: []providers.Media{file(providers.ExtendVideo, "video/mp4")}},
 			"/v1/projects/p2/locations/global/publishers/google/models/veo-3.1-generate-001:predictLongRunning",
-			`{"instances":[{"video":{"bytesBase64Encoded":"` + encoded(providers.ExtendVideo) + `","mimeType":"video/mp4"}}],"parameters":{"sampleCount":1}}`,
+			`{"instances":[{"video":{"bytesBase64Encoded":"` + encoded(providers.ExtendVideo) +
+				`","mimeType":"video/mp4"}}],"parameters":{"sampleCount":1}}`,
 		},
 	} {
 		var path, sent string
@@ -259,7 +266,8 @@ func TestVideoCreateRefused(t *testing.T) {
 	t.Parallel()
 	off, seed, large := false, int64(7), int64(1)<<33
 	const full, lite, two = "veo-3.1-generate-001", "veo-3.1-lite-generate-001", "veo-2.0-generate-001"
-	image, last, reference := file(providers.FirstFrame, "image/png"), file(providers.LastFrame, "image/png"), file(providers.Reference, "image/png")
+	image, last, reference := file(providers.FirstFrame, "image/png"), file(providers.LastFrame, "image/png"),
+		file(providers.Reference, "image/png")
 	video := file(providers.ExtendVideo, "video/mp4")
 	tokens := newService(t)
 	for _, tc := range []struct {
@@ -270,20 +278,38 @@ func TestVideoCreateRefused(t *testing.T) {
 		{"seconds", full, "seconds", true, providers.VideoRequest{Prompt: "p", Seconds: "5"}},
 		{"broken seconds", "veo-9", "seconds", true, providers.VideoRequest{Prompt: "p", Seconds: "5.5"}},
 		{"short from references", full, "seconds", true, providers.VideoRequest{Prompt: "p", Seconds: "4", Inputs: []providers.Media{reference}}},
-		{"the length of an extension", full, "seconds", true, providers.VideoRequest{Prompt: "p", Seconds: "8", Inputs: []providers.Media{video}}},
+		{
+			"the length of an extension", full, "seconds", true,
+			providers.VideoRequest{Prompt: "p", Seconds: "8", Inputs: []providers.Media{video}},
+		},
 		{"short and large", full, "seconds", false, providers.VideoRequest{Prompt: "p", Seconds: "4", Resolution: "1080p"}},
 		{"a size", full, "width", true, providers.VideoRequest{Prompt: "p", Width: 1000, Height: 1000}},
 		{"a ratio", full, "aspect_ratio", true, providers.VideoRequest{Prompt: "p", AspectRatio: "1:1"}},
 		{"a resolution", lite, "resolution", true, providers.VideoRequest{Prompt: "p", Resolution: "4k"}},
 		{"a last frame alone", full, "last_image", true, providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{last}}},
 		{"references of lite", lite, "reference_images", true, providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{reference}}},
-		{"references with frames", full, "reference_images", true, providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{image, reference}}},
-		{"too many references", full, "reference_images", true, providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{reference, reference, reference, reference}}},
+		{
+			"references with frames", full, "reference_images", true,
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{image, reference}},
+		},
+		{
+			"too many references", full, "reference_images", true,
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{reference, reference, reference, reference}},
+		},
 		{"a video with a frame", full, "video", true, providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{image, video}}},
-		{"a video to edit", full, "video", true, providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{file(providers.SourceVideo, "video/mp4")}}},
+		{"a video to edit", full, "video", true, providers.VideoRequest{
+			Prompt: "p",
+			Inputs: []providers.Media{file(providers.SourceVideo, "video/mp4")},
+		}},
 		{"a link", full, "image", true, providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{URL: "https://h/a.png"}}}},
-		{"a large image", full, "image", true, providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{Object: "o", ContentType: "image/png", Size: 21 << 20}}}},
-		{"an image of another kind", full, "image", true, providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{file(providers.FirstFrame, "image/webp")}}},
+		{"a large image", full, "image", true, providers.VideoRequest{
+			Prompt: "p",
+			Inputs: []providers.Media{{Object: "o", ContentType: "image/png", Size: 21 << 20}},
+		}},
+		{
+			"an image of another kind", full, "image", true,
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{file(providers.FirstFrame, "image/webp")}},
+		},
 		{"an empty prompt", full, "prompt", true, providers.VideoRequest{}},
 		{"several", full, "n", true, providers.VideoRequest{Prompt: "p", N: 5}},
 		{"another rate", full, "fps", true, providers.VideoRequest{Prompt: "p", FPS: 30}},
@@ -300,7 +326,8 @@ func TestVideoCreateRefused(t *testing.T) {
 		}
 		to.Model = tc.model
 		_, err := adapter.Submit(t.Context(), to, tc.req)
-		if fault := providers.AsFault(err); fault == nil || fault.Param != tc.field || fault.Kind != providers.Invalid || fault.Accepted != providers.NotAccepted {
+		if fault := providers.AsFault(err); fault == nil || fault.Param != tc.field || fault.Kind != providers.Invalid ||
+			fault.Accepted != providers.NotAccepted {
 			t.Errorf("%s: got %v, want %s refused", tc.name, err, tc.field)
 		}
 	}
@@ -325,8 +352,14 @@ func TestVideoAnswers(t *testing.T) {
 			"refused", `{"done":true,"error":{"code":3,"message":"It violates usage guidelines. Support code: 15236754"}}`,
 			providers.VideoFailure{Code: providers.FailedContent, Message: "3: It violates usage guidelines. Support code: 15236754"},
 		},
-		{"its own", `{"done":true,"error":{"code":13,"message":"m"}}`, providers.VideoFailure{Code: providers.FailedVendor, Message: "13: m", Retryable: true}},
-		{"late", `{"done":true,"error":{"code":4,"message":"m"}}`, providers.VideoFailure{Code: providers.FailedTimeout, Message: "4: m", Retryable: true}},
+		{
+			"its own", `{"done":true,"error":{"code":13,"message":"m"}}`,
+			providers.VideoFailure{Code: providers.FailedVendor, Message: "13: m", Retryable: true},
+		},
+		{
+			"late", `{"done":true,"error":{"code":4,"message":"m"}}`,
+			providers.VideoFailure{Code: providers.FailedTimeout, Message: "4: m", Retryable: true},
+		},
 		{"exhausted", `{"done":true,"error":{"code":8,"message":"m"}}`, providers.VideoFailure{Code: providers.FailedQuota, Message: "8: m"}},
 	} {
 		adapter, to := at(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, tc.body) })
@@ -365,18 +398,23 @@ func TestToken(t *testing.T) {
 		}
 	}
 	status.Store(http.StatusUnauthorized)
-	if fault := submit(); fault == nil || fault.Blame != providers.BlameKey || fault.Key != providers.KeyBusy || fault.Accepted != providers.NotAccepted {
+	if fault := submit(); fault == nil || fault.Blame != providers.BlameKey || fault.Key != providers.KeyBusy ||
+		fault.Accepted != providers.NotAccepted {
 		t.Errorf("a token that is refused: got %+v", fault)
 	}
 	status.Store(http.StatusOK)
 	if fault := submit(); fault != nil || tokens.made.Load() != 2 {
 		t.Errorf("got %v, %d tokens, want a new one", fault, tokens.made.Load())
 	}
-	for answer, trouble := range map[int32]providers.KeyFault{http.StatusBadRequest: providers.KeyRefused, http.StatusServiceUnavailable: providers.KeyBusy} {
+	for answer, trouble := range map[int32]providers.KeyFault{
+		http.StatusBadRequest:         providers.KeyRefused,
+		http.StatusServiceUnavailable: providers.KeyBusy,
+	} {
 		fresh := onCloud(t, to, tokens)
 		tokens.refuse.Store(answer)
 		_, err := adapter.Submit(t.Context(), fresh, providers.VideoRequest{Prompt: "p"})
-		if fault := providers.AsFault(err); fault == nil || fault.Blame != providers.BlameKey || fault.Key != trouble || fault.Accepted != providers.NotAccepted || !fault.Retryable() {
+		if fault := providers.AsFault(err); fault == nil || fault.Blame != providers.BlameKey || fault.Key != trouble ||
+			fault.Accepted != providers.NotAccepted || !fault.Retryable() {
 			t.Errorf("%d: got %+v", answer, fault)
 		}
 	}

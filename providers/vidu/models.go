@@ -45,7 +45,8 @@ func modesOf(model string) map[mode]limits {
 		return l
 	}
 	q3, q2 := limits{seconds: upstream.SecondsFrom(1, 16), resolutions: all}, limits{seconds: upstream.SecondsFrom(1, 10), resolutions: all}
-	q2Frames, q2Extend := limits{seconds: upstream.SecondsFrom(1, 8), resolutions: all}, limits{seconds: upstream.SecondsFrom(1, 7), resolutions: all}
+	q2Frames, q2Extend := limits{seconds: upstream.SecondsFrom(1, 8), resolutions: all},
+		limits{seconds: upstream.SecondsFrom(1, 7), resolutions: all}
 	q3References := wide(limits{seconds: upstream.SecondsFrom(3, 16), resolutions: all}, maxReferences)
 	q1 := limits{seconds: []string{"5"}, resolutions: full}
 	old := limits{seconds: []string{"4", "8"}, resolutions: []string{"360p", "720p", "1080p"}}
@@ -148,7 +149,8 @@ func modelOf(model string) providers.VideoModel {
 		return known
 	}
 	return providers.VideoModel{
-		Seconds: providers.AnyWord(), AspectRatios: providers.AnyWord(), Resolutions: providers.AnyWord(), Audio: providers.AudioOption, Seed: true, Apart: true,
+		Seconds: providers.AnyWord(), AspectRatios: providers.AnyWord(), Resolutions: providers.AnyWord(), Audio: providers.AudioOption,
+		Seed: true, Apart: true,
 		Inputs: append(providers.Frames(providers.VideoInput{MaxBytes: maxImage}),
 			providers.VideoInput{Role: providers.Reference, MaxBytes: maxImage, Max: maxReferences},
 			providers.VideoInput{Role: providers.ExtendVideo, LinksOnly: true}),

@@ -37,7 +37,10 @@ type Videos struct{ upstream.Linked[task] }
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.Linked[task]{
 		Paced: providers.Pace{Least: leastPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "vidu", Root: "/ent/v2", Authorize: upstream.KeyIn("Authorization", "Token "), Classify: classify, Failed: failureCode}), UnknownJob: "1",
+		Jobs: upstream.NewJobs(client, upstream.JobVendor{
+			Name: "vidu", Root: "/ent/v2", Authorize: upstream.KeyIn("Authorization", "Token "),
+			Classify: classify, Failed: failureCode,
+		}), UnknownJob: "1",
 		Path: func(ticket providers.Ticket) string { return "/tasks/" + url.PathEscape(ticket.Job) + "/creations" },
 	}}
 }
@@ -52,7 +55,9 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 }
 
 // OpenVariant reads the video's cover.
-func (v *Videos) OpenVariant(ctx context.Context, to providers.Target, ticket providers.Ticket, output int, variant string) (providers.Video, error) {
+func (v *Videos) OpenVariant(ctx context.Context, to providers.Target, ticket providers.Ticket, output int,
+	variant string,
+) (providers.Video, error) {
 	return v.OpenThumbnail(ctx, to, ticket, output, variant, func(t task) []string { return []string{string(t.creation().CoverURL)} })
 }
 
@@ -62,7 +67,10 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 	if err != nil {
 		return providers.Unwritable(err)
 	}
-	_, err = v.Jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/tasks/" + url.PathEscape(ticket.Job) + "/cancel", Body: body})
+	_, err = v.Jobs.Do(ctx, to, upstream.JobRequest{
+		Method: http.MethodPost, Path: "/tasks/" + url.PathEscape(ticket.Job) + "/cancel",
+		Body: body,
+	})
 	var fault *providers.Fault
 	switch {
 	case upstream.Forgotten(err):
@@ -77,7 +85,10 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 	case err != nil:
 		return err
 	}
-	return &providers.Fault{Kind: providers.Conflict, Message: "The upstream does not stop a job that has begun.", Accepted: providers.NotAccepted, Err: fault}
+	return &providers.Fault{
+		Kind: providers.Conflict, Message: "The upstream does not stop a job that has begun.",
+		Accepted: providers.NotAccepted, Err: fault,
+	}
 }
 
 // task is the vendor's job.

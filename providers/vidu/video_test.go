@@ -170,7 +170,8 @@ func TestVideoRefusals(t *testing.T) {
 		{"viduq3", "reference_images", providers.VideoRequest{Prompt: "p"}},
 		{"viduq3-pro", "seconds", providers.VideoRequest{Prompt: "p", Seconds: "17"}},
 		{"viduq3-pro", "seconds", providers.VideoRequest{Prompt: "p", Seconds: "5.5"}},
-		{"viduq2-pro", "seconds", providers.VideoRequest{Prompt: "p", Seconds: "9", Inputs: []providers.Media{first, last}}}, // from one image it may
+		// from one image it may
+		{"viduq2-pro", "seconds", providers.VideoRequest{Prompt: "p", Seconds: "9", Inputs: []providers.Media{first, last}}},
 		{"viduq3-turbo", "seconds", providers.VideoRequest{Prompt: "p", Seconds: "2", Inputs: []providers.Media{reference}}},
 		{"viduq3-pro-fast", "resolution", providers.VideoRequest{Prompt: "p", Resolution: "540p", Inputs: []providers.Media{first}}},
 		{"viduq3-pro", "width", providers.VideoRequest{Prompt: "p", Width: 640, Height: 480}},
@@ -224,7 +225,8 @@ func TestVideoReasons(t *testing.T) {
 		{500, "CreditInsufficient", providers.Upstream, providers.BlameChannel, 0, providers.AcceptedUnknown},
 	} {
 		body := fmt.Sprintf(`{"code":%d,"reason":%q,"message":"m","metadata":{}}`, tc.status, tc.reason)
-		_, err := providertest.VideoExchange{New: newVideos, Model: "viduq2", Status: tc.status, Answer: body}.Submit(t, providers.VideoRequest{Prompt: "p"})
+		_, err := providertest.VideoExchange{New: newVideos, Model: "viduq2", Status: tc.status, Answer: body}.Submit(t,
+			providers.VideoRequest{Prompt: "p"})
 		fault := providers.AsFault(err)
 		if fault == nil || fault.Kind != tc.kind || fault.Blame != tc.blame || fault.Key != tc.key || fault.Accepted != tc.accepted {
 			t.Errorf("%d %s: got %+v", tc.status, tc.reason, fault)
@@ -239,24 +241,47 @@ func TestVideoAnswers(t *testing.T) {
 		name, body string
 		want       providers.VideoFailure
 	}{
-		{"cancelled", `{"state":"failed","err_code":"UserCancelled","credits":0}`, providers.VideoFailure{Code: providers.FailedVendor, Message: "UserCancelled"}},
-		{"its own and free", `{"state":"failed","err_code":"InternalServiceFailure","credits":0}`, providers.VideoFailure{Code: providers.FailedVendor, Message: "InternalServiceFailure", Retryable: true}},
-		{"its own and paid", `{"state":"failed","err_code":"InternalServiceFailure","credits":20}`, providers.VideoFailure{Code: providers.FailedVendor, Message: "InternalServiceFailure", Billed: true}},
-		{"a bad image", `{"state":"failed","err_code":"ImageDownloadFailure"}`, providers.VideoFailure{Code: providers.FailedInput, Message: "ImageDownloadFailure"}},
-		{"a moderated image", `{"state":"failed","err_code":"PhotoAuditNotPass"}`, providers.VideoFailure{Code: providers.FailedContent, Message: "PhotoAuditNotPass"}},
-		{"no credit", `{"state":"failed","err_code":"CreditInsufficient"}`, providers.VideoFailure{Code: providers.FailedQuota, Message: "CreditInsufficient"}},
-		{"no reason", `{"state":"failed"}`, providers.VideoFailure{Code: providers.FailedVendor, Message: `The upstream's job ended as "failed".`}},
+		{
+			"cancelled", `{"state":"failed","err_code":"UserCancelled","credits":0}`,
+			providers.VideoFailure{Code: providers.FailedVendor, Message: "UserCancelled"},
+		},
+		{
+			"its own and free", `{"state":"failed","err_code":"InternalServiceFailure","credits":0}`,
+			providers.VideoFailure{Code: providers.FailedVendor, Message: "InternalServiceFailure", Retryable: true},
+		},
+		{
+			"its own and paid", `{"state":"failed","err_code":"InternalServiceFailure","credits":20}`,
+			providers.VideoFailure{Code: providers.FailedVendor, Message: "InternalServiceFailure", Billed: true},
+		},
+		{
+			"a bad image", `{"state":"failed","err_code":"ImageDownloadFailure"}`,
+			providers.VideoFailure{Code: providers.FailedInput, Message: "ImageDownloadFailure"},
+		},
+		{
+			"a moderated image", `{"state":"failed","err_code":"PhotoAuditNotPass"}`,
+			providers.VideoFailure{Code: providers.FailedContent, Message: "PhotoAuditNotPass"},
+		},
+		{
+			"no credit", `{"state":"failed","err_code":"CreditInsufficient"}`,
+			providers.VideoFailure{Code: providers.FailedQuota, Message: "CreditInsufficient"},
+		},
+		{"no reason", `{"state":"failed"}`, providers.VideoFailure{
+			Code:    providers.FailedVendor,
+			Message: `The upstream's job ended as "failed".`,
+		}},
 	} {
 		got, err := providertest.VideoExchange{New: newVideos, Answer: tc.body}.Poll(t, providers.Ticket{Job: "1"})
 		if err != nil || got.State != providers.JobFailed || got.Failure == nil || *got.Failure != tc.want {
 			t.Errorf("%s: got %+v, %v, %v", tc.name, got, got.Failure, err)
 		}
 	}
-	running, err := providertest.VideoExchange{New: newVideos, Answer: `{"state":"processing","progress":42}`}.Poll(t, providers.Ticket{Job: "1"})
+	running, err := providertest.VideoExchange{New: newVideos, Answer: `{"state":"processing","progress":42}`}.Poll(t,
+		providers.Ticket{Job: "1"})
 	if err != nil || running.Progress != 42 {
 		t.Errorf("got %+v, %v", running, err)
 	}
-	if late, err := (providertest.VideoExchange{New: newVideos, Answer: `{"state":"success","creations":[]}`}).Poll(t, providers.Ticket{Job: "1"}); err == nil {
+	if late, err := (providertest.VideoExchange{New: newVideos, Answer: `{"state":"success","creations":[]}`}).Poll(t,
+		providers.Ticket{Job: "1"}); err == nil {
 		t.Errorf("got %+v", late)
 	}
 }
@@ -308,8 +333,18 @@ func TestVideoFind(t *testing.T) {
 	}{
 		{"an empty list", []string{`{"tasks":[]}`}, "", "", providers.AcceptedUnknown},
 		{"others", []string{`{"tasks":[` + other + `]}`}, "", "", providers.AcceptedUnknown},
-		{"on the second page", []string{`{"tasks":[` + other + `],"next_page_token":"t"}`, `{"tasks":[{"id":7,"payload":"video_1-1"}]}`}, "", "7", providers.AcceptedUnknown},
-		{"a full page without a token", []string{`{"tasks":[` + page(100, other) + `]}`, `{"tasks":[{"id":7,"payload":"video_1-1"}]}`}, "", "7", providers.AcceptedUnknown},
+		{
+			"on the second page",
+			[]string{`{"tasks":[` + other + `],"next_page_token":"t"}`, `{"tasks":[{"id":7,"payload":"video_1-1"}]}`},
+			"", "7",
+			providers.AcceptedUnknown,
+		},
+		{
+			"a full page without a token",
+			[]string{`{"tasks":[` + page(100, other) + `]}`, `{"tasks":[{"id":7,"payload":"video_1-1"}]}`},
+			"", "7",
+			providers.AcceptedUnknown,
+		},
 		{"always the same page", []string{`{"tasks":[` + other + `],"next_page_token":"t"}`}, "", "", providers.AcceptedUnknown},
 		{"a payload in the task alone", []string{`{"tasks":[` + silent + `]}`}, `{"payload":"video_1-1"}`, "2", providers.AcceptedUnknown},
 		{"another payload in the task", []string{`{"tasks":[` + silent + `]}`}, `{"payload":"video_1-2"}`, "", providers.AcceptedUnknown},

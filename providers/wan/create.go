@@ -42,7 +42,8 @@ func request(ctx context.Context, model string, req providers.VideoRequest) (ups
 	case req.Prompt == "" && len(req.Inputs) == 0 && !ownInput(req):
 		return upstream.JobRequest{}, providers.InvalidField("prompt", "The upstream needs a 'prompt' or an input.")
 	case utf8.RuneCountInString(req.NegativePrompt) > maxNegative:
-		return upstream.JobRequest{}, providers.InvalidField("negative_prompt", "The upstream takes %d characters of 'negative_prompt'.", maxNegative)
+		return upstream.JobRequest{}, providers.InvalidField("negative_prompt", "The upstream takes %d characters of 'negative_prompt'.",
+			maxNegative)
 	}
 	input, err := known.input(ctx, req)
 	if err != nil {
@@ -56,7 +57,10 @@ func request(ctx context.Context, model string, req providers.VideoRequest) (ups
 	if err != nil {
 		return upstream.JobRequest{}, err
 	}
-	sent := upstream.JobRequest{Method: http.MethodPost, Path: createPath, Body: body, Header: http.Header{"X-Dashscope-Async": {"enable"}}, Paid: true}
+	sent := upstream.JobRequest{
+		Method: http.MethodPost, Path: createPath, Body: body, Header: http.Header{"X-Dashscope-Async": {"enable"}},
+		Paid: true,
+	}
 	if known.form == framesForm {
 		sent.Path = framesPath
 	}
@@ -166,7 +170,8 @@ func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 }
 
 func (f family) refuse(model string, shape providers.VideoShape) *providers.Fault {
-	first, last, clip, sound := shape.Has(providers.FirstFrame), shape.Has(providers.LastFrame), shape.Has(providers.ExtendVideo), shape.Has(providers.SourceAudio)
+	first, last, clip, sound := shape.Has(providers.FirstFrame), shape.Has(providers.LastFrame), shape.Has(providers.ExtendVideo),
+		shape.Has(providers.SourceAudio)
 	source, references := shape.Has(providers.SourceVideo), shape.Count(providers.Reference)+shape.Count(providers.SourceVideo)
 	invalid := providers.InvalidField
 	switch {
@@ -217,7 +222,10 @@ const maxFromVideo = 10
 
 // inputWords are the vendor's parameters that belong into its "input". All others belong into its "parameters".
 func inputWords() []string {
-	return []string{"negative_prompt", "audio_url", "media", "template", "img_url", "first_frame_url", "last_frame_url", "reference_urls", "reference_video_urls"}
+	return []string{
+		"negative_prompt", "audio_url", "media", "template", "img_url", "first_frame_url", "last_frame_url", "reference_urls",
+		"reference_video_urls",
+	}
 }
 
 // ownInput reports whether the caller has sent inputs as the vendor's own parameters.

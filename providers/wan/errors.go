@@ -18,7 +18,8 @@ func failureCode(code string) (as string, retryable bool) {
 	switch {
 	case within("DataInspectionFailed", "IPInfringementSuspect", "CustomRoleBlocked", "FaqRuleBlocked"):
 		return providers.FailedContent, false
-	case within("InvalidParameter", "BadRequest", "InvalidURL"), strings.HasPrefix(code, "InvalidFile"), strings.HasPrefix(code, "InvalidImage"):
+	case within("InvalidParameter", "BadRequest", "InvalidURL"), strings.HasPrefix(code, "InvalidFile"),
+		strings.HasPrefix(code, "InvalidImage"):
 		return providers.FailedInput, false
 	case within("InternalError.Timeout", "RequestTimeOut"):
 		return providers.FailedTimeout, true

@@ -104,7 +104,8 @@ func wan3() family {
 		table: providers.VideoModel{
 			Seconds: upstream.SecondsFrom(2, 30), AspectRatios: ratios("adaptive", "21:9"), Resolutions: []string{"480p", "720p", "1080p"}, FPS: 30,
 			Audio: providers.AudioOption, Seed: true, MaxPrompt: 20_000, Apart: true,
-			Inputs: append(frames(maxImage), image(providers.Reference, 10, maxImage), linked(providers.SourceVideo, 5), linked(providers.SourceAudio, 5)),
+			Inputs: append(frames(maxImage), image(providers.Reference, 10, maxImage), linked(providers.SourceVideo, 5),
+				linked(providers.SourceAudio, 5)),
 		},
 	}
 }
@@ -121,11 +122,15 @@ func wan27(kind string) (family, bool) {
 	case "i2v":
 		table.AspectRatios, table.NeedsInput = nil, true
 		table.Inputs = []providers.VideoInput{
-			image(providers.FirstFrame, 1, maxImage), image(providers.LastFrame, 1, maxImage), linked(providers.SourceAudio, 1), linked(providers.ExtendVideo, 1),
+			image(providers.FirstFrame, 1, maxImage), image(providers.LastFrame, 1, maxImage), linked(providers.SourceAudio, 1),
+			linked(providers.ExtendVideo, 1),
 		}
 	case "r2v":
 		table.NeedsInput, known.references = true, 5
-		table.Inputs = []providers.VideoInput{image(providers.Reference, 5, maxImage), linked(providers.SourceVideo, 5), image(providers.FirstFrame, 1, maxImage)}
+		table.Inputs = []providers.VideoInput{
+			image(providers.Reference, 5, maxImage), linked(providers.SourceVideo, 5),
+			image(providers.FirstFrame, 1, maxImage),
+		}
 	case "videoedit":
 		known.seconds, table.Seconds, table.NeedsInput, table.Negative = 0, nil, true, false
 		table.Inputs = []providers.VideoInput{linked(providers.SourceVideo, 1), image(providers.Reference, 4, maxImage)}
@@ -171,7 +176,8 @@ func wan26(name string) (family, bool) {
 
 func happyHorse(kind string) (family, bool) {
 	known := family{seconds: 5, table: providers.VideoModel{
-		Seconds: upstream.SecondsFrom(3, 15), AspectRatios: ratios(), Resolutions: []string{"720p", "1080p"}, Audio: providers.AudioAlways, Seed: true,
+		Seconds: upstream.SecondsFrom(3, 15), AspectRatios: ratios(), Resolutions: []string{"720p", "1080p"}, Audio: providers.AudioAlways,
+		Seed: true,
 	}}
 	switch table := &known.table; kind {
 	case "t2v":

@@ -129,7 +129,10 @@ func TestVideoCreate(t *testing.T) {
 		{"a model that is not known", "wan9-video", providers.VideoRequest{Prompt: "p"}, path, `{"model":"wan9-video","input":{"prompt":"p"}}`},
 		{
 			"frames of 3.0", "wan3.0-video",
-			providers.VideoRequest{Prompt: "p", Width: 1280, Height: 720, FPS: 30, Seconds: "30", GenerateAudio: &off, Seed: &seed, Inputs: links(first, last), Extra: json.RawMessage(`{"prompt_extend":true,"seed":1}`)},
+			providers.VideoRequest{
+				Prompt: "p", Width: 1280, Height: 720, FPS: 30, Seconds: "30", GenerateAudio: &off, Seed: &seed,
+				Inputs: links(first, last), Extra: json.RawMessage(`{"prompt_extend":true,"seed":1}`),
+			},
 			path,
 			`{"model":"wan3.0-video","input":{"media":[{"type":"first_frame","url":"https://h/"},{"type":"last_frame","url":"https://h/last_frame"}],"prompt":"p"},` +
 				`"parameters":{"audio":false,"duration":30,"prompt_extend":true,"ratio":"16:9","resolution":"720P","seed":7}}`,
@@ -143,7 +146,10 @@ func TestVideoCreate(t *testing.T) {
 		},
 		{
 			"2.7 from text", "wan2.7-t2v-2026-04-25",
-			providers.VideoRequest{Prompt: "p", NegativePrompt: "n", Inputs: links(sound), Extra: json.RawMessage(`{"duration":6,"resolution":"720P"}`)},
+			providers.VideoRequest{
+				Prompt: "p", NegativePrompt: "n", Inputs: links(sound),
+				Extra: json.RawMessage(`{"duration":6,"resolution":"720P"}`),
+			},
 			path,
 			`{"model":"wan2.7-t2v-2026-04-25","input":{"audio_url":"https://h/audio","negative_prompt":"n","prompt":"p"},"parameters":{"duration":6,"resolution":"720P"}}`,
 		},
@@ -223,7 +229,10 @@ func TestVideoCreateRefused(t *testing.T) {
 		{"a resolution", "wan2.7-t2v", "resolution", providers.VideoRequest{Prompt: "p", Resolution: "480p"}},
 		{"a ratio", "wan2.7-t2v", "aspect_ratio", providers.VideoRequest{Prompt: "p", AspectRatio: "21:9"}},
 		{"the ratio of an image", "happyhorse-1.0-i2v", "aspect_ratio", providers.VideoRequest{AspectRatio: "16:9", Inputs: links(first)}},
-		{"the ratio of a first frame", "wan2.7-r2v", "aspect_ratio", providers.VideoRequest{AspectRatio: "16:9", Inputs: links(first, reference)}},
+		{
+			"the ratio of a first frame", "wan2.7-r2v", "aspect_ratio",
+			providers.VideoRequest{AspectRatio: "16:9", Inputs: links(first, reference)},
+		},
 		{"a last frame alone", "wan3.0-video", "last_image", providers.VideoRequest{Prompt: "p", Inputs: links(last)}},
 		{"a last frame alone of 2.7", "wan2.7-i2v", "image", providers.VideoRequest{Prompt: "p", Inputs: links(last)}},
 		{"a first frame alone of 2.2", "wan2.2-kf2v-flash", "last_image", providers.VideoRequest{Prompt: "p", Inputs: links(first)}},
@@ -235,24 +244,46 @@ func TestVideoCreateRefused(t *testing.T) {
 		{"an image for text", "wan2.7-t2v", "image", providers.VideoRequest{Prompt: "p", Inputs: links(first)}},
 		{"no image", "wan2.6-i2v", "image", providers.VideoRequest{Prompt: "p"}},
 		{"no image but sound", "wan2.6-i2v", "image", providers.VideoRequest{Prompt: "p", Inputs: links(sound)}},
-		{"too many references", "wan2.7-r2v", "reference_images", providers.VideoRequest{Inputs: links(reference, reference, reference, source, source, source)}},
-		{"a reference as bytes", "wan2.6-r2v", "reference_images", providers.VideoRequest{Inputs: []providers.Media{{Role: reference, Object: "o", ContentType: "image/png"}}}},
-		{"a large image", "wan2.6-i2v", "image", providers.VideoRequest{Inputs: []providers.Media{{Object: "o", ContentType: "image/png", Size: 11 << 20}}}},
-		{"an image of another kind", "wan3.0-video", "image", providers.VideoRequest{Inputs: []providers.Media{{Object: "o", ContentType: "image/gif"}}}},
+		{
+			"too many references", "wan2.7-r2v", "reference_images",
+			providers.VideoRequest{Inputs: links(reference, reference, reference, source, source, source)},
+		},
+		{
+			"a reference as bytes", "wan2.6-r2v", "reference_images",
+			providers.VideoRequest{Inputs: []providers.Media{{Role: reference, Object: "o", ContentType: "image/png"}}},
+		},
+		{"a large image", "wan2.6-i2v", "image", providers.VideoRequest{Inputs: []providers.Media{{
+			Object: "o", ContentType: "image/png",
+			Size: 11 << 20,
+		}}}},
+		{
+			"an image of another kind", "wan3.0-video", "image",
+			providers.VideoRequest{Inputs: []providers.Media{{Object: "o", ContentType: "image/gif"}}},
+		},
 		{"an empty prompt", "wan2.7-t2v", "prompt", providers.VideoRequest{}},
 		{"nothing", "wan3.0-video", "prompt", providers.VideoRequest{}},
 		{"a long prompt", "wan2.6-t2v", "prompt", providers.VideoRequest{Prompt: strings.Repeat("p", 1501)}},
-		{"a long negative prompt", "wan2.6-t2v", "negative_prompt", providers.VideoRequest{Prompt: "p", NegativePrompt: strings.Repeat("p", 501)}},
+		{
+			"a long negative prompt", "wan2.6-t2v", "negative_prompt",
+			providers.VideoRequest{Prompt: "p", NegativePrompt: strings.Repeat("p", 501)},
+		},
 		{"several", "wan3.0-video", "n", providers.VideoRequest{Prompt: "p", N: 2}},
 		{"another rate", "wan3.0-video", "fps", providers.VideoRequest{Prompt: "p", FPS: 24}},
 		{"silence of 2.7", "wan2.7-t2v", "generate_audio", providers.VideoRequest{Prompt: "p", GenerateAudio: &off}},
-		{"silence with sound", "wan2.5-t2v-preview", "generate_audio", providers.VideoRequest{Prompt: "p", GenerateAudio: &off, Inputs: links(sound)}},
+		{
+			"silence with sound", "wan2.5-t2v-preview", "generate_audio",
+			providers.VideoRequest{Prompt: "p", GenerateAudio: &off, Inputs: links(sound)},
+		},
 		{"a random seed of 2.7", "wan2.7-t2v", "seed", providers.VideoRequest{Prompt: "p", Seed: &minus}},
 		{"an input that is none", "wan3.0-video", "input", providers.VideoRequest{Prompt: "p", Extra: json.RawMessage(`{"input":7}`)}},
-		{"media twice", "wan3.0-video", "media", providers.VideoRequest{Prompt: "p", Inputs: links(first), Extra: json.RawMessage(`{"media":[]}`)}},
+		{"media twice", "wan3.0-video", "media", providers.VideoRequest{
+			Prompt: "p", Inputs: links(first),
+			Extra: json.RawMessage(`{"media":[]}`),
+		}},
 	} {
 		_, body, err := create(t, tc.model, tc.req)
-		if fault := providers.AsFault(err); fault == nil || fault.Param != tc.field || fault.Kind != providers.Invalid || fault.Accepted != providers.NotAccepted || body != "" {
+		if fault := providers.AsFault(err); fault == nil || fault.Param != tc.field || fault.Kind != providers.Invalid ||
+			fault.Accepted != providers.NotAccepted || body != "" {
 			t.Errorf("%s: got %v, sent %q, want %s refused", tc.name, err, body, tc.field)
 		}
 	}
@@ -306,7 +337,8 @@ func TestVideoFailures(t *testing.T) {
 			_ = json.NewEncoder(w).Encode(map[string]any{"output": map[string]string{"task_status": "FAILED", "code": code}})
 		})
 		got, err := adapter.Poll(t.Context(), to, providers.Ticket{Job: "1"})
-		if err != nil || got.Failure == nil || got.Failure.Code != want.Code || got.Failure.Retryable != want.Retryable || got.Failure.Message == "" {
+		if err != nil || got.Failure == nil || got.Failure.Code != want.Code || got.Failure.Retryable != want.Retryable ||
+			got.Failure.Message == "" {
 			t.Errorf("%s: got %+v, %v", code, got.Failure, err)
 		}
 	}
@@ -355,7 +387,10 @@ func TestVideoSource(t *testing.T) {
 		`{"duration":9,"SR":720}`: {"9", ""},
 	} {
 		answer := `{"output":{"task_id":"1","task_status":"SUCCEEDED","video_url":"https://h/v"},"usage":` + usage + `}`
-		got, err := providertest.VideoExchange{New: func(client *http.Client) providers.VideoAdapter { return wan.NewVideos(client) }, Answer: answer}.Poll(t, providers.Ticket{Job: "1"})
+		got, err := providertest.VideoExchange{
+			New:    func(client *http.Client) providers.VideoAdapter { return wan.NewVideos(client) },
+			Answer: answer,
+		}.Poll(t, providers.Ticket{Job: "1"})
 		if err != nil || got.Seconds != want[0] || got.Source != want[1] {
 			t.Errorf("%s: got %+v, %v", usage, got, err)
 		}

@@ -18,8 +18,9 @@ const (
 // VideoModels is the table of the vendor's models; their dated and preview names are the same models.
 func VideoModels(model string) (providers.VideoModel, bool) {
 	table := providers.VideoModel{
-		Seconds: upstream.SecondsFrom(1, 15), AspectRatios: []string{"16:9", "9:16", "1:1", "4:3", "3:4", "3:2", "2:3"}, Resolutions: []string{"480p", "720p"},
-		Audio: providers.AudioOption, NeedsPrompt: true, Apart: true,
+		Seconds: upstream.SecondsFrom(1, 15), AspectRatios: []string{"16:9", "9:16", "1:1", "4:3", "3:4", "3:2", "2:3"},
+		Resolutions: []string{"480p", "720p"},
+		Audio:       providers.AudioOption, NeedsPrompt: true, Apart: true,
 		Inputs: []providers.VideoInput{
 			{Role: providers.FirstFrame, MaxBytes: maxFile},
 			{Role: providers.Reference, Max: maxReferences, MaxBytes: maxFile},

@@ -113,7 +113,8 @@ func (j job) status(key providers.Secret) (providers.VideoStatus, error) {
 	case word == "expired":
 		return upstream.FailedJob(word, providers.FailedTimeout, word, "The upstream gave the job up.", false, key), nil
 	case j.Video.RespectModeration != nil && !*j.Video.RespectModeration:
-		s := upstream.FailedJob(word, providers.FailedContent, "respect_moderation", "The video did not pass the upstream's moderation.", false, key)
+		s := upstream.FailedJob(word, providers.FailedContent, "respect_moderation", "The video did not pass the upstream's moderation.", false,
+			key)
 		s.Failure.Billed = true // it was made
 		return s, nil
 	}

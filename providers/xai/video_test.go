@@ -75,7 +75,8 @@ func create(t *testing.T, model string, req providers.VideoRequest) (path, body 
 	t.Cleanup(server.Close)
 	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
-	_, err = xai.NewVideos(client).Submit(t.Context(), providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k", Model: model}, req)
+	_, err = xai.NewVideos(client).Submit(t.Context(),
+		providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k", Model: model}, req)
 	return path, body, err
 }
 
@@ -90,7 +91,12 @@ func TestVideoCreate(t *testing.T) {
 		req         providers.VideoRequest
 		path, want  string
 	}{
-		{"a prompt", "grok-imagine-video", providers.VideoRequest{Prompt: "p"}, "/videos/generations", `{"model":"grok-imagine-video","prompt":"p"}`},
+		{
+			"a prompt", "grok-imagine-video",
+			providers.VideoRequest{Prompt: "p"},
+			"/videos/generations",
+			`{"model":"grok-imagine-video","prompt":"p"}`,
+		},
 		{
 			"everything", "grok-imagine-video-1.5",
 			providers.VideoRequest{
@@ -133,7 +139,8 @@ func TestVideoCreate(t *testing.T) {
 		"audio":        {Prompt: "p", Inputs: []providers.Media{link(providers.SourceAudio)}},
 	} {
 		_, body, err := create(t, "grok-imagine-video", req)
-		if fault := providers.AsFault(err); fault == nil || fault.Param != strings.TrimSpace(field) || fault.Accepted != providers.NotAccepted || body != "" {
+		if fault := providers.AsFault(err); fault == nil || fault.Param != strings.TrimSpace(field) || fault.Accepted != providers.NotAccepted ||
+			body != "" {
 			t.Errorf("%s: got %v, sent %q", field, err, body)
 		}
 	}
@@ -151,10 +158,19 @@ func TestVideoAnswers(t *testing.T) {
 		want   providers.VideoStatus
 	}{
 		{"pending without a body", 202, ``, providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: "pending"}},
-		{"withheld", 200, `{"status":"done","video":{"url":"https://h/v","respect_moderation":false},"usage":{"cost_in_usd_ticks":4000000000}}`, withheld},
+		{
+			"withheld", 200, `{"status":"done","video":{"url":"https://h/v","respect_moderation":false},"usage":{"cost_in_usd_ticks":4000000000}}`,
+			withheld,
+		},
 		{"expired", 200, `{"status":"expired"}`, failed("expired", providers.FailedTimeout, "expired: The upstream gave the job up.", false)},
-		{"the vendor's own failure", 200, `{"status":"failed","error":{"code":"internal_error","message":"sorry"}}`, failed("failed", providers.FailedVendor, "internal_error: sorry", true)},
-		{"a link without a word", 200, `{"video":{"url":"https://h/v"}}`, providers.VideoStatus{State: providers.JobDone, Progress: -1, Outputs: 1}},
+		{
+			"the vendor's own failure", 200, `{"status":"failed","error":{"code":"internal_error","message":"sorry"}}`,
+			failed("failed", providers.FailedVendor, "internal_error: sorry", true),
+		},
+		{
+			"a link without a word", 200, `{"video":{"url":"https://h/v"}}`,
+			providers.VideoStatus{State: providers.JobDone, Progress: -1, Outputs: 1},
+		},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(tc.status)
@@ -163,7 +179,8 @@ func TestVideoAnswers(t *testing.T) {
 		t.Cleanup(server.Close)
 		client := upstream.NewClient(nil)
 		t.Cleanup(client.CloseIdleConnections)
-		got, err := xai.NewVideos(client).Poll(t.Context(), providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k"}, providers.Ticket{Job: "1"})
+		got, err := xai.NewVideos(client).Poll(t.Context(), providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k"},
+			providers.Ticket{Job: "1"})
 		if err != nil || !equal(got, tc.want) {
 			t.Errorf("%s: got %+v, %v, want %+v", tc.name, got, err, tc.want)
 		}
@@ -193,7 +210,8 @@ func TestVideoEdit(t *testing.T) {
 		t.Cleanup(server.Close)
 		videos := xai.NewVideos(server.Client())
 		to := providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k", Model: "grok-imagine-video"}
-		ticket, err := videos.Submit(t.Context(), to, providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{Role: path, URL: "https://h/v"}}})
+		ticket, err := videos.Submit(t.Context(), to,
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{Role: path, URL: "https://h/v"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,8 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 		FPS:     providers.AnyFPS, Audio: providers.AudioOption, MaxPrompt: maxPrompt, Inputs: frames[:1],
 	}
 	vidu := providers.VideoModel{
-		Seconds: []string{"4", "5"}, Sizes: providers.AnyWord(), AspectRatios: []string{"16:9", "9:16", "1:1"}, Audio: providers.AudioOption, MaxPrompt: maxPrompt,
+		Seconds: []string{"4", "5"}, Sizes: providers.AnyWord(), AspectRatios: []string{"16:9", "9:16", "1:1"}, Audio: providers.AudioOption,
+		MaxPrompt: maxPrompt,
 	}
 	switch model {
 	case "cogvideox-3":
@@ -82,7 +83,10 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 		return nil, err
 	}
 	members := upstream.Members{"model": model}
-	members.Words(map[string]string{"prompt": req.Prompt, "size": frame.Size, "aspect_ratio": frame.AspectRatio, "request_id": req.IdempotencyKey})
+	members.Words(map[string]string{
+		"prompt": req.Prompt, "size": frame.Size, "aspect_ratio": frame.AspectRatio,
+		"request_id": req.IdempotencyKey,
+	})
 	members.Number("duration", seconds)
 	members.Number("fps", req.FPS)
 	if req.GenerateAudio != nil {

@@ -83,13 +83,22 @@ func TestVideoCreate(t *testing.T) {
 			"everything", "cogvideox-3",
 			providers.VideoRequest{
 				Prompt: "p", Seconds: "10.0", Width: 1920, Height: 1080, FPS: 60, GenerateAudio: &off, IdempotencyKey: "video_1-1",
-				Extra: json.RawMessage(`{"quality":"speed","request_id":"x"}`), Inputs: []providers.Media{link(providers.LastFrame), link(providers.FirstFrame)},
+				Extra:  json.RawMessage(`{"quality":"speed","request_id":"x"}`),
+				Inputs: []providers.Media{link(providers.LastFrame), link(providers.FirstFrame)},
 			},
 			`{"duration":10,"fps":60,"image_url":["https://h/","https://h/last_frame"],"model":"cogvideox-3","prompt":"p","quality":"speed",` +
 				`"request_id":"video_1-1","size":"1920x1080","with_audio":false}`,
 		},
-		{"an image alone", "cogvideox-2", providers.VideoRequest{Inputs: []providers.Media{link(providers.FirstFrame)}}, `{"image_url":"https://h/","model":"cogvideox-2"}`},
-		{"words of a size", "cogvideox-3", providers.VideoRequest{Prompt: "p", AspectRatio: "9:16", Resolution: "1080p"}, `{"model":"cogvideox-3","prompt":"p","size":"1080x1920"}`},
+		{
+			"an image alone", "cogvideox-2",
+			providers.VideoRequest{Inputs: []providers.Media{link(providers.FirstFrame)}},
+			`{"image_url":"https://h/","model":"cogvideox-2"}`,
+		},
+		{
+			"words of a size", "cogvideox-3",
+			providers.VideoRequest{Prompt: "p", AspectRatio: "9:16", Resolution: "1080p"},
+			`{"model":"cogvideox-3","prompt":"p","size":"1080x1920"}`,
+		},
 		{
 			"a reference", "vidu2-reference",
 			providers.VideoRequest{Prompt: "p", AspectRatio: "1:1", Inputs: []providers.Media{link(providers.Reference)}},
@@ -126,8 +135,14 @@ func TestVideoRefuses(t *testing.T) {
 		{"cogvideox-3", "aspect_ratio", providers.VideoRequest{Prompt: "p", AspectRatio: "4:3"}},
 		{"cogvideox-3", "last_image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.LastFrame)}}},
 		{"cogvideox-3", "reference_images", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.Reference)}}},
-		{"cogvideox-3", "image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{Object: "o", ContentType: "image/webp", Size: 1}}}},
-		{"cogvideox-3", "image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{Object: "o", ContentType: "image/png", Size: 6 << 20}}}},
+		{"cogvideox-3", "image", providers.VideoRequest{
+			Prompt: "p",
+			Inputs: []providers.Media{{Object: "o", ContentType: "image/webp", Size: 1}},
+		}},
+		{"cogvideox-3", "image", providers.VideoRequest{
+			Prompt: "p",
+			Inputs: []providers.Media{{Object: "o", ContentType: "image/png", Size: 6 << 20}},
+		}},
 		{"vidu2-start-end", "last_image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.FirstFrame)}}},
 		{"vidu2-image", "image", providers.VideoRequest{Prompt: "p"}},
 		{"vidu2-reference", "reference_images", providers.VideoRequest{Prompt: "p", Inputs: references}},
@@ -156,9 +171,13 @@ func TestVideoCodes(t *testing.T) {
 		{200, "1", providers.Upstream, providers.AcceptedUnknown, 0},
 		{400, "1230", providers.Upstream, providers.AcceptedUnknown, 0},
 	} {
-		table := providertest.VideoExchange{New: adapter, Model: "cogvideox-3", Status: tc.status, Answer: `{"error":{"code":"` + tc.code + `","message":"m"}}`}
+		table := providertest.VideoExchange{
+			New: adapter, Model: "cogvideox-3", Status: tc.status,
+			Answer: `{"error":{"code":"` + tc.code + `","message":"m"}}`,
+		}
 		_, err := table.Submit(t, providers.VideoRequest{Prompt: "p"})
-		if fault := providers.AsFault(err); fault == nil || fault.Kind != tc.kind || fault.Accepted != tc.accepted || fault.Key != tc.key || fault.Code != tc.code {
+		if fault := providers.AsFault(err); fault == nil || fault.Kind != tc.kind || fault.Accepted != tc.accepted || fault.Key != tc.key ||
+			fault.Code != tc.code {
 			t.Errorf("%d, %s: got %+v", tc.status, tc.code, fault)
 		}
 	}

@@ -53,7 +53,8 @@ func (e *s3Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case e.code != "":
 		refuse(e.status, e.code)
-	case e.accessKey != "" && (!strings.Contains(r.Header.Get("Authorization"), "Credential="+e.accessKey+"/") || r.Header.Get("X-Amz-Security-Token") != e.session):
+	case e.accessKey != "" && (!strings.Contains(r.Header.Get("Authorization"), "Credential="+e.accessKey+"/") ||
+		r.Header.Get("X-Amz-Security-Token") != e.session):
 		refuse(http.StatusForbidden, "InvalidAccessKeyId")
 	case e.missingBucket && r.Method == http.MethodHead:
 		w.WriteHeader(http.StatusNotFound)
@@ -118,7 +119,8 @@ func (m *metadataEdge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case r.Method == http.MethodPost && r.URL.Path == "/":
-		if err := r.ParseForm(); err != nil || r.Form.Get("Action") != "AssumeRoleWithWebIdentity" || r.Form.Get("WebIdentityToken") != m.token || r.Form.Get("RoleArn") != "arn:aws:iam::1:role/relay" {
+		if err := r.ParseForm(); err != nil || r.Form.Get("Action") != "AssumeRoleWithWebIdentity" || r.Form.Get("WebIdentityToken") != m.token ||
+			r.Form.Get("RoleArn") != "arn:aws:iam::1:role/relay" {
 			m.t.Errorf("STS was asked %v, %v", r.Form, err)
 			w.WriteHeader(http.StatusForbidden)
 			return
@@ -135,7 +137,8 @@ func (m *metadataEdge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "relay")
 	case r.URL.Path == "/latest/meta-data/iam/security-credentials/relay":
 		key, expires := next()
-		_, _ = fmt.Fprintf(w, `{"Code": "Success", "AccessKeyId": %q, "SecretAccessKey": "s", "Token": %q, "Expiration": %q}`, key, "session-"+key, expires)
+		_, _ = fmt.Fprintf(w, `{"Code": "Success", "AccessKeyId": %q, "SecretAccessKey": "s", "Token": %q, "Expiration": %q}`, key,
+			"session-"+key, expires)
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}
@@ -145,7 +148,10 @@ func (m *metadataEdge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestCredentials(t *testing.T) { //nolint:paralleltest // the environment is the process's
 	folder := t.TempDir()
 	file, identity := filepath.Join(folder, "credentials"), filepath.Join(folder, "token")
-	for path, text := range map[string]string{file: "[relay]\naws_access_key_id = AKIAFILE\naws_secret_access_key = s\n", identity: "web-identity"} {
+	for path, text := range map[string]string{
+		file:     "[relay]\naws_access_key_id = AKIAFILE\naws_secret_access_key = s\n",
+		identity: "web-identity",
+	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -156,13 +162,19 @@ func TestCredentials(t *testing.T) { //nolint:paralleltest // the environment is
 		session string
 		pairs   int // that a role gives for two writes, each about to expire
 	}{
-		"environment":  {env: map[string]string{"AWS_ACCESS_KEY_ID": "AKIAENV", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "st"}, known: "AKIAENV", session: "st"},
+		"environment": {
+			env:   map[string]string{"AWS_ACCESS_KEY_ID": "AKIAENV", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "st"},
+			known: "AKIAENV", session: "st",
+		},
 		"shared file":  {env: map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file, "AWS_PROFILE": "relay"}, known: "AKIAFILE"},
 		"web identity": {env: map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": identity, "AWS_ROLE_ARN": "arn:aws:iam::1:role/relay"}, pairs: 2},
 		"instance":     {pairs: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, variable := range []string{"AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", "AWS_REGION"} {
+			for _, variable := range []string{
+				"AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY", "AWS_SESSION_TOKEN",
+				"AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", "AWS_REGION",
+			} {
 				t.Setenv(variable, "")
 			}
 			t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(folder, "none"))
@@ -217,7 +229,10 @@ func TestWrites(t *testing.T) {
 			}
 			if r.Method == http.MethodPut && !part || r.URL.Query().Has("uploads") {
 				objects++
-				if got := [2]string{r.Header.Get("X-Amz-Server-Side-Encryption"), r.Header.Get("X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id")}; got != want {
+				if got := [2]string{
+					r.Header.Get("X-Amz-Server-Side-Encryption"),
+					r.Header.Get("X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id"),
+				}; got != want {
 					t.Errorf("%q: %s %s asks for %q, want %q", sse, r.Method, r.URL, got, want)
 				}
 			}
@@ -254,7 +269,8 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	edge := &s3Edge{missingBucket: true}
-	if err := edge.open(t, nil).EnsureBucket(t.Context()); !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), "s3:CreateBucket") {
+	if err := edge.open(t, nil).EnsureBucket(t.Context()); !errors.Is(err, storage.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "s3:CreateBucket") {
 		t.Errorf("a bucket that may not be made: got %v", err)
 	}
 	before := len(edge.asked)
@@ -292,7 +308,8 @@ func TestOwnCA(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = put(t, store)
-		if test.want == "" && err != nil || test.want != "" && (!errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), test.want)) {
+		if test.want == "" && err != nil || test.want != "" &&
+			(!errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("got %v, want %q", err, test.want)
 		}
 		_ = store.Close()
@@ -332,11 +349,20 @@ func TestSpeaksTLSOrNot(t *testing.T) {
 func TestStyle(t *testing.T) {
 	t.Parallel()
 	for endpoint, styles := range map[string]map[string]string{
-		"https://s3.eu-central-1.amazonaws.com": {"": "https://videos.s3.eu-central-1.amazonaws.com/", "path": "https://s3.eu-central-1.amazonaws.com/videos/", "virtual": "https://videos.s3.eu-central-1.amazonaws.com/"},
-		"https://store.internal:9000":           {"auto": "https://store.internal:9000/videos/", "virtual": "https://videos.store.internal:9000/"},
+		"https://s3.eu-central-1.amazonaws.com": {
+			"":     "https://videos.s3.eu-central-1.amazonaws.com/",
+			"path": "https://s3.eu-central-1.amazonaws.com/videos/", "virtual": "https://videos.s3.eu-central-1.amazonaws.com/",
+		},
+		"https://store.internal:9000": {
+			"auto":    "https://store.internal:9000/videos/",
+			"virtual": "https://videos.store.internal:9000/",
+		},
 	} {
 		for style, want := range styles {
-			store, err := archive.New(archive.Options{Endpoint: endpoint, Bucket: "videos", AccessKey: "a", SecretKey: "b", Region: "eu-central-1", Style: style})
+			store, err := archive.New(archive.Options{
+				Endpoint: endpoint, Bucket: "videos", AccessKey: "a", SecretKey: "b", Region: "eu-central-1",
+				Style: style,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,7 +19,8 @@ func TestAbortUploads(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC()
 	item := func(key string, age time.Duration) string {
-		return fmt.Sprintf("<Upload><Key>%s</Key><UploadId>u-%s</UploadId><Initiated>%s</Initiated></Upload>", key, key, now.Add(-age).Format(time.RFC3339))
+		return fmt.Sprintf("<Upload><Key>%s</Key><UploadId>u-%s</UploadId><Initiated>%s</Initiated></Upload>", key, key,
+			now.Add(-age).Format(time.RFC3339))
 	}
 	var mu sync.Mutex
 	var ended []string
@@ -44,7 +45,8 @@ func TestAbortUploads(t *testing.T) {
 			_, _ = io.WriteString(w, "<ListMultipartUploadsResult><IsTruncated>true</IsTruncated><NextKeyMarker>outputs/b</NextKeyMarker><NextUploadIdMarker>u-outputs/b</NextUploadIdMarker>"+
 				item("outputs/a", 2*time.Hour)+item("outputs/b", time.Minute)+"</ListMultipartUploadsResult>")
 		default:
-			_, _ = io.WriteString(w, "<ListMultipartUploadsResult><IsTruncated>false</IsTruncated>"+item("outputs/gone", 3*time.Hour)+"</ListMultipartUploadsResult>")
+			_, _ = io.WriteString(w, "<ListMultipartUploadsResult><IsTruncated>false</IsTruncated>"+item("outputs/gone", 3*time.Hour)+
+				"</ListMultipartUploadsResult>")
 		}
 	}))
 	t.Cleanup(server.Close)
@@ -53,14 +55,19 @@ func TestAbortUploads(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = bucket.Close() })
-	if got, err := bucket.AbortUploads(t.Context(), "outputs/", now.Add(-time.Hour)); err != nil || got != 2 || !slices.Equal(ended, []string{"u-outputs/a", "u-outputs/gone"}) {
+	if got, err := bucket.AbortUploads(t.Context(), "outputs/", now.Add(-time.Hour)); err != nil || got != 2 ||
+		!slices.Equal(ended, []string{"u-outputs/a", "u-outputs/gone"}) {
 		t.Errorf("ended %d, %v, %q", got, err, ended)
 	}
 	for _, answer := range []struct {
 		code   string
 		status int
 		works  bool
-	}{{"NotImplemented", http.StatusNotImplemented, true}, {"NoSuchUpload", http.StatusNotFound, true}, {"AccessDenied", http.StatusForbidden, false}} {
+	}{
+		{"NotImplemented", http.StatusNotImplemented, true},
+		{"NoSuchUpload", http.StatusNotFound, true},
+		{"AccessDenied", http.StatusForbidden, false},
+	} {
 		mu.Lock()
 		refusal, status = answer.code, answer.status
 		mu.Unlock()

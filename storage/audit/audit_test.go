@@ -69,7 +69,8 @@ func TestLog(t *testing.T) {
 		}
 	}
 	newest, _, _ := log.Page(t.Context(), audit.Filter{}, "", 1)
-	if change := newest[0].Changes; len(change) != 1 || change[0].Field != "max_tasks" || string(change[0].Old) != "1" || string(change[0].New) != "8" {
+	if change := newest[0].Changes; len(change) != 1 || change[0].Field != "max_tasks" || string(change[0].Old) != "1" ||
+		string(change[0].New) != "8" {
 		t.Errorf("changes %s", newest[0].Changes)
 	}
 	if got := strings.Count(lines.String(), `"msg":"audit","by":`); got != 7 {
@@ -133,13 +134,17 @@ func TestAway(t *testing.T) {
 	_ = stop
 	log := audit.New(storagetest.Client(t, "redis://"+server.Addr()), nil)
 	server.SetError("away")
-	log.Record(t.Context(), audit.Entry{By: audit.Operator, What: "fail_task", Reason: strings.Repeat("ü", 5_000), Changes: []audit.Change{audit.Set("x", strings.Repeat("y", 5_000))}})
+	log.Record(t.Context(), audit.Entry{
+		By: audit.Operator, What: "fail_task", Reason: strings.Repeat("ü", 5_000),
+		Changes: []audit.Change{audit.Set("x", strings.Repeat("y", 5_000))},
+	})
 	server.SetError("")
 	if err := log.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	found, _, err := log.Page(t.Context(), audit.Filter{}, "", 10)
-	if err != nil || len(found) != 1 || found[0].Outcome != audit.Refused || len(found[0].Reason) > 1_100 || len(found[0].Changes[0].New) > 600 || !json.Valid(found[0].Changes[0].New) {
+	if err != nil || len(found) != 1 || found[0].Outcome != audit.Refused || len(found[0].Reason) > 1_100 ||
+		len(found[0].Changes[0].New) > 600 || !json.Valid(found[0].Changes[0].New) {
 		t.Errorf("got %+v, %v", found, err)
 	}
 }

@@ -91,7 +91,8 @@ func earliest(lines []byte) int64 {
 
 // newEncoder compresses in one goroutine and with little memory: what is compressed is small, and the machine is the relay's.
 func newEncoder() *zstd.Encoder {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(blockBytes), zstd.WithLowerEncoderMem(true))
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithWindowSize(blockBytes), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		panic(err) // options of this file alone
 	}
@@ -99,7 +100,8 @@ func newEncoder() *zstd.Encoder {
 }
 
 func newDecoder() *zstd.Decoder {
-	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(scansMost), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(blockMost))
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(scansMost), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(blockMost))
 	if err != nil {
 		panic(err) // options of this file alone
 	}

@@ -56,13 +56,19 @@ func TestValues(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
 	records := map[string]calllog.Record{
-		"numbers":                              {Used: calllog.Used{Input: 1<<63 - 1, Cached: -1, Output: 64, Cost: -1 << 62}, Outcome: calllog.Outcome{Status: 63, Bytes: 1 << 18}},
+		"numbers": {
+			Used:    calllog.Used{Input: 1<<63 - 1, Cached: -1, Output: 64, Cost: -1 << 62},
+			Outcome: calllog.Outcome{Status: 63, Bytes: 1 << 18},
+		},
 		"streamed only":                        {Asked: calllog.Asked{Stream: true}},
 		"vendor's id of a try before the last": {Tries: []calllog.Try{{Channel: "a", Vendor: "v1"}, {Channel: "b", Fault: "timeout"}}},
-		"the same channel twice":               {Outcome: calllog.Outcome{Channel: "a"}, Tries: []calllog.Try{{Channel: "a", Fault: "timeout"}, {Channel: "a", Vendor: "v2"}}},
-		"a try without a channel":              {Outcome: calllog.Outcome{Channel: "a"}, Tries: []calllog.Try{{Took: time.Second}}},
-		"skipped behind tries":                 {Tries: []calllog.Try{{Channel: "b", Vendor: "v3"}}, Skipped: 7},
-		"bytes that are no text":               {Asked: calllog.Asked{Model: "\x01\x02\x1f\u00f8\u00ff"}, Caller: calllog.Caller{Agent: "a\x7f"}},
+		"the same channel twice": {
+			Outcome: calllog.Outcome{Channel: "a"},
+			Tries:   []calllog.Try{{Channel: "a", Fault: "timeout"}, {Channel: "a", Vendor: "v2"}},
+		},
+		"a try without a channel": {Outcome: calllog.Outcome{Channel: "a"}, Tries: []calllog.Try{{Took: time.Second}}},
+		"skipped behind tries":    {Tries: []calllog.Try{{Channel: "b", Vendor: "v3"}}, Skipped: 7},
+		"bytes that are no text":  {Asked: calllog.Asked{Model: "\x01\x02\x1f\u00f8\u00ff"}, Caller: calllog.Caller{Agent: "a\x7f"}},
 	}
 	var all []calllog.Record
 	for name, r := range records {

@@ -254,7 +254,8 @@ func TestHistoryOfManyHours(t *testing.T) {
 		if i > 0 {
 			name, content = "notes.txt", []byte("no call")
 		}
-		if err := files.Put(t.Context(), "calls/"+noon.Add(time.Duration(i)*time.Hour).UTC().Format("2006-01-02/15")+"/"+name, content); err != nil {
+		if err := files.Put(t.Context(), "calls/"+noon.Add(time.Duration(i)*time.Hour).UTC().Format("2006-01-02/15")+"/"+name,
+			content); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -365,7 +366,8 @@ func TestHistoryOfStrangers(t *testing.T) {
 		t.Errorf("found %v", ids)
 	}
 	for _, place := range []string{
-		"h", "h-1", "h1", "h1-0-0/2026-01-31", "h1-0-0/2026-01-31/24", "h1-0-0/2026-01-31/12/A", "h1-0-0/2026-01-31/12/A-1-2/x", "h1-0-0/../12/A-1-2/0", "h1-0-0/2026-01-31/12/A-1-2/0/0",
+		"h", "h-1", "h1", "h1-0-0/2026-01-31", "h1-0-0/2026-01-31/24", "h1-0-0/2026-01-31/12/A", "h1-0-0/2026-01-31/12/A-1-2/x",
+		"h1-0-0/../12/A-1-2/0", "h1-0-0/2026-01-31/12/A-1-2/0/0",
 	} {
 		if _, err := reader.Scan(t.Context(), calllog.Filter{}, calllog.Range{After: place, Limit: 1}); err == nil {
 			t.Errorf("%q is a place", place)

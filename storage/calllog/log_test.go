@@ -112,10 +112,12 @@ func TestFilters(t *testing.T) {
 	plain := calllog.Record{
 		At: noon.Add(time.Minute), Names: calllog.Names{ID: "req_2"}, Caller: calllog.Caller{Token: "tok_b", TokenName: "tok_b"},
 		Asked:   calllog.Asked{Operation: "createMessage", Model: "m"},
-		Outcome: calllog.Outcome{Status: 200, Channel: "a", Words: `,"model":"forged","token":"tok_a"`}, Times: calllog.Times{Took: 40 * time.Millisecond},
+		Outcome: calllog.Outcome{Status: 200, Channel: "a", Words: `,"model":"forged","token":"tok_a"`},
+		Times:   calllog.Times{Took: 40 * time.Millisecond},
 	}
 	nobody := calllog.Record{
-		At: noon.Add(2 * time.Minute), Names: calllog.Names{ID: `x","model":"forged`}, Outcome: calllog.Outcome{Status: 401, Fault: "unauthenticated"},
+		At: noon.Add(2 * time.Minute), Names: calllog.Names{ID: `x","model":"forged`},
+		Outcome: calllog.Outcome{Status: 401, Fault: "unauthenticated"},
 	}
 	write(t, client, full(), plain, nobody)
 	reader := calllog.NewReader(client, nil)
@@ -171,7 +173,8 @@ func TestPages(t *testing.T) {
 	var records []calllog.Record
 	for i := range 3000 {
 		records = append(records, calllog.Record{
-			At: noon, Names: calllog.Names{ID: fmt.Sprint("req_", i)}, Caller: calllog.Caller{Token: fmt.Sprint("t", i%1000)}, Outcome: calllog.Outcome{Status: 200},
+			At: noon, Names: calllog.Names{ID: fmt.Sprint("req_", i)}, Caller: calllog.Caller{Token: fmt.Sprint("t", i%1000)},
+			Outcome: calllog.Outcome{Status: 200},
 		})
 	}
 	write(t, client, records...)
@@ -232,12 +235,16 @@ func refusalsLeaveRoom(t *testing.T) {
 	log := calllog.New(client, &calllog.Options{FlushEvery: time.Hour})
 	for i := range 5000 {
 		log.Add(&calllog.Record{
-			At: noon, Names: calllog.Names{ID: fmt.Sprint("req_", i)}, Caller: calllog.Caller{Token: "loop"}, Outcome: calllog.Outcome{Status: 429, Fault: "rate_limited"},
+			At: noon, Names: calllog.Names{ID: fmt.Sprint("req_", i)}, Caller: calllog.Caller{Token: "loop"},
+			Outcome: calllog.Outcome{Status: 429, Fault: "rate_limited"},
 		})
 	}
 	log.Add(&calllog.Record{At: noon, Caller: calllog.Caller{Token: "other"}, Outcome: calllog.Outcome{Status: 429, Fault: "rate_limited"}})
 	for range 50 { // an upstream was asked
-		log.Add(&calllog.Record{At: noon, Caller: calllog.Caller{Token: "loop"}, Outcome: calllog.Outcome{Status: 502, Fault: "upstream"}, Tries: []calllog.Try{{Channel: "a"}}})
+		log.Add(&calllog.Record{
+			At: noon, Caller: calllog.Caller{Token: "loop"}, Outcome: calllog.Outcome{Status: 502, Fault: "upstream"},
+			Tries: []calllog.Try{{Channel: "a"}},
+		})
 	}
 	if err := log.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -266,7 +273,10 @@ func manyRefusers(t *testing.T) {
 	log := calllog.New(client, &calllog.Options{FlushEvery: time.Hour})
 	const told, more = 1000, 500
 	for i := range told + more {
-		log.Add(&calllog.Record{At: noon, Caller: calllog.Caller{Token: fmt.Sprint("tok_", i)}, Outcome: calllog.Outcome{Status: 429, Fault: "rate_limited"}})
+		log.Add(&calllog.Record{
+			At: noon, Caller: calllog.Caller{Token: fmt.Sprint("tok_", i)},
+			Outcome: calllog.Outcome{Status: 429, Fault: "rate_limited"},
+		})
 	}
 	if err := log.Close(t.Context()); err != nil {
 		t.Fatal(err)

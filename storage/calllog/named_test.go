@@ -41,7 +41,10 @@ func TestNamedReadsItsTimeAlone(t *testing.T) {
 		came := func(block int) time.Time { return end.Add(time.Duration(block-blocks) * 10 * time.Second) }
 		for i := range blocks {
 			lines, _ := calllog.Lines([]calllog.Record{
-				{At: came(i).Add(-time.Second), Names: calllog.Names{ID: fmt.Sprintf("req_%d", i), Client: "shared", Trace: fmt.Sprintf("trace_%d", i)}},
+				{At: came(i).Add(-time.Second), Names: calllog.Names{
+					ID: fmt.Sprintf("req_%d", i), Client: "shared",
+					Trace: fmt.Sprintf("trace_%d", i),
+				}},
 			})
 			err := client.XAdd(t.Context(), &redis.XAddArgs{
 				Stream: "mr:calls", ID: fmt.Sprintf("%d-0", came(i).UnixMilli()), Values: []any{"n", 1, "t", i + 1, "z", calllog.Pack(lines)},
@@ -115,7 +118,8 @@ func TestNamedFindsLongCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if found, err := reader.Named(t.Context(), calllog.Filter{ID: "req_long", Token: "tok_other"}, long.At, 3, ""); err != nil || len(found) != 0 {
+	if found, err := reader.Named(t.Context(), calllog.Filter{ID: "req_long", Token: "tok_other"}, long.At, 3, ""); err != nil ||
+		len(found) != 0 {
 		t.Errorf("another token's call: %+v, %v", found, err)
 	}
 }

@@ -54,7 +54,8 @@ func NewReader(client redis.UniversalClient, files HistoryFiles) *Reader {
 		return fair.New[string](fair.Bounds{Total: total, Share: share, Line: math.MaxInt})
 	}
 	return &Reader{
-		client: client, files: files, zstd: newDecoder(), turns: turns(scansMost, 0), pastTurns: turns(scansMost, 0), own: turns(math.MaxInt64, 1),
+		client: client, files: files, zstd: newDecoder(), turns: turns(scansMost, 0), pastTurns: turns(scansMost, 0),
+		own:    turns(math.MaxInt64, 1),
 		chunks: fair.NewCache[struct{}, chunkName, *chunk](fair.CacheBounds{Total: keptChunks, Share: keptChunks}),
 	}
 }

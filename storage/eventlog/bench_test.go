@@ -14,8 +14,8 @@ import (
 	"modelrelay/storage/storagetest"
 )
 
-// BenchmarkLatency appends an event at a time to a log, at the pace of a model, and reports how long it takes to a reader in another process:
-// over a real Redis.
+// BenchmarkLatency appends an event at a time to a log, at the pace of a model, and reports how long it takes to a reader in another
+// process: over a real Redis.
 func BenchmarkLatency(b *testing.B) {
 	server := storagetest.StartProcess(b, `save ""`)
 	open := func() *eventlog.Log {

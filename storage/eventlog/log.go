@@ -1,8 +1,8 @@
 // Package eventlog stores the server-sent events of running calls. One worker writes the events of a call; any number of readers in any
 // process read them, during and after the call, with the same numbers.
 //
-// While the call runs, the events are in a Redis stream and, some seconds later, in parts in the archive, so that the loss of Redis alone loses
-// no event. After the end one object of the archive has them. The package does not interpret events.
+// While the call runs, the events are in a Redis stream and, some seconds later, in parts in the archive, so that the loss of Redis alone
+// loses no event. After the end one object of the archive has them. The package does not interpret events.
 package eventlog
 
 import (
@@ -38,7 +38,8 @@ const (
 	unsentMost = 64 << 10
 	// pendingMost bounds the events of a writer that are not yet in a part, in bytes. Above it Append waits.
 	pendingMost = 8 << 20
-	// heldFree is what a writer may hold without memory of Share, in bytes, and roomPause how long Append waits before it looks for some again.
+	// heldFree is what a writer may hold without memory of Share, in bytes, and roomPause how long Append waits before it looks for some
+	// again.
 	heldFree  = 64 << 10
 	roomPause = 100 * time.Millisecond
 	// firstPartWithin bounds the wait of the first events for their part.
@@ -130,8 +131,8 @@ func New(client redis.UniversalClient, objects Objects, opts *Options) *Log {
 	return l
 }
 
-// streamKey returns the key of a stream: the newest events of a call. writerKey returns that of a string: its last writer. channel returns the
-// channel with the entries of the stream.
+// streamKey returns the key of a stream: the newest events of a call. writerKey returns that of a string: its last writer. channel returns
+// the channel with the entries of the stream.
 func streamKey(id string) string { return storage.Prefix + "events:" + id }
 func writerKey(id string) string { return streamKey(id) + ":writer" }
 func channel(id string) string   { return streamKey(id) }
@@ -143,11 +144,11 @@ func entryID(end int64, count uint64) string {
 	return strconv.FormatInt(end, 10) + "-" + strconv.FormatUint(count, 10)
 }
 
-// addScript adds an entry to the stream and publishes it, unless a later writer has the log. An entry that the stream has, because the answer
-// was lost, is not added again.
-// KEYS: the stream, its last writer, its channel. ARGV: the writer; the number at which it began, -1 for a new writer that does not know it;
-// milliseconds to live; then, with an entry, its id, the id before which entries are removed, and its message. Returns the writer, which for a
-// new one is above the last; 0 if a later writer has the log.
+// addScript adds an entry to the stream and publishes it, unless a later writer has the log. An entry that the stream has, because the
+// answer was lost, is not added again.
+// KEYS: the stream, its last writer, its channel. ARGV: the writer; the number at which it began, -1 for a new writer that does not know
+// it; milliseconds to live; then, with an entry, its id, the id before which entries are removed, and its message. Returns the writer,
+// which for a new one is above the last; 0 if a later writer has the log.
 const addScript = `
 local last = tonumber(redis.call('GET', KEYS[2]) or '0')
 local writer, begin = tonumber(ARGV[1]), tonumber(ARGV[2])

@@ -39,8 +39,8 @@ func (r *reader) take(c chunk) error {
 	return r.failed
 }
 
-// enters returns the number of the first event that the reader has read of a writer, or would read; 0 if it has read none before: the events
-// that it has seen elsewhere are taken for those of the log.
+// enters returns the number of the first event that the reader has read of a writer, or would read; 0 if it has read none before: the
+// events that it has seen elsewhere are taken for those of the log.
 func (r *reader) enters(writer int64) int64 {
 	switch r.writer {
 	case 0:
@@ -68,8 +68,8 @@ func (r *reader) finished(e *end) (bool, error) {
 	return r.next == e.total, nil
 }
 
-// Read calls each for every event after a number, in order, and follows the log to its end; -1 reads from the start. It returns nil after the
-// last event of an ended log. An event has its blank line; each must not modify it or keep it. An error of each ends the read.
+// Read calls each for every event after a number, in order, and follows the log to its end; -1 reads from the start. It returns nil after
+// the last event of an ended log. An event has its blank line; each must not modify it or keep it. An error of each ends the read.
 //
 // A log without events is one that has not begun. A log ends only by Writer.Close; until then the end of ctx ends the read. While neither
 // Redis nor the archive answers, Read waits.

@@ -27,8 +27,8 @@ type end struct {
 	complete bool
 }
 
-// eventEnd returns the length of the event that b begins with, including its blank line; 0: b has no complete event. A line ends with LF, CR
-// LF or CR.
+// eventEnd returns the length of the event that b begins with, including its blank line; 0: b has no complete event. A line ends with LF,
+// CR LF or CR.
 func eventEnd(b []byte) int {
 	blank := true // the line has no byte
 	for i := 0; i < len(b); i++ {

@@ -47,7 +47,10 @@ func TestNames(t *testing.T) {
 
 // FuzzEvents: both parsers find the same events: in memory, and in a stream of single bytes.
 func FuzzEvents(f *testing.F) {
-	for _, seed := range []string{"", "data: a\n\n", "data: a\r\n\r\ndata: b\n\n", "a\r\r\nb\r\n\n", "\n\n\n", "\r\r\r", "data: a", "a\n\r\n\rb\n\r"} {
+	for _, seed := range []string{
+		"", "data: a\n\n", "data: a\r\n\r\ndata: b\n\n", "a\r\r\nb\r\n\n", "\n\n\n", "\r\r\r", "data: a",
+		"a\n\r\n\rb\n\r",
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {

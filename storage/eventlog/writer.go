@@ -61,8 +61,8 @@ type sentEntry struct {
 	size       int
 }
 
-// Write starts a writer that continues the log after the events that an earlier writer has stored, which cannot write any more. ErrEnded: the
-// log has ended, see Log.Ended.
+// Write starts a writer that continues the log after the events that an earlier writer has stored, which cannot write any more. ErrEnded:
+// the log has ended, see Log.Ended.
 func (l *Log) Write(ctx context.Context, id, prefix string) (*Writer, error) {
 	w := &Writer{
 		log: l, id: id, prefix: prefix, number: time.Now().UnixMilli(), sending: storage.NewLoop(), archiving: storage.NewLoop(),
@@ -264,7 +264,8 @@ func (w *Writer) add(events []byte, count int64) {
 	w.next += count
 }
 
-// drop gives up the chunks that are in a part and in Redis. While Redis is unavailable it keeps only the newest of them. The caller holds mu.
+// drop gives up the chunks that are in a part and in Redis. While Redis is unavailable it keeps only the newest of them. The caller holds
+// mu.
 func (w *Writer) drop() {
 	n := 0
 	for n < len(w.chunks) && w.chunks[n].end() <= w.archived && (w.chunks[n].end() <= w.sent || w.held-w.size > unsentMost) {
@@ -433,8 +434,8 @@ func (w *Writer) Abandon() {
 }
 
 // Close ends the log: it stores the final object, stops the readers after the last event, and removes the parts. complete is false if the
-// log was cut short; then readers that have seen lost events of an earlier writer receive an AheadError. If Redis is unavailable, readers find the
-// end some seconds later.
+// log was cut short; then readers that have seen lost events of an earlier writer receive an AheadError. If Redis is unavailable, readers
+// find the end some seconds later.
 //
 // After an error the log has not ended, and Close may be repeated. ErrReplaced: a later writer continues the log.
 func (w *Writer) Close(ctx context.Context, complete bool) (Object, error) {

@@ -28,10 +28,10 @@ type Bounds struct {
 	Soon time.Duration
 }
 
-// Semaphore shares units among keys. A free unit goes to the first lane in which a request waits. There it goes to the waiting key that holds
-// the fewest for its weight, then to the one whose last turn is the longest ago; within a key the request that is due first goes first, then
-// the one that came first. So the requests of one key, however many, delay another key of their lane by one unit at most. What it keeps of a
-// key ends with the key's last unit and last request. It is safe for concurrent use. A nil Semaphore has any number of units.
+// Semaphore shares units among keys. A free unit goes to the first lane in which a request waits. There it goes to the waiting key that
+// holds the fewest for its weight, then to the one whose last turn is the longest ago; within a key the request that is due first goes
+// first, then the one that came first. So the requests of one key, however many, delay another key of their lane by one unit at most. What
+// it keeps of a key ends with the key's last unit and last request. It is safe for concurrent use. A nil Semaphore has any number of units.
 type Semaphore[K comparable] struct {
 	mu      sync.Mutex
 	bounds  Bounds
@@ -207,8 +207,8 @@ func Wait[K comparable](ctx context.Context, ask Ask[K], at ...*Semaphore[K]) (i
 }
 
 // Position returns the place of a request in the line, from 1, if no more units are released to those who hold them and none is asked for:
-// 1 more than the number of requests that get one before it. It is the same whether the request waits or is about to, if no other of its key
-// is due at the same time.
+// 1 more than the number of requests that get one before it. It is the same whether the request waits or is about to, if no other of its
+// key is due at the same time.
 func (s *Semaphore[K]) Position(ask Ask[K]) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -215,7 +215,10 @@ func TestLanesAndWeights(t *testing.T) {
 			synctest.Wait()
 		}
 		all.Wait()
-		want := []string{"high", "high", "high", "light", "heavy", "heavy", "heavy", "light", "heavy", "heavy", "heavy", "light", "light", "low", "low"}
+		want := []string{
+			"high", "high", "high", "light", "heavy", "heavy", "heavy", "light", "heavy", "heavy", "heavy", "light", "light", "low",
+			"low",
+		}
 		if !slices.Equal(announced, want) || !slices.Equal(order, want) {
 			t.Errorf("announced %q\ngranted   %q\nwant      %q", announced, order, want)
 		}

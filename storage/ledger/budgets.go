@@ -17,7 +17,8 @@ import (
 	"modelrelay/storage"
 )
 
-// BudgetsKey is the key of the token ids that ever reserved. It is one of these keys; admission's script uses those with an exported function too.
+// BudgetsKey is the key of the token ids that ever reserved. It is one of these keys; admission's script uses those with an exported
+// function too.
 //
 //	budget:<token id>       hash    spent, reserved, used (unix seconds), c<lease> and t<estimate> -> "<amount> <since, ms> <model>"
 //	budgets                 set     token ids that ever reserved

@@ -122,7 +122,14 @@ func TestSumsReadTheirPage(t *testing.T) {
 		counter := new(reads)
 		client.AddHook(counter)
 		reader := ledger.NewReader(client)
-		for _, by := range [][]string{{ledger.ByToken}, {ledger.ByDay, ledger.ByToken, ledger.ByModel}, {ledger.ByDay}, {ledger.ByModel}, {ledger.ByChannel}, nil} {
+		for _, by := range [][]string{
+			{ledger.ByToken},
+			{ledger.ByDay, ledger.ByToken, ledger.ByModel},
+			{ledger.ByDay},
+			{ledger.ByModel},
+			{ledger.ByChannel},
+			nil,
+		} {
 			_, _, err := reader.Sums(t.Context(), ledger.Query{From: january, To: january.AddDate(0, 0, usedDays), By: by, Limit: 50})
 			if err != nil {
 				t.Fatal(err)

@@ -60,7 +60,10 @@ func TestUsage(t *testing.T) {
 	}{
 		{january, january, "anna", []ledger.Row{anna}},
 		{january, january.AddDate(0, 0, 5), "", []ledger.Row{anna, berta("2026-01-31", 134), berta("2026-02-01", 133), berta("2026-02-02", 133)}},
-		{january.Add(11 * time.Hour), january.AddDate(0, 0, 1).Add(-11 * time.Hour), "berta", []ledger.Row{berta("2026-01-31", 134), berta("2026-02-01", 133)}},
+		{
+			january.Add(11 * time.Hour), january.AddDate(0, 0, 1).Add(-11 * time.Hour), "berta",
+			[]ledger.Row{berta("2026-01-31", 134), berta("2026-02-01", 133)},
+		},
 		{january.AddDate(0, 0, 1), january, "", nil},
 		{january, january, "nobody", nil},
 	} {
@@ -78,7 +81,8 @@ func TestUsageOutlivesRedisBeingAway(t *testing.T) {
 		usage.Record(ledger.Entry{Token: "a", Model: "m", At: january, Requests: 1, InputTokens: 5})
 	}
 	record()
-	testwait.Eventually(t, "first entry written", storagetest.Patience, func() bool { return len(storagetest.ReadUsage(t, usage, january, january, "a")) == 1 })
+	testwait.Eventually(t, "first entry written", storagetest.Patience,
+		func() bool { return len(storagetest.ReadUsage(t, usage, january, january, "a")) == 1 })
 	server.Leave()
 	for range 1000 {
 		record()

@@ -30,7 +30,10 @@ func BenchmarkAdmit(b *testing.B) {
 			return storage.Allowance{Token: fmt.Sprint(c), RequestsPerMinute: 1 << 30}
 		}},
 		{"one token with all limits and a budget", func(int) storage.Allowance {
-			return storage.Allowance{Token: "a", Budget: storage.Billionths(1 << 20), RequestsPerMinute: 1 << 30, TokensPerMinute: 1 << 30, Concurrency: 1 << 20}
+			return storage.Allowance{
+				Token: "a", Budget: storage.Billionths(1 << 20), RequestsPerMinute: 1 << 30, TokensPerMinute: 1 << 30,
+				Concurrency: 1 << 20,
+			}
 		}},
 		{"one token with all limits", func(int) storage.Allowance {
 			return storage.Allowance{Token: "a", RequestsPerMinute: 1 << 30, TokensPerMinute: 1 << 30, Concurrency: 1 << 20}
@@ -65,7 +68,9 @@ func BenchmarkAdmit(b *testing.B) {
 	})
 }
 
-func benchmarkAdmit(b *testing.B, client redis.UniversalClient, callers int, token func(int) storage.Allowance, limiter func(int) *limits.Limiter) {
+func benchmarkAdmit(b *testing.B, client redis.UniversalClient, callers int, token func(int) storage.Allowance,
+	limiter func(int) *limits.Limiter,
+) {
 	b.Helper()
 	ctx := b.Context()
 	usage := storagetest.Usage(b, client)

@@ -176,14 +176,20 @@ func (s *moneySim) tasks(ctx context.Context) {
 	for n := range simTasks {
 		i := rnd.IntN(simTokens)
 		token, amount := s.tokens[i], 1+rnd.Int64N(unit/50)
-		claim := ledger.Estimate{ID: fmt.Sprint("video_", n), Token: token.Token, Model: "v", Budget: float64(token.Budget) / unit, Amount: amount}
+		claim := ledger.Estimate{
+			ID: fmt.Sprint("video_", n), Token: token.Token, Model: "v", Budget: float64(token.Budget) / unit,
+			Amount: amount,
+		}
 		if budgets.Reserve(ctx, claim) != nil {
 			continue
 		}
 		if err := budgets.Reserve(ctx, claim); err != nil { // the create was repeated
 			s.t.Error(err)
 		}
-		end := ledger.TaskEnd{ID: claim.ID, Token: token.Token, Model: "v", Channel: "c", Outcome: ledger.TaskCompleted, Video: 4 * time.Second, Cost: amount}
+		end := ledger.TaskEnd{
+			ID: claim.ID, Token: token.Token, Model: "v", Channel: "c", Outcome: ledger.TaskCompleted, Video: 4 * time.Second,
+			Cost: amount,
+		}
 		if rnd.IntN(3) == 0 {
 			end.Outcome, end.Video, end.Cost = ledger.TaskFailed, 0, 0
 			s.sums[i].failed.Add(1)

@@ -50,7 +50,10 @@ func TestBudgetOfCalls(t *testing.T) {
 	first.Settle(10, unit/10)
 	first.Settle(10, unit) // a second time is nothing
 	want("one settled", 0, unit/2)
-	usage.Record(ledger.Entry{Token: "anna", Model: "gpt 4o", Channel: "c", At: january, Requests: 1, Cost: unit / 10, Reservation: first.Reservation()})
+	usage.Record(ledger.Entry{
+		Token: "anna", Model: "gpt 4o", Channel: "c", At: january, Requests: 1, Cost: unit / 10,
+		Reservation: first.Reservation(),
+	})
 	storagetest.FlushUsage(t, usage)
 	want("written", unit/10, unit*4/10)
 	second.Release(-1)
@@ -86,7 +89,8 @@ func TestSpentWithoutBudget(t *testing.T) {
 	if got := storagetest.Balance(t, client, "a"); got != (ledger.Balance{Spent: unit}) {
 		t.Errorf("balance %+v", got)
 	}
-	if grant := admit(t, limiter, storage.Allowance{Token: "a", Budget: storage.Billionths(1.5)}, limits.Cost{Requests: 1, Money: unit}); grant.Allowed {
+	if grant := admit(t, limiter, storage.Allowance{Token: "a", Budget: storage.Billionths(1.5)},
+		limits.Cost{Requests: 1, Money: unit}); grant.Allowed {
 		t.Error("admitted beyond a budget that is half spent")
 	}
 }
@@ -237,7 +241,10 @@ func TestChargedAndSettledAfterAll(t *testing.T) {
 			t.Helper()
 			usage := storagetest.Usage(t, client)
 			grant.Settle(1, unit/4)
-			usage.Record(ledger.Entry{Token: "anna", Model: "m", Channel: "c", At: today, Requests: 1, Cost: unit / 4, Reservation: grant.Reservation()})
+			usage.Record(ledger.Entry{
+				Token: "anna", Model: "m", Channel: "c", At: today, Requests: 1, Cost: unit / 4,
+				Reservation: grant.Reservation(),
+			})
 			storagetest.FlushUsage(t, usage)
 		}, ledger.Row{Model: "m", Channel: "c", Requests: 1, Cost: unit / 4}},
 		"a call that costs nothing": {func(_ *testing.T, _ redis.UniversalClient, grant limits.Grant, _ *limits.Limiter) {

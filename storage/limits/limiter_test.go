@@ -108,9 +108,12 @@ func TestWindowWithoutRedisNeverWiderThanItsLimit(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1, Dialer: func(context.Context, string, string) (net.Conn, error) {
-					return nil, errors.New("no route")
-				}})
+				client := redis.NewClient(&redis.Options{
+					Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1,
+					Dialer: func(context.Context, string, string) (net.Conn, error) {
+						return nil, errors.New("no route")
+					},
+				})
 				defer func() {
 					_ = client.Close()
 					<-time.NewTimer(2 * time.Second).C // the library's own redial ends by then

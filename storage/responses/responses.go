@@ -21,8 +21,8 @@ const (
 	// ownerMost bounds the responses of one token, in bytes: a new one removes those that expire first. It is enough for 64 of the largest and
 	// for some thousand of the usual size, and sixteen hostile tokens use one GiB of Redis.
 	ownerMost = 64 << 20
-	// overhead is what Redis needs for a response and for an item in addition to their bytes. It also bounds the number of responses of a token,
-	// and so the time of a script that removes some.
+	// overhead is what Redis needs for a response and for an item in addition to their bytes. It also bounds the number of responses of a
+	// token, and so the time of a script that removes some.
 	overhead = 512
 	// idMost bounds an id, in bytes. Vendors' ids have about 60.
 	idMost = 200
@@ -96,8 +96,8 @@ local function drop(id, total)
 end
 `
 
-// saveScript stores a response, and removes expired and excess ones. It removes a bounded number of the expired ones; later calls remove the
-// rest.
+// saveScript stores a response, and removes expired and excess ones. It removes a bounded number of the expired ones; later calls remove
+// the rest.
 //
 //	KEYS  sizes, times
 //	ARGV  id, response, its size, lifetime in ms, most bytes of the token; then ids and items

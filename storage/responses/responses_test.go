@@ -57,13 +57,21 @@ func TestStore(t *testing.T) {
 	save(t, store, theirs, "resp_3", response(`"third"`, "msg_3"))
 
 	got, err := other.Find(t.Context(), mine, "resp_1")
-	if err != nil || string(got.Object) != `{"output":[]}` || string(got.Earlier) != `{"a":1},{"b":2}` || string(got.Input) != `"first"` || got.Items != nil {
+	if err != nil || string(got.Object) != `{"output":[]}` || string(got.Earlier) != `{"a":1},{"b":2}` || string(got.Input) != `"first"` ||
+		got.Items != nil {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if got := items(t, other, mine, "msg_2", "msg_1", "msg_3", "fc_1", "", "not an id"); fmt.Sprint(got) != "[msg_2 msg_1 fc_1]" {
 		t.Errorf("found the items %v", got)
 	}
-	for _, of := range []struct{ token, id string }{{mine, "resp_3"}, {theirs, "resp_1"}, {mine, "resp_4"}, {mine, ""}, {mine, "resp 1"}, {mine, strings.Repeat("x", 1000)}} {
+	for _, of := range []struct{ token, id string }{
+		{mine, "resp_3"},
+		{theirs, "resp_1"},
+		{mine, "resp_4"},
+		{mine, ""},
+		{mine, "resp 1"},
+		{mine, strings.Repeat("x", 1000)},
+	} {
 		if _, err := store.Find(t.Context(), of.token, of.id); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("%s finds %q: %v", of.token, of.id, err)
 		}
@@ -88,7 +96,8 @@ func TestRoom(t *testing.T) {
 	store := responses.New(storagetest.Redis(t), nil)
 	save(t, store, mine, "resp_1", response("", "msg_1", "msg_2"))
 	full, asked := errors.New("full"), 0
-	if got, err := store.Items(t.Context(), mine, []string{"msg_1", "msg_2"}, func(size int) error { asked = size; return full }); got != nil || !errors.Is(err, full) {
+	if got, err := store.Items(t.Context(), mine, []string{"msg_1", "msg_2"},
+		func(size int) error { asked = size; return full }); got != nil || !errors.Is(err, full) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if want := 2 * len(`{"id":"msg_1"}`); asked != want {

@@ -70,7 +70,8 @@ func TestManyNames(t *testing.T) {
 		here.Keep(mine, name, []byte(name))
 	}
 	here.Close()
-	if got := there.Find(t.Context(), mine, names); len(got) != 2 || string(got["call_19800"]) != "call_19800" || string(got["call_19999"]) != "call_19999" {
+	if got := there.Find(t.Context(), mine, names); len(got) != 2 || string(got["call_19800"]) != "call_19800" ||
+		string(got["call_19999"]) != "call_19999" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -100,7 +100,10 @@ func TestSlotsFillAndQueue(t *testing.T) {
 		t.Errorf("with more store: got %+v", got)
 	}
 	free(t, store, waiter("a", 2), "main")
-	if got := take(t, store, slots.Ask{Waiter: waiter("a", 6), Channels: rooms(t, "main:2"), NoWait: true}); got != (slots.Answer{Position: 1, At: "main"}) {
+	if got := take(t, store, slots.Ask{Waiter: waiter("a", 6), Channels: rooms(t, "main:2"), NoWait: true}); got != (slots.Answer{
+		Position: 1,
+		At:       "main",
+	}) {
 		t.Errorf("with fewer store: got %+v", got)
 	}
 	if got := ask(7); got.Position != 1 {
@@ -135,10 +138,16 @@ func TestSlotsTakeTurns(t *testing.T) {
 		groups []group
 		want   string
 	}{
-		"a late token is served at once":    {[]group{{"a", "", 1, 6}, {"b", "", 1, 2}}, "a a b a b a a a"},
-		"shares follow weights":             {[]group{{"a", "", 1, 4}, {"b", "", 3, 6}}, "a a b b b a b b b a"},
-		"lanes first, an unknown is normal": {[]group{{"l", "low", 9, 2}, {"n", "normal", 1, 2}, {"m", "urgent", 1, 2}, {"h", "high", 1, 2}}, "l h h m n m n l"},
-		"odd names are names of their own":  {[]group{{"a:1", "", 1, 2}, {"a:1:2\x00", "", 1, 2}, {"ü%", "", 1, 2}}, "a:1 ü% a:1 a:1:2\x00 ü% a:1:2\x00"},
+		"a late token is served at once": {[]group{{"a", "", 1, 6}, {"b", "", 1, 2}}, "a a b a b a a a"},
+		"shares follow weights":          {[]group{{"a", "", 1, 4}, {"b", "", 3, 6}}, "a a b b b a b b b a"},
+		"lanes first, an unknown is normal": {
+			[]group{{"l", "low", 9, 2}, {"n", "normal", 1, 2}, {"m", "urgent", 1, 2}, {"h", "high", 1, 2}},
+			"l h h m n m n l",
+		},
+		"odd names are names of their own": {
+			[]group{{"a:1", "", 1, 2}, {"a:1:2\x00", "", 1, 2}, {"ü%", "", 1, 2}},
+			"a:1 ü% a:1 a:1:2\x00 ü% a:1:2\x00",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +209,10 @@ func TestSlotsOfSeveralChannels(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	// Falling over gives the slot up and takes another in one step.
-	if got := take(t, store, slots.Ask{Waiter: waiter("a", 2), Channels: rooms(t, "third:1"), Leave: []string{"first"}}); got.Channel != "third" {
+	if got := take(t, store, slots.Ask{
+		Waiter: waiter("a", 2), Channels: rooms(t, "third:1"),
+		Leave: []string{"first"},
+	}); got.Channel != "third" {
 		t.Errorf("got %+v", got)
 	}
 	if got := take(t, store, slots.Ask{Waiter: waiter("a", 3), Channels: both}); got.Channel != "first" {
@@ -245,7 +257,8 @@ func TestSlotsEndByThemselves(t *testing.T) {
 func TestSlotsWithoutRedis(t *testing.T) {
 	t.Parallel()
 	store := slots.New(storagetest.Client(t, "redis://127.0.0.1:1"))
-	if _, err := store.Take(t.Context(), slots.Ask{Waiter: waiter("a", 0), Channels: rooms(t, "one:1"), Life: time.Minute}); !errors.Is(err, storage.ErrUnavailable) {
+	if _, err := store.Take(t.Context(), slots.Ask{Waiter: waiter("a", 0), Channels: rooms(t, "one:1"), Life: time.Minute}); !errors.Is(err,
+		storage.ErrUnavailable) {
 		t.Errorf("take: got %v", err)
 	}
 	if _, err := store.Renew(t.Context(), "one", "video_a", time.Minute); !errors.Is(err, storage.ErrUnavailable) {

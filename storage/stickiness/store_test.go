@@ -20,7 +20,8 @@ func TestStore(t *testing.T) {
 	if got := here.Find(t.Context(), "resp_1")[0]; got != "key channel" {
 		t.Errorf("got %q in the process that recorded it", got)
 	}
-	testwait.Eventually(t, "the maker in another process", storagetest.Patience, func() bool { return there.Find(t.Context(), "resp_1")[0] == "key channel" })
+	testwait.Eventually(t, "the maker in another process", storagetest.Patience,
+		func() bool { return there.Find(t.Context(), "resp_1")[0] == "key channel" })
 	for _, name := range []string{"resp_2", "", string(make([]byte, 10_000))} {
 		if got := there.Find(t.Context(), name)[0]; got != "" {
 			t.Errorf("got %q for an unknown answer", got)
@@ -28,7 +29,8 @@ func TestStore(t *testing.T) {
 	}
 	there.Remember("resp_1", "another") // the first entry stays
 	here.Remember("resp_4", "own")
-	if got := here.Find(t.Context(), "resp_4", "resp_2", "resp_1"); len(got) != 3 || got[0] != "own" || got[1] != "" || got[2] != "key channel" {
+	if got := here.Find(t.Context(), "resp_4", "resp_2", "resp_1"); len(got) != 3 || got[0] != "own" || got[1] != "" ||
+		got[2] != "key channel" {
 		t.Errorf("got %q for several", got)
 	}
 	here.Remember("resp_3", "last words")

@@ -66,7 +66,8 @@ func testPut(t *testing.T, store Store, prefix string) {
 			}
 		}
 	}
-	if object, err := store.Put(t.Context(), prefix+"plain", strings.NewReader("x"), 1, archive.PutOptions{}); err != nil || object.ContentType != "application/octet-stream" {
+	if object, err := store.Put(t.Context(), prefix+"plain", strings.NewReader("x"), 1, archive.PutOptions{}); err != nil ||
+		object.ContentType != "application/octet-stream" {
 		t.Errorf("without a content type: %+v, %v", object, err)
 	}
 }
@@ -92,7 +93,8 @@ func testFailedPut(t *testing.T, store Store, prefix string) {
 			{"too long in memory", bytes.NewReader(body), int64(size) - 1, archive.ErrLength},
 		} {
 			key := fmt.Sprintf("%s%d/%s", prefix, size, test.name)
-			if _, err := store.Put(t.Context(), key, test.r, test.size, archive.PutOptions{}); !errors.Is(err, test.want) || errors.Is(err, storage.ErrUnavailable) {
+			if _, err := store.Put(t.Context(), key, test.r, test.size, archive.PutOptions{}); !errors.Is(err, test.want) ||
+				errors.Is(err, storage.ErrUnavailable) {
 				t.Errorf("%s: got %v, want %v", key, err, test.want)
 			}
 			if _, err := store.Stat(t.Context(), key); !errors.Is(err, storage.ErrNotFound) {
@@ -133,7 +135,8 @@ func testReplace(t *testing.T, store Store, prefix string) {
 		t.Fatal(err)
 	}
 	defer closeReader(t, r)
-	if _, err := store.Put(t.Context(), key, io.MultiReader(bytes.NewReader(next), iotest.ErrReader(io.ErrClosedPipe)), -1, archive.PutOptions{}); err == nil {
+	if _, err := store.Put(t.Context(), key, io.MultiReader(bytes.NewReader(next), iotest.ErrReader(io.ErrClosedPipe)), -1,
+		archive.PutOptions{}); err == nil {
 		t.Fatal("no error")
 	}
 	if !bytes.Equal(readAll(t, store, key), old) {

@@ -25,7 +25,8 @@ func StartCluster(tb testing.TB, replicas bool, lines ...string) []*Process {
 	if replicas {
 		count *= 2
 	}
-	lines = append(lines, "cluster-enabled yes", "cluster-node-timeout 1000", "cluster-replica-validity-factor 0", `save ""`, "repl-diskless-sync-delay 0")
+	lines = append(lines, "cluster-enabled yes", "cluster-node-timeout 1000", "cluster-replica-validity-factor 0", `save ""`,
+		"repl-diskless-sync-delay 0")
 	nodes, clients := make([]*Process, count), make([]*redis.Client, count)
 	ids := make([]string, count)
 	ctx := tb.Context()

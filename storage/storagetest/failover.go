@@ -45,7 +45,10 @@ func startFailover(tb testing.TB, files *SecureFiles, config *tls.Config) *Failo
 	tb.Helper()
 	Full(tb)
 	user := "user " + FailoverUser + " on >" + FailoverPassword + " ~* &* +@all"
-	lines := []string{user, "user default off", "masteruser " + FailoverUser, "masterauth " + FailoverPassword, `save ""`, "repl-diskless-sync-delay 0"}
+	lines := []string{
+		user, "user default off", "masteruser " + FailoverUser, "masterauth " + FailoverPassword, `save ""`,
+		"repl-diskless-sync-delay 0",
+	}
 	f := &Failover{tls: config, Servers: []*Process{startProcess(tb, files, nil, lines)}}
 	primary := strings.ReplaceAll(f.Servers[0].Address, ":", " ")
 	f.Servers = append(f.Servers, startProcess(tb, files, nil, append(lines, "replicaof "+primary)))

@@ -206,7 +206,10 @@ func (m *MemoryArchive) Claim(ctx context.Context, key, owner string) (string, e
 	if found, ok := m.objects[key]; ok {
 		return string(found.bytes), nil
 	}
-	m.objects[key] = memoryObject{archive.Object{Key: key, Size: int64(len(owner)), Modified: time.Now().UTC().Truncate(time.Second)}, []byte(owner)}
+	m.objects[key] = memoryObject{
+		archive.Object{Key: key, Size: int64(len(owner)), Modified: time.Now().UTC().Truncate(time.Second)},
+		[]byte(owner),
+	}
 	return owner, nil
 }
 

@@ -149,8 +149,8 @@ func TestRetryBeforeItsFirstTry(t *testing.T) {
 	}
 }
 
-// TestFirstTryReachesRedisLate: the request of a first try waits on its way to Redis, in a process that stands still, and arrives after a retry
-// has made the task.
+// TestFirstTryReachesRedisLate: the request of a first try waits on its way to Redis, in a process that stands still, and arrives after a
+// retry has made the task.
 func TestFirstTryReachesRedisLate(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)

@@ -22,8 +22,9 @@ func NewAuthority(tb testing.TB) *Authority {
 	tb.Helper()
 	key, serial := newKey(tb)
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "a test's authority"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "a test's authority"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	a := &Authority{key: key, cert: sign(tb, template, template, key, key), File: filepath.Join(tb.TempDir(), "ca.pem")}
 	write(tb, a.File, "", a.cert, key)
@@ -35,7 +36,8 @@ func (a *Authority) Sign(tb testing.TB, name string, until time.Time, certFile, 
 	tb.Helper()
 	key, serial := newKey(tb)
 	cert := sign(tb, &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: until,
+		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: time.Now().Add(-2 * time.Hour),
+		NotAfter: until,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}, a.cert, key, a.key)
 	write(tb, certFile, keyFile, cert, key)

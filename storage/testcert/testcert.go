@@ -83,7 +83,10 @@ func write(tb testing.TB, certFile, keyFile string, cert *x509.Certificate, key 
 	if err != nil {
 		tb.Fatal(err)
 	}
-	for path, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: cert.Raw}, keyFile: {Type: "PRIVATE KEY", Bytes: secret}} {
+	for path, block := range map[string]*pem.Block{
+		certFile: {Type: "CERTIFICATE", Bytes: cert.Raw},
+		keyFile:  {Type: "PRIVATE KEY", Bytes: secret},
+	} {
 		if path == "" {
 			continue
 		}

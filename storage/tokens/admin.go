@@ -142,8 +142,8 @@ func (t *Store) Count(ctx context.Context) (int64, error) { return t.records.cou
 // fingerprintLetters is how much of a key's hash distinguishes one key of a token from the next.
 const fingerprintLetters = 16
 
-// Credential returns a token by its id with the limits that hold for it, as Authenticate does by its key, and the fingerprint of its key, which changes when the
-// token is rotated and reveals nothing of the key. The token is not judged. storage.ErrNotFound: there is none.
+// Credential returns a token by its id with the limits that hold for it, as Authenticate does by its key, and the fingerprint of its key,
+// which changes when the token is rotated and reveals nothing of the key. The token is not judged. storage.ErrNotFound: there is none.
 // A token of the configuration file is answered from memory.
 func (t *Store) Credential(ctx context.Context, id string) (Token, string, error) {
 	if token, sum, ok := t.seeds.byID(id); ok {

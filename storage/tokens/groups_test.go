@@ -18,7 +18,10 @@ func TestInForce(t *testing.T) {
 		name      string
 		own, want tokens.Token
 	}{
-		{"none of its own", tokens.Token{}, tokens.Token{Limits: tokens.Limits{RequestsPerMinute: 60, Concurrency: 8, MaxSockets: 10, ReadsPerMinute: -1}, Budget: 5}},
+		{"none of its own", tokens.Token{}, tokens.Token{Limits: tokens.Limits{
+			RequestsPerMinute: 60, Concurrency: 8, MaxSockets: 10,
+			ReadsPerMinute: -1,
+		}, Budget: 5}},
 		{
 			"its own",
 			tokens.Token{Limits: tokens.Limits{RequestsPerMinute: 600, Concurrency: 1, MaxSockets: 2, ReadsPerMinute: 7, MaxTasks: 3}, Budget: 50},
@@ -75,7 +78,10 @@ func TestSetGroups(t *testing.T) {
 		held("sk-seeded", limit)
 		held(otherKey, 5)
 	}
-	store.SetGroups(map[string]tokens.GroupLimits{"team": {Defaults: tokens.Limits{Concurrency: 3}}, "others": {Ceilings: tokens.Limits{Concurrency: 2}}})
+	store.SetGroups(map[string]tokens.GroupLimits{
+		"team":   {Defaults: tokens.Limits{Concurrency: 3}},
+		"others": {Ceilings: tokens.Limits{Concurrency: 2}},
+	})
 	_, late, err := store.Create(t.Context(), tokens.Token{Name: "late", Group: "team"})
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +102,8 @@ func TestSetGroups(t *testing.T) {
 	}
 }
 
-// TestSeedGroups: the tokens of a file that has changed and the limits of its groups change together; a file that is refused changes neither.
+// TestSeedGroups: the tokens of a file that has changed and the limits of its groups change together; a file that is refused changes
+// neither.
 func TestSeedGroups(t *testing.T) {
 	t.Parallel()
 	store := tokens.New(storagetest.Redis(t), nil)

@@ -110,14 +110,18 @@ func TestPageIsBounded(t *testing.T) {
 		index = append(index, redis.Z{Member: name + "\x00" + id})
 	}
 	hashes = append(hashes, "tok_lost", fmt.Sprintf("%064x", many)) // its record is gone
-	if err := errors.Join(client.MSet(ctx, records...).Err(), client.HSet(ctx, storage.Prefix+"tokens", hashes...).Err(), client.ZAdd(ctx, storage.Prefix+"token-index", index...).Err()); err != nil {
+	if err := errors.Join(client.MSet(ctx, records...).Err(), client.HSet(ctx, storage.Prefix+"tokens", hashes...).Err(),
+		client.ZAdd(ctx, storage.Prefix+"token-index", index...).Err()); err != nil {
 		t.Fatal(err)
 	}
 	page, err := store.Page(ctx, tokens.PageQuery{Limit: 10, Wanted: func(token *tokens.Token) bool { return token.Name == "zz" }})
 	if err != nil || len(page.Tokens) != 0 || page.Next == "" {
 		t.Fatalf("first page: %d tokens, next %q, %v", len(page.Tokens), page.Next, err)
 	}
-	page, err = store.Page(ctx, tokens.PageQuery{After: page.Next, Limit: 10, Wanted: func(token *tokens.Token) bool { return token.Name == "zz" }})
+	page, err = store.Page(ctx, tokens.PageQuery{
+		After: page.Next, Limit: 10,
+		Wanted: func(token *tokens.Token) bool { return token.Name == "zz" },
+	})
 	if err != nil || len(page.Tokens) != 1 || page.Next != "" {
 		t.Errorf("second page: %d tokens, next %q, %v", len(page.Tokens), page.Next, err)
 	}

@@ -110,8 +110,8 @@ func (t *Store) Close() {
 }
 
 // Authenticate finds the token of a key, with the limits that hold for it. It does not judge the token: the caller asks
-// Usable. The token is shared and must not be changed. storage.ErrNotFound: there is no such key. storage.ErrUnavailable: Redis is away and the key is not known
-// here, or Redis has been away for longer than the grace.
+// Usable. The token is shared and must not be changed. storage.ErrNotFound: there is no such key. storage.ErrUnavailable: Redis is away and
+// the key is not known here, or Redis has been away for longer than the grace.
 func (t *Store) Authenticate(ctx context.Context, key string) (*Token, error) {
 	if key == "" || len(key) > maxKey {
 		return nil, errUnknownKey

@@ -132,7 +132,10 @@ func (t *Token) Downloads() int { return downloadsPerWatcher * t.Watchers() }
 
 // Counted is what admission counts of a call before anybody knows what it may cost: all limits but the budget.
 func (t *Token) Counted() storage.Allowance {
-	return storage.Allowance{Token: t.ID, RequestsPerMinute: t.RequestsPerMinute, TokensPerMinute: t.TokensPerMinute, Concurrency: t.Concurrency}
+	return storage.Allowance{
+		Token: t.ID, RequestsPerMinute: t.RequestsPerMinute, TokensPerMinute: t.TokensPerMinute,
+		Concurrency: t.Concurrency,
+	}
 }
 
 // Charged is what admission reserves the money of a counted call from: the budget alone.

@@ -43,9 +43,9 @@ func set[T any](field, value *T) {
 	}
 }
 
-// Update changes a token as change says: what a Change holds, its expiry and its webhook secret. It holds here at once and everywhere within a second. Key, id, name and the rest stay,
-// whatever change does to them; it is called again when another process was faster, and its error ends the matter. A
-// webhook secret that is replaced signs with its successor for SecretOverlap. ErrSeeded: the token is in
+// Update changes a token as change says: what a Change holds, its expiry and its webhook secret. It holds here at once and everywhere
+// within a second. Key, id, name and the rest stay, whatever change does to them; it is called again when another process was faster, and
+// its error ends the matter. A webhook secret that is replaced signs with its successor for SecretOverlap. ErrSeeded: the token is in
 // the configuration file. ErrRevoked: it is revoked.
 func (t *Store) Update(ctx context.Context, idOrName string, change func(*Token) error) (Token, error) {
 	updated, err := t.edit(ctx, idOrName, func(r record) (replacement, error) {
@@ -60,7 +60,8 @@ func (t *Store) Update(ctx context.Context, idOrName string, change func(*Token)
 		if err := change(&token); err != nil {
 			return replacement{}, err
 		}
-		token.ID, token.Name, token.Hint, token.CreatedAt, token.Version = r.token.ID, r.token.Name, r.token.Hint, r.token.CreatedAt, r.token.Version
+		token.ID, token.Name, token.Hint, token.CreatedAt, token.Version = r.token.ID, r.token.Name, r.token.Hint, r.token.CreatedAt,
+			r.token.Version
 		token.Seeded, token.Revoked, token.OldWebhookSecrets = false, false, r.token.OldWebhookSecrets
 		if token.WebhookSecret != r.token.WebhookSecret {
 			now := time.Now()

@@ -21,7 +21,8 @@ func TestUpdateToken(t *testing.T) {
 	ctx, client := t.Context(), storagetest.Redis(t)
 	here, there := newTokens(t, client, nil), newTokens(t, client, nil)
 	made, key, err := here.Create(ctx, tokens.Token{
-		Name: "anna", Group: "default", Models: []string{"gpt-*"}, Limits: tokens.Limits{RequestsPerMinute: 5}, WebhookURL: "https://a.example/", WebhookSecret: "whsec_1",
+		Name: "anna", Group: "default", Models: []string{"gpt-*"}, Limits: tokens.Limits{RequestsPerMinute: 5}, WebhookURL: "https://a.example/",
+		WebhookSecret: "whsec_1",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -39,11 +40,13 @@ func TestUpdateToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if updated.ID != made.ID || updated.Name != "anna" || updated.Hint != made.Hint || updated.Seeded || updated.Revoked || !updated.CreatedAt.Equal(made.CreatedAt) {
+	if updated.ID != made.ID || updated.Name != "anna" || updated.Hint != made.Hint || updated.Seeded || updated.Revoked ||
+		!updated.CreatedAt.Equal(made.CreatedAt) {
 		t.Errorf("got %+v, made %+v", updated, made)
 	}
 	got, err := here.Authenticate(ctx, key)
-	if err != nil || !slices.Equal(got.Models, []string{"sora-*"}) || got.RequestsPerMinute != 7 || !got.Expires.Equal(expires) || got.Group != "default" {
+	if err != nil || !slices.Equal(got.Models, []string{"sora-*"}) || got.RequestsPerMinute != 7 || !got.Expires.Equal(expires) ||
+		got.Group != "default" {
 		t.Errorf("here: %+v, %v", got, err)
 	}
 	testwait.Eventually(t, "the change is seen elsewhere", storagetest.Patience, func() bool {

@@ -44,7 +44,8 @@ const OtherModel = "other"
 // Buckets are the upper bounds of the times to a first byte but for the last, which has none.
 func Buckets() [7]time.Duration {
 	return [...]time.Duration{
-		100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second, 15 * time.Second,
+		100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second,
+		15 * time.Second,
 	}
 }
 

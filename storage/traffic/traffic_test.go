@@ -24,7 +24,10 @@ func TestTraffic(t *testing.T) {
 	counter := traffic.New(client, &traffic.Options{FlushEvery: time.Hour, Known: func(model string) bool { return model != "made up" }})
 	now := time.Now().Truncate(time.Minute).Add(10 * time.Second)
 	add := func(ago time.Duration, model, channel string, first time.Duration) {
-		counter.Add(traffic.Entry{At: now.Add(-ago), Model: model, Channel: channel, Failed: channel == "", Tokens: 10, Cost: 1 << 60, First: first})
+		counter.Add(traffic.Entry{
+			At: now.Add(-ago), Model: model, Channel: channel, Failed: channel == "", Tokens: 10, Cost: 1 << 60,
+			First: first,
+		})
 	}
 	add(0, "gpt 4o:é", "main b", 50*time.Millisecond)
 	add(0, "gpt 4o:é", "main b", 2*time.Second)
@@ -99,7 +102,10 @@ func TestNamesAreBounded(t *testing.T) {
 		counter := traffic.New(client, &traffic.Options{FlushEvery: time.Hour, Known: func(string) bool { return true }})
 		for i := range 1000 {
 			for range 2 {
-				counter.Add(traffic.Entry{At: now, Model: fmt.Sprint("m", process, "-", i), Channel: "main", Failed: true, Tokens: 1, Cost: 1, First: time.Second})
+				counter.Add(traffic.Entry{
+					At: now, Model: fmt.Sprint("m", process, "-", i), Channel: "main", Failed: true, Tokens: 1, Cost: 1,
+					First: time.Second,
+				})
 			}
 		}
 		if err := counter.Close(t.Context()); err != nil {

@@ -94,9 +94,10 @@ func TestUnknownKey(t *testing.T) {
 	t.Parallel()
 	other, _ := newCodec(t, keyOf("gone", 'g'))
 	sealed := &commonpb.Payloads{Payloads: []*commonpb.Payload{encode(t, other, payload("x"))}}
-	history := &historypb.History{Events: []*historypb.HistoryEvent{{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+	started := &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
 		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{Input: sealed},
-	}}}}
+	}}
+	history := &historypb.History{Events: []*historypb.HistoryEvent{started}}
 	step := func(attempt int32) *workflowservice.PollWorkflowTaskQueueResponse {
 		return &workflowservice.PollWorkflowTaskQueueResponse{TaskToken: []byte("token"), Attempt: attempt, History: history}
 	}
@@ -108,7 +109,8 @@ func TestUnknownKey(t *testing.T) {
 	var polled workflowservice.PollWorkflowTaskQueueResponse
 	got, err := exchange(t, through, &workflowservice.PollWorkflowTaskQueueRequest{}, &polled, step(1))
 	refusal, _ := got[failed].(*workflowservice.RespondWorkflowTaskFailedRequest)
-	if err != nil || len(polled.GetTaskToken()) > 0 || string(refusal.GetTaskToken()) != "token" || !strings.Contains(refusal.GetFailure().GetMessage(), `"gone"`) {
+	if err != nil || len(polled.GetTaskToken()) > 0 || string(refusal.GetTaskToken()) != "token" ||
+		!strings.Contains(refusal.GetFailure().GetMessage(), `"gone"`) {
 		t.Errorf("a first step: %v, %v", err, got)
 	}
 	if !strings.Contains(log.String(), "key_id=gone") {
@@ -125,28 +127,41 @@ func TestUnknownKey(t *testing.T) {
 	}
 
 	var activity workflowservice.PollActivityTaskQueueResponse
-	_, err = exchange(t, through, &workflowservice.PollActivityTaskQueueRequest{}, &activity, &workflowservice.PollActivityTaskQueueResponse{TaskToken: []byte("token"), Input: sealed})
+	_, err = exchange(t, through, &workflowservice.PollActivityTaskQueueRequest{}, &activity,
+		&workflowservice.PollActivityTaskQueueResponse{TaskToken: []byte("token"), Input: sealed})
 	if err != nil || len(activity.GetTaskToken()) > 0 {
 		t.Errorf("an activity: %v, %v", err, &activity)
 	}
 
 	var more workflowservice.RespondWorkflowTaskCompletedResponse
-	got, err = exchange(t, through, &workflowservice.RespondWorkflowTaskCompletedRequest{}, &more, &workflowservice.RespondWorkflowTaskCompletedResponse{
-		WorkflowTask: step(1),
-		ActivityTasks: []*workflowservice.PollActivityTaskQueueResponse{
-			{TaskToken: []byte("bad"), Input: sealed}, {TaskToken: []byte("good"), Input: &commonpb.Payloads{Payloads: []*commonpb.Payload{payload("x")}}},
-		},
-	})
-	if err != nil || more.GetWorkflowTask() != nil || got[failed] == nil || len(more.GetActivityTasks()) != 1 || string(more.GetActivityTasks()[0].GetTaskToken()) != "good" {
+	got, err = exchange(t, through, &workflowservice.RespondWorkflowTaskCompletedRequest{}, &more,
+		&workflowservice.RespondWorkflowTaskCompletedResponse{
+			WorkflowTask: step(1),
+			ActivityTasks: []*workflowservice.PollActivityTaskQueueResponse{
+				{TaskToken: []byte("bad"), Input: sealed}, {
+					TaskToken: []byte("good"),
+					Input:     &commonpb.Payloads{Payloads: []*commonpb.Payload{payload("x")}},
+				},
+			},
+		})
+	if err != nil || more.GetWorkflowTask() != nil || got[failed] == nil || len(more.GetActivityTasks()) != 1 ||
+		string(more.GetActivityTasks()[0].GetTaskToken()) != "good" {
 		t.Errorf("what comes along: %v, %v, %v", err, &more, got)
 	}
 
 	for name, read := range map[string]struct{ req, reply, answer proto.Message }{
-		"history": {&workflowservice.GetWorkflowExecutionHistoryRequest{}, &workflowservice.GetWorkflowExecutionHistoryResponse{}, &workflowservice.GetWorkflowExecutionHistoryResponse{History: history}},
-		"query":   {&workflowservice.QueryWorkflowRequest{}, &workflowservice.QueryWorkflowResponse{}, &workflowservice.QueryWorkflowResponse{QueryResult: sealed}},
+		"history": {
+			&workflowservice.GetWorkflowExecutionHistoryRequest{}, &workflowservice.GetWorkflowExecutionHistoryResponse{},
+			&workflowservice.GetWorkflowExecutionHistoryResponse{History: history},
+		},
+		"query": {
+			&workflowservice.QueryWorkflowRequest{}, &workflowservice.QueryWorkflowResponse{},
+			&workflowservice.QueryWorkflowResponse{QueryResult: sealed},
+		},
 	} {
 		_, err := exchange(t, through, read.req, read.reply, read.answer)
-		if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), `"gone"`) || !strings.Contains(err.Error(), "temporal.payload_keys") {
+		if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), `"gone"`) ||
+			!strings.Contains(err.Error(), "temporal.payload_keys") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -70,7 +70,8 @@ func (c *Counter) Counts(ctx context.Context) (RecentCounts, error) {
 		counts := RecentCounts{At: time.Now().UTC()}
 		since := counts.At.Add(-countsPast).Format(time.RFC3339)
 		past := func(of string, phase workflows.Phase) string {
-			return fmt.Sprintf("%s AND %s = '%s' AND ExecutionStatus != 'ContinuedAsNew' AND CloseTime >= '%s'", of, workflows.AttrState, phase, since)
+			return fmt.Sprintf("%s AND %s = '%s' AND ExecutionStatus != 'ContinuedAsNew' AND CloseTime >= '%s'", of, workflows.AttrState, phase,
+				since)
 		}
 		var err error
 		counts.Counts, err = CountTasks(ctx, c.temporal, c.namespace, c.taskQueue,
@@ -104,11 +105,15 @@ type tally struct {
 // others.
 func CountTasks(ctx context.Context, temporal client.Client, namespace, taskQueue string, others ...tally) (Counts, error) {
 	var c Counts
-	phases := []workflows.Phase{workflows.PhaseQueued, workflows.PhaseSubmitting, workflows.PhasePolling, workflows.PhaseArchiving, workflows.PhaseCalling}
+	phases := []workflows.Phase{
+		workflows.PhaseQueued, workflows.PhaseSubmitting, workflows.PhasePolling, workflows.PhaseArchiving,
+		workflows.PhaseCalling,
+	}
 	in := make([]int64, len(phases))
 	tallies := append(others, tally{&c.Stuck, workflows.StuckQuery(time.Now())})
 	for i, phase := range phases {
-		tallies = append(tallies, tally{&in[i], fmt.Sprintf(workflows.OfTasks+" AND ExecutionStatus = 'Running' AND %s = '%s'", workflows.AttrState, phase)})
+		tallies = append(tallies, tally{&in[i], fmt.Sprintf(workflows.OfTasks+" AND ExecutionStatus = 'Running' AND %s = '%s'",
+			workflows.AttrState, phase)})
 	}
 	all, ctx := errgroup.WithContext(ctx)
 	all.SetLimit(countsAtOnce)

@@ -112,7 +112,10 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 			return task, err
 		}
 	}
-	task := Task{ID: id, Token: c.in.TokenID, Format: c.in.Format, Operation: m.Operation, Stream: m.Stream, Body: m.Body, Items: m.Items, State: workflows.Queued, CreatedAt: now}
+	task := Task{
+		ID: id, Token: c.in.TokenID, Format: c.in.Format, Operation: m.Operation, Stream: m.Stream, Body: m.Body, Items: m.Items,
+		State: workflows.Queued, CreatedAt: now,
+	}
 	task.describe(*req)
 	task.incarnation = incarnation
 

@@ -115,6 +115,7 @@ func (c *creation) callsFull(ctx context.Context) error {
 		return nil //nolint:nilerr // the start of the workflow reports an engine that is away
 	}
 	return &providers.Fault{
-		Kind: providers.Overloaded, Message: "Too many background calls are unfinished.", RetryAfter: tooManyRetry, Accepted: providers.NotAccepted,
+		Kind: providers.Overloaded, Message: "Too many background calls are unfinished.", RetryAfter: tooManyRetry,
+		Accepted: providers.NotAccepted,
 	}
 }

@@ -33,7 +33,9 @@ type countingEngine struct {
 	running int64
 }
 
-func (e *countingEngine) CountWorkflow(context.Context, *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error) {
+func (e *countingEngine) CountWorkflow(context.Context,
+	*workflowservice.CountWorkflowExecutionsRequest,
+) (*workflowservice.CountWorkflowExecutionsResponse, error) {
 	return &workflowservice.CountWorkflowExecutionsResponse{Count: e.running}, nil
 }
 
@@ -79,7 +81,8 @@ func TestKeyOfOtherStart(t *testing.T) {
 	}{"starting": {0, providers.Conflict}, "forgotten": {time.Hour, ""}} {
 		in := call("key of "+name, "a")
 		at := tasks.KeyedID(in.TokenID, in.IdempotencyKey)
-		if err := index.Restore(t.Context(), in.TokenID, strings.Replace(at, activities.VideoIDs, activities.ResponseIDs, 1), time.Now().Add(-test.age), true); err != nil {
+		if err := index.Restore(t.Context(), in.TokenID, strings.Replace(at, activities.VideoIDs, activities.ResponseIDs, 1),
+			time.Now().Add(-test.age), true); err != nil {
 			t.Fatal(err)
 		}
 		before := e.count()
@@ -88,7 +91,8 @@ func TestKeyOfOtherStart(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		own := strings.Replace(at, activities.VideoIDs, activities.CallIDs, 1)
-		if added, err := index.Add(t.Context(), in.TokenID, own, time.Now(), 0); err != nil || added != (test.kind != "") || task.ID != "" && task.ID != own {
+		if added, err := index.Add(t.Context(), in.TokenID, own, time.Now(), 0); err != nil || added != (test.kind != "") || task.ID != "" &&
+			task.ID != own {
 			t.Errorf("%s: its own entry was missing: %v, %v", name, added, err)
 		}
 	}

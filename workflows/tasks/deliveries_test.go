@@ -46,13 +46,17 @@ func (c *fakeCatalogue) note(query string) {
 	c.queries = append(c.queries, query)
 }
 
-func (c *fakeCatalogue) ListWorkflow(_ context.Context, in *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+func (c *fakeCatalogue) ListWorkflow(_ context.Context,
+	in *workflowservice.ListWorkflowExecutionsRequest,
+) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	c.lists.Add(1)
 	c.note(in.GetQuery())
 	return &workflowservice.ListWorkflowExecutionsResponse{Executions: c.executions, NextPageToken: []byte("next")}, nil
 }
 
-func (c *fakeCatalogue) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (c *fakeCatalogue) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse,
+	error,
+) {
 	c.describes.Add(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +70,9 @@ func (c *fakeCatalogue) DescribeWorkflowExecution(_ context.Context, id, _ strin
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: c.now[id]}, nil
 }
 
-func (c *fakeCatalogue) CountWorkflow(_ context.Context, in *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error) {
+func (c *fakeCatalogue) CountWorkflow(_ context.Context,
+	in *workflowservice.CountWorkflowExecutionsRequest,
+) (*workflowservice.CountWorkflowExecutionsResponse, error) {
 	c.counts.Add(1)
 	c.note(in.GetQuery())
 	<-time.After(c.takes)
@@ -82,11 +88,19 @@ func (c *fakeCatalogue) CountWorkflow(_ context.Context, in *workflowservice.Cou
 	return answer, nil
 }
 
-func (c *fakeCatalogue) DescribeTaskQueue(context.Context, string, enumspb.TaskQueueType) (*workflowservice.DescribeTaskQueueResponse, error) {
-	return &workflowservice.DescribeTaskQueueResponse{Pollers: []*taskqueuepb.PollerInfo{{Identity: "one"}, {Identity: "one"}, {Identity: "two"}}}, nil
+func (c *fakeCatalogue) DescribeTaskQueue(context.Context, string, enumspb.TaskQueueType) (*workflowservice.DescribeTaskQueueResponse,
+	error,
+) {
+	return &workflowservice.DescribeTaskQueueResponse{Pollers: []*taskqueuepb.PollerInfo{
+		{Identity: "one"},
+		{Identity: "one"},
+		{Identity: "two"},
+	}}, nil
 }
 
-func listedExecution(t *testing.T, id string, status enumspb.WorkflowExecutionStatus, attributes map[string]string) *workflowpb.WorkflowExecutionInfo {
+func listedExecution(t *testing.T, id string, status enumspb.WorkflowExecutionStatus,
+	attributes map[string]string,
+) *workflowpb.WorkflowExecutionInfo {
 	t.Helper()
 	fields := make(map[string]*commonpb.Payload)
 	for name, value := range attributes {
@@ -109,8 +123,10 @@ func TestDeliveries(t *testing.T) {
 		listedExecution(t, "notify_video_1_completed", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, map[string]string{
 			workflows.AttrState: "delivering", workflows.AttrToken: "anna", workflows.AttrModel: "sora-2",
 		}),
-		listedExecution(t, "notify_video_2_failed_gen1", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, map[string]string{workflows.AttrState: "undelivered"}),
-		listedExecution(t, "notify_video_3_completed", enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, map[string]string{workflows.AttrState: "delivering"}),
+		listedExecution(t, "notify_video_2_failed_gen1", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED,
+			map[string]string{workflows.AttrState: "undelivered"}),
+		listedExecution(t, "notify_video_3_completed", enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED,
+			map[string]string{workflows.AttrState: "delivering"}),
 	}}
 	operator := tasks.NewOperator(engine, "default")
 	filter := tasks.DeliveryFilter{Token: "anna", Phase: workflows.PhaseUndelivered, Since: time.Unix(1000, 0), Until: time.Unix(2000, 0)}
@@ -152,7 +168,8 @@ func TestListOfCalls(t *testing.T) {
 	}}
 	filter := tasks.Filter{Kind: "call", Operation: "POST /v1/rerank", Phase: workflows.PhaseCalling}
 	found, _, err := tasks.NewOperator(engine, "default").Page(t.Context(), filter, nil, 50)
-	if err != nil || len(found) != 2 || found[0].Kind != activities.KindCall || found[0].Operation != "POST /v1/rerank" || found[1].Kind != activities.KindVideo {
+	if err != nil || len(found) != 2 || found[0].Kind != activities.KindCall || found[0].Operation != "POST /v1/rerank" ||
+		found[1].Kind != activities.KindVideo {
 		t.Fatalf("got %+v, %v", found, err)
 	}
 	const want = "WorkflowType IN ('Video', 'Call') AND ExecutionStatus != 'ContinuedAsNew' AND WorkflowType = 'Call'" +
@@ -208,7 +225,8 @@ func TestPagesShowRunningTasksAnew(t *testing.T) {
 			listedExecution(t, "video_ended", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, map[string]string{workflows.AttrState: "completed"}),
 			listedExecution(t, "video_silent", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, map[string]string{workflows.AttrState: "queued"}),
 		}, now: map[string]*workflowpb.WorkflowExecutionInfo{
-			"video_runs": listedExecution(t, "video_runs", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, map[string]string{workflows.AttrState: "completed"}),
+			"video_runs": listedExecution(t, "video_runs", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED,
+				map[string]string{workflows.AttrState: "completed"}),
 		}}
 		for i, info := range engine.executions {
 			info.Execution.RunId += strconv.Itoa(i)
@@ -303,7 +321,8 @@ func TestCounts(t *testing.T) {
 			}
 			first = counts
 		}
-		if first.Phases[workflows.PhaseQueued] != 12 || first.Stuck != 1 || first.Failed != 2 || first.Undelivered != 3 || first.Workers != 2 || first.At.IsZero() {
+		if first.Phases[workflows.PhaseQueued] != 12 || first.Stuck != 1 || first.Failed != 2 || first.Undelivered != 3 || first.Workers != 2 ||
+			first.At.IsZero() {
 			t.Errorf("counted %+v", first)
 		}
 		asked := engine.counts.Load()

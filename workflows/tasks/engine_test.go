@@ -148,7 +148,9 @@ func (e *fakeEngine) run(id string) string {
 }
 
 // extended returns a changed copy of the answer of Describe. Earlier answers stay as they were.
-func extended(task *workflowservice.DescribeWorkflowExecutionResponse, change func(*workflowpb.WorkflowExecutionExtendedInfo)) *workflowservice.DescribeWorkflowExecutionResponse {
+func extended(task *workflowservice.DescribeWorkflowExecutionResponse,
+	change func(*workflowpb.WorkflowExecutionExtendedInfo),
+) *workflowservice.DescribeWorkflowExecutionResponse {
 	now := proto.CloneOf(task)
 	if now.WorkflowExtendedInfo == nil {
 		now.WorkflowExtendedInfo = &workflowpb.WorkflowExecutionExtendedInfo{}
@@ -172,7 +174,9 @@ func (e *fakeEngine) WorkflowService() workflowservice.WorkflowServiceClient {
 }
 
 // StartWorkflowExecution starts an execution under an id that no running one has, and attaches the request to one that runs.
-func (s fakeService) StartWorkflowExecution(_ context.Context, in *workflowservice.StartWorkflowExecutionRequest, _ ...grpc.CallOption) (*workflowservice.StartWorkflowExecutionResponse, error) {
+func (s fakeService) StartWorkflowExecution(_ context.Context, in *workflowservice.StartWorkflowExecutionRequest,
+	_ ...grpc.CallOption,
+) (*workflowservice.StartWorkflowExecutionResponse, error) {
 	e := s.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -204,7 +208,9 @@ func (e *fakeEngine) keep(was *workflowservice.DescribeWorkflowExecutionResponse
 }
 
 // DeleteWorkflowExecution deletes at once, as Temporal does some time later.
-func (s fakeService) DeleteWorkflowExecution(_ context.Context, in *workflowservice.DeleteWorkflowExecutionRequest, _ ...grpc.CallOption) (*workflowservice.DeleteWorkflowExecutionResponse, error) {
+func (s fakeService) DeleteWorkflowExecution(_ context.Context, in *workflowservice.DeleteWorkflowExecutionRequest,
+	_ ...grpc.CallOption,
+) (*workflowservice.DeleteWorkflowExecutionResponse, error) {
 	e := s.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -221,7 +227,9 @@ func (s fakeService) DeleteWorkflowExecution(_ context.Context, in *workflowserv
 	return nil, serviceerror.NewNotFound("")
 }
 
-func (e *fakeEngine) DescribeWorkflowExecution(_ context.Context, id, run string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (e *fakeEngine) DescribeWorkflowExecution(_ context.Context, id, run string) (*workflowservice.DescribeWorkflowExecutionResponse,
+	error,
+) {
 	e.describes.Add(1)
 	e.mu.Lock()
 	then := e.described
@@ -247,7 +255,9 @@ func (e *fakeEngine) DescribeWorkflowExecution(_ context.Context, id, run string
 }
 
 // ListWorkflow lists all runs, whatever the query.
-func (e *fakeEngine) ListWorkflow(context.Context, *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+func (e *fakeEngine) ListWorkflow(context.Context,
+	*workflowservice.ListWorkflowExecutionsRequest,
+) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	e.lists.Add(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -264,7 +274,7 @@ func (e *fakeEngine) ListWorkflow(context.Context, *workflowservice.ListWorkflow
 }
 
 // change replaces what Describe says of a task; answers that were given stay as they were.
-func (e *fakeEngine) change(id string, make func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse) {
+func (e *fakeEngine) change(id string, make func(*workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.tasks[id] = make(e.tasks[id].GetWorkflowExecutionInfo())
@@ -293,7 +303,10 @@ func (e *fakeEngine) endAs(t *testing.T, id string, as workflows.Result) {
 	e.change(id, func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse {
 		return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
 			Execution: was.GetExecution(), Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED,
-			Memo: &commonpb.Memo{Fields: map[string]*commonpb.Payload{tasks.MemoTask: was.GetMemo().GetFields()[tasks.MemoTask], workflows.MemoResult: result}},
+			Memo: &commonpb.Memo{Fields: map[string]*commonpb.Payload{
+				tasks.MemoTask:       was.GetMemo().GetFields()[tasks.MemoTask],
+				workflows.MemoResult: result,
+			}},
 		}}
 	})
 }
@@ -358,8 +371,10 @@ func (i *fakeHistory) Next() (*historypb.HistoryEvent, error) {
 func scheduled(id int64, name string) *historypb.HistoryEvent {
 	return &historypb.HistoryEvent{
 		EventId: id, EventType: enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
-		Attributes: &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{ActivityTaskScheduledEventAttributes: &historypb.ActivityTaskScheduledEventAttributes{
-			ActivityType: &commonpb.ActivityType{Name: name},
-		}},
+		Attributes: &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{
+			ActivityTaskScheduledEventAttributes: &historypb.ActivityTaskScheduledEventAttributes{
+				ActivityType: &commonpb.ActivityType{Name: name},
+			},
+		},
 	}
 }

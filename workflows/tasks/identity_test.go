@@ -32,7 +32,10 @@ func TestTaskIDs(t *testing.T) {
 			t.Errorf("%s: %q is no task id", name, id)
 		}
 	}
-	for _, bad := range []string{"", "video_", "video_abc", keyed + "0", strings.ToUpper(keyed), "video_" + strings.Repeat("z", 26), "tasks/../x"} {
+	for _, bad := range []string{
+		"", "video_", "video_abc", keyed + "0", strings.ToUpper(keyed), "video_" + strings.Repeat("z", 26),
+		"tasks/../x",
+	} {
 		if tasks.IsTaskID(bad) {
 			t.Errorf("%q passes as a task id", bad)
 		}

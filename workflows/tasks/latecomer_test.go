@@ -46,7 +46,10 @@ func TestRemovalThatCameLate(t *testing.T) {
 		}
 		was := mustCreate(t, service, keyed("a", 0))
 		engine.end(t, was.ID)
-		first := activities.RemoveInput{TaskID: was.ID, Token: "demo", Created: was.CreatedAt, Run: engine.run(was.ID), Revision: workflows.Revision}
+		first := activities.RemoveInput{
+			TaskID: was.ID, Token: "demo", Created: was.CreatedAt, Run: engine.run(was.ID),
+			Revision: workflows.Revision,
+		}
 		var now tasks.Task
 		engine.described = func() { // the delete has seen the first task
 			if err := service.Delete(t.Context(), was.ID, "demo"); err != nil { // another one is faster
@@ -64,7 +67,8 @@ func TestRemovalThatCameLate(t *testing.T) {
 		there := func(when string) {
 			t.Helper()
 			for name, c := range map[string]*tasks.Client{"here": service, "elsewhere": tasks.NewClient(engine, service.Options())} {
-				if got, err := c.Find(t.Context(), now.ID, "demo"); err != nil || !got.CreatedAt.Equal(now.CreatedAt) || got.State != workflows.Completed {
+				if got, err := c.Find(t.Context(), now.ID, "demo"); err != nil || !got.CreatedAt.Equal(now.CreatedAt) ||
+					got.State != workflows.Completed {
 					t.Errorf("%s, %s: read %+v, %v", when, name, got, err)
 				}
 			}

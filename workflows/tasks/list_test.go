@@ -326,7 +326,9 @@ type fakeRefusingEngine struct {
 	refusal error
 }
 
-func (e *fakeRefusingEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, workflow any, args ...any) (client.WorkflowRun, error) {
+func (e *fakeRefusingEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, workflow any,
+	args ...any,
+) (client.WorkflowRun, error) {
 	e.before()
 	if e.refusal != nil {
 		return nil, e.refusal

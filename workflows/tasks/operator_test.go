@@ -102,13 +102,15 @@ func TestRetryArchiveOfADeletedTask(t *testing.T) {
 	operator := tasks.NewOperator(engine, "default")
 	task := mustCreate(t, service, keyed("a", 0))
 	engine.endAs(t, task.ID, workflows.Result{State: workflows.Failed, Failure: &providers.VideoFailure{Code: workflows.CodeArchiveFailed}})
-	if _, err := operator.RetryArchive(t.Context(), task.ID); kindOf(err) != providers.Conflict || !strings.Contains(err.Error(), "no archive step") {
+	if _, err := operator.RetryArchive(t.Context(), task.ID); kindOf(err) != providers.Conflict ||
+		!strings.Contains(err.Error(), "no archive step") {
 		t.Errorf("before: %v, want that its history lacks the step", err)
 	}
 	if err := service.Delete(t.Context(), task.ID, "demo"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := operator.RetryArchive(t.Context(), task.ID); kindOf(err) != providers.Conflict || !strings.Contains(err.Error(), "being deleted") {
+	if _, err := operator.RetryArchive(t.Context(), task.ID); kindOf(err) != providers.Conflict ||
+		!strings.Contains(err.Error(), "being deleted") {
 		t.Errorf("during its removal: %v, want a conflict", err)
 	}
 }
@@ -190,7 +192,8 @@ func TestRetryArchiveForgetsWhatCalledItOff(t *testing.T) {
 	if run, err := tasks.NewOperator(e, "default").RetryArchive(t.Context(), task.ID); err != nil || run != "next" {
 		t.Fatalf("got %q, %v", run, err)
 	}
-	if without := e.asked.GetResetReapplyExcludeTypes(); e.asked.GetWorkflowTaskFinishEventId() != 8 || !slices.Contains(without, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL) {
+	if without := e.asked.GetResetReapplyExcludeTypes(); e.asked.GetWorkflowTaskFinishEventId() != 8 ||
+		!slices.Contains(without, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL) {
 		t.Errorf("reset to %d without %v, want 8 without signals", e.asked.GetWorkflowTaskFinishEventId(), without)
 	}
 }
@@ -202,7 +205,9 @@ type fakeResetEngine struct {
 	asked *workflowservice.ResetWorkflowExecutionRequest
 }
 
-func (e *fakeResetEngine) ResetWorkflowExecution(_ context.Context, in *workflowservice.ResetWorkflowExecutionRequest) (*workflowservice.ResetWorkflowExecutionResponse, error) {
+func (e *fakeResetEngine) ResetWorkflowExecution(_ context.Context,
+	in *workflowservice.ResetWorkflowExecutionRequest,
+) (*workflowservice.ResetWorkflowExecutionResponse, error) {
 	e.asked = in
 	return &workflowservice.ResetWorkflowExecutionResponse{RunId: "next"}, nil
 }

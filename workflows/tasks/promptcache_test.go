@@ -122,7 +122,8 @@ func TestPromptsAreShared(t *testing.T) {
 		t.Errorf("%d looks, want 1", looks.Load())
 	}
 	for range 2 {
-		if _, err := prompts.Of(t.Context(), "modest", "m/3", reads("", storage.ErrNotFound)); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		if _, err := prompts.Of(t.Context(), "modest", "m/3", reads("", storage.ErrNotFound)); err != nil &&
+			!errors.Is(err, storage.ErrNotFound) {
 			t.Error(err)
 		}
 	}

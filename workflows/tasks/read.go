@@ -31,7 +31,8 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 		return Task{}, memo{}, fmt.Errorf("read the memo of task %s: %w", id, err)
 	}
 	task := Task{
-		ID: id, Token: m.Token, Format: m.Format, Operation: m.Operation, Stream: m.Stream, Body: m.Body, Items: m.Items, CreatedAt: m.CreatedAt, State: workflows.Queued,
+		ID: id, Token: m.Token, Format: m.Format, Operation: m.Operation, Stream: m.Stream, Body: m.Body, Items: m.Items, CreatedAt: m.CreatedAt,
+		State:     workflows.Queued,
 		readState: readState{readAt: now, run: info.GetExecution().GetRunId(), incarnation: m.Incarnation},
 	}
 	task.removed = marked(answer, m.CreatedAt)
@@ -78,8 +79,8 @@ func (t *Task) callProgress(answer *workflowservice.DescribeWorkflowExecutionRes
 	t.Progressed.Stage = cmp.Or(t.Progressed.Stage, activities.StageWaiting)
 }
 
-// eventsBeforeRelay is the number of events in a history before the schedule of the call's activity: the start of the workflow, and its first
-// workflow task, which may have failed.
+// eventsBeforeRelay is the number of events in a history before the schedule of the call's activity: the start of the workflow, and its
+// first workflow task, which may have failed.
 const eventsBeforeRelay = 4
 
 // position returns the task's position in the line at a full channel, as of its last heartbeat; 0 if it does not wait.

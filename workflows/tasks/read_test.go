@@ -68,7 +68,10 @@ func TestReadNeverFalls(t *testing.T) {
 	t.Parallel()
 	since := created.Add(5 * time.Second)
 	beat := func(state providers.VideoState, percent int) *activities.Progress {
-		return &activities.Progress{State: state, Percent: percent, Since: since, Usual: activities.Duration(100 * time.Second), Next: created.Add(time.Hour)}
+		return &activities.Progress{
+			State: state, Percent: percent, Since: since, Usual: activities.Duration(100 * time.Second),
+			Next: created.Add(time.Hour),
+		}
 	}
 	steps := []struct {
 		name     string
@@ -167,7 +170,8 @@ func TestReadQueuePosition(t *testing.T) {
 	answer.PendingActivities = []*workflowpb.PendingActivityInfo{await}
 	for _, want := range []int{0, 17, 1} {
 		if want > 0 {
-			await.HeartbeatDetails = &commonpb.Payloads{Payloads: []*commonpb.Payload{payload(t, activities.Waiting{Position: want, Channel: "main"})}}
+			await.HeartbeatDetails = &commonpb.Payloads{Payloads: []*commonpb.Payload{payload(t,
+				activities.Waiting{Position: want, Channel: "main"})}}
 		}
 		got, _, err := tasks.Read("video_x", answer, created)
 		if err != nil {
@@ -200,7 +204,10 @@ func TestReadCallNeverFalls(t *testing.T) {
 		{"its first workflow task failed", 4, nil, workflows.Queued, activities.StageWaiting},
 		{"scheduled", 5, pending("Relay", nil), workflows.Queued, activities.StageWaiting},
 		{"waiting", 5, pending("Relay", &activities.CallProgress{Stage: activities.StageWaiting}), workflows.Queued, activities.StageWaiting},
-		{"sent", 5, pending("Relay", &activities.CallProgress{Stage: activities.StageSending, Attempts: 1}), workflows.InProgress, activities.StageSending},
+		{
+			"sent", 5, pending("Relay", &activities.CallProgress{Stage: activities.StageSending, Attempts: 1}), workflows.InProgress,
+			activities.StageSending,
+		},
 		{"relayed", 7, nil, workflows.InProgress, activities.StageStoring},
 		{"concluding", 11, pending("Conclude", nil), workflows.InProgress, activities.StageStoring},
 		{"settling", 13, pending("Settle", nil), workflows.InProgress, activities.StageStoring},
@@ -222,8 +229,9 @@ func TestReadCallPosition(t *testing.T) {
 	t.Parallel()
 	answer := execution(t, workflows.PhaseCalling, nil)
 	answer.PendingActivities = []*workflowpb.PendingActivityInfo{{
-		ActivityType:     &commonpb.ActivityType{Name: "Relay"},
-		HeartbeatDetails: &commonpb.Payloads{Payloads: []*commonpb.Payload{payload(t, activities.CallProgress{Stage: activities.StageWaiting, Position: 7})}},
+		ActivityType: &commonpb.ActivityType{Name: "Relay"},
+		HeartbeatDetails: &commonpb.Payloads{Payloads: []*commonpb.Payload{payload(t,
+			activities.CallProgress{Stage: activities.StageWaiting, Position: 7})}},
 	}}
 	got, _, err := tasks.Read("call_x", answer, created)
 	if err != nil || got.State != workflows.Queued || got.QueuePosition != 7 {
@@ -234,16 +242,21 @@ func TestReadCallPosition(t *testing.T) {
 // TestDetailsOfACall: the details of a running call are its heartbeat; those of an ended call are its result.
 func TestDetailsOfACall(t *testing.T) {
 	t.Parallel()
-	running := tasks.Task{ID: "call_1", Stream: true, Progressed: activities.CallProgress{Stage: activities.StageAnswering, Attempts: 2, Channel: "main"}}
+	running := tasks.Task{
+		ID: "call_1", Stream: true,
+		Progressed: activities.CallProgress{Stage: activities.StageAnswering, Attempts: 2, Channel: "main"},
+	}
 	if got := running.CallDetails(); got == nil || !reflect.DeepEqual(got.CallProgress, running.Progressed) || !got.Stream || got.Cost != nil {
 		t.Errorf("running: %+v", got)
 	}
 	ended := running
 	ended.Call = &activities.Answered{
-		CallProgress: activities.CallProgress{Attempts: 3, Channel: "main", Lost: 1}, Status: 200, Events: 7, Usage: providers.Usage{Input: 2, Output: 3, Audio: 1500 * time.Millisecond}, Cost: 5, Priced: true,
+		CallProgress: activities.CallProgress{Attempts: 3, Channel: "main", Lost: 1}, Status: 200, Events: 7,
+		Usage: providers.Usage{Input: 2, Output: 3, Audio: 1500 * time.Millisecond}, Cost: 5, Priced: true,
 	}
 	got := ended.CallDetails()
-	if got == nil || !reflect.DeepEqual(got.CallProgress, ended.Call.CallProgress) || got.StatusCode != 200 || got.Events != 7 || got.Usage != (tasks.CallUsage{InputTokens: 2, OutputTokens: 3, AudioSeconds: 1.5}) || got.Cost == nil || *got.Cost != 5 {
+	if got == nil || !reflect.DeepEqual(got.CallProgress, ended.Call.CallProgress) || got.StatusCode != 200 || got.Events != 7 ||
+		got.Usage != (tasks.CallUsage{InputTokens: 2, OutputTokens: 3, AudioSeconds: 1.5}) || got.Cost == nil || *got.Cost != 5 {
 		t.Errorf("ended: %+v", got)
 	}
 	if got := (tasks.Task{ID: "video_1"}).CallDetails(); got != nil {

@@ -14,7 +14,9 @@ import (
 // fakeVisibility is an engine whose executions can be listed.
 type fakeVisibility struct{ *fakeEngine }
 
-func (v fakeVisibility) ListWorkflow(_ context.Context, in *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+func (v fakeVisibility) ListWorkflow(_ context.Context,
+	in *workflowservice.ListWorkflowExecutionsRequest,
+) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	answer := &workflowservice.ListWorkflowExecutionsResponse{}
@@ -45,7 +47,8 @@ func (v fakeVisibility) ListWorkflow(_ context.Context, in *workflowservice.List
 func TestIndexLeavesRemovedTasks(t *testing.T) {
 	t.Parallel()
 	service, engine, _ := newListing(storagetest.Redis(t))
-	kept, running, ended := mustCreate(t, service, keyed("kept", 0)), mustCreate(t, service, keyed("running", 0)), mustCreate(t, service, keyed("ended", 0))
+	kept, running, ended := mustCreate(t, service, keyed("kept", 0)), mustCreate(t, service, keyed("running", 0)),
+		mustCreate(t, service, keyed("ended", 0))
 	engine.end(t, ended.ID)
 	for _, id := range []string{running.ID, ended.ID} {
 		if err := service.Delete(t.Context(), id, "demo"); err != nil {

@@ -34,8 +34,14 @@ func TestRemixRepeated(t *testing.T) {
 			over := func() *tasks.Client { return tasks.NewClient(engine, opts) }
 			service := over()
 			source := mustCreate(t, service, create(providers.VideoRequest{Model: "sora-2", Prompt: "a cat", Seconds: "8", Size: "720x1280"}))
-			engine.endAs(t, source.ID, workflows.Result{State: workflows.Completed, Job: &activities.Job{Assignment: activities.Assignment{Vendor: "v"}}})
-			first := create(providers.VideoRequest{Model: "sora-2", Prompt: "a dog", RemixOf: source.ID, Seconds: "8", Size: "720x1280", Width: 720, Height: 1280})
+			engine.endAs(t, source.ID, workflows.Result{
+				State: workflows.Completed,
+				Job:   &activities.Job{Assignment: activities.Assignment{Vendor: "v"}},
+			})
+			first := create(providers.VideoRequest{
+				Model: "sora-2", Prompt: "a dog", RemixOf: source.ID, Seconds: "8", Size: "720x1280", Width: 720,
+				Height: 1280,
+			})
 			how(&first, false)
 			made := mustCreate(t, service, first)
 			engine.forget(source.ID)

@@ -29,7 +29,8 @@ func TestFindWithoutTheEngine(t *testing.T) {
 		c, other := process(), process()
 		id := mustCreate(t, c, create(providers.VideoRequest{Model: "m", Prompt: "p"})).ID
 		beat := activities.Progress{
-			State: providers.JobRunning, Percent: 7, Since: time.Now(), Next: time.Now().Add(60 * time.Second), Usual: activities.Duration(100 * time.Second),
+			State: providers.JobRunning, Percent: 7, Since: time.Now(), Next: time.Now().Add(60 * time.Second),
+			Usual: activities.Duration(100 * time.Second),
 		}
 		e.mu.Lock()
 		e.tasks[id] = execution(t, workflows.PhasePolling, &beat)

@@ -59,7 +59,8 @@ func TestCreateReserves(t *testing.T) {
 		reserved(16 * unit / 10)
 	}
 	var started workflows.Input
-	if err := json.Unmarshal(engine.input, &started); err != nil || started.Footage != (providers.Footage{Seconds: "8", Videos: 2}) || started.Reservation == "" {
+	if err := json.Unmarshal(engine.input, &started); err != nil || started.Footage != (providers.Footage{Seconds: "8", Videos: 2}) ||
+		started.Reservation == "" {
 		t.Errorf("started with %+v, %v", started, err)
 	}
 	other := create(providers.VideoRequest{Model: "sora-2", Prompt: "a dog"})

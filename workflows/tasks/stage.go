@@ -18,8 +18,8 @@ import (
 
 const (
 	// stageTimeout bounds the writes of a create's media and request to the archive. After it the client gets 503. stageLeast is the bound of
-	// small ones, so that a store which does not answer does not outlast the patience of clients and proxies, and stageRate, in bytes a second,
-	// is how much more time large ones get.
+	// small ones, so that a store which does not answer does not outlast the patience of clients and proxies, and stageRate, in bytes a
+	// second, is how much more time large ones get.
 	stageTimeout = 30 * time.Second
 	stageLeast   = 8 * time.Second
 	stageRate    = 4 << 20

@@ -36,7 +36,8 @@ type staging struct {
 func newStaging(t *testing.T, connection redis.UniversalClient, over func(*fakeEngine) client.Client) *staging {
 	t.Helper()
 	s := &staging{
-		engine: &fakeEngine{}, archive: storagetest.NewMemoryArchive(), index: taskindex.New(connection, nil), budgets: ledger.NewBudgets(connection, nil),
+		engine: &fakeEngine{}, archive: storagetest.NewMemoryArchive(), index: taskindex.New(connection, nil),
+		budgets: ledger.NewBudgets(connection, nil),
 	}
 	s.archive.Fail = func(operation, _ string) error {
 		if operation == "put" {
@@ -57,7 +58,8 @@ func newStaging(t *testing.T, connection redis.UniversalClient, over func(*fakeE
 // large is a create with an image and a request that go to the archive.
 func large() tasks.Create {
 	in := create(providers.VideoRequest{
-		Model: "sora-2", Prompt: strings.Repeat("long ", 20_000), Seconds: "8", Inputs: []providers.Media{{Data: []byte("pixels"), ContentType: "image/png"}},
+		Model: "sora-2", Prompt: strings.Repeat("long ", 20_000), Seconds: "8",
+		Inputs: []providers.Media{{Data: []byte("pixels"), ContentType: "image/png"}},
 	})
 	in.Budget, in.MaxTasks = 1, 1
 	return in
@@ -163,7 +165,9 @@ type fakeDeafEngine struct {
 	answer error
 }
 
-func (e *fakeDeafEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, workflow any, args ...any) (client.WorkflowRun, error) {
+func (e *fakeDeafEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, workflow any,
+	args ...any,
+) (client.WorkflowRun, error) {
 	if e.starts {
 		if _, err := e.fakeEngine.ExecuteWorkflow(ctx, opts, workflow, args...); err != nil {
 			return nil, err

@@ -14,7 +14,10 @@ func TestAssetsAreSmall(t *testing.T) {
 		if strings.HasSuffix(name, ".js") {
 			scripts += len(found.packed)
 		}
-		for _, sink := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "DOMParser", "srcdoc"} {
+		for _, sink := range []string{
+			"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "DOMParser",
+			"srcdoc",
+		} {
 			if strings.Contains(string(found.plain), sink) {
 				t.Errorf("%s: uses %s, which makes something of a text", name, sink)
 			}

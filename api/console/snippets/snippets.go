@@ -69,7 +69,8 @@ func ForCall(base, operation, model string, stream bool) []Program {
 
 // httpSnippets send a body to a path: curl and Go.
 func httpSnippets(base, path, body string) []Program {
-	curl := fmt.Sprintf("curl %s%s \\\n  -H \"Authorization: Bearer $GATEWAY_TOKEN\" \\\n  -H 'Content-Type: application/json' \\\n  -d %s", base, path, shell(body))
+	curl := fmt.Sprintf("curl %s%s \\\n  -H \"Authorization: Bearer $GATEWAY_TOKEN\" \\\n  -H 'Content-Type: application/json' \\\n  -d %s",
+		base, path, shell(body))
 	return []Program{{"curl", "curl", curl}, {"go", "Go", goProgram(base, path, body)}}
 }
 

@@ -94,7 +94,8 @@ func (c *connection) call(request []byte, buf *bytes.Buffer) error {
 func post(to target, body []byte) []byte {
 	var b bytes.Buffer
 	for _, part := range []string{
-		"POST ", to.prefix, to.chatPath(), " HTTP/1.1\r\nHost: ", to.addr, "\r\nUser-Agent: bench\r\nAccept: application/json\r\nAuthorization: Bearer ",
+		"POST ", to.prefix, to.chatPath(), " HTTP/1.1\r\nHost: ", to.addr,
+		"\r\nUser-Agent: bench\r\nAccept: application/json\r\nAuthorization: Bearer ",
 		to.key, to.version(), "\r\nContent-Type: application/json\r\nContent-Length: ", strconv.Itoa(len(body)), "\r\n\r\n",
 	} {
 		b.WriteString(part)

@@ -25,7 +25,8 @@ func (b *Bench) pair(ctx context.Context) (floor, gateway target, err error) {
 	if err != nil {
 		return target{}, target{}, err
 	}
-	proxy, err := b.Start(ctx, &stage.Child{Name: "floor", Addr: addr}, stage.Connects, b.FloorBinary(), "--listen", addr, "--upstream", b.Upstream.Addr)
+	proxy, err := b.Start(ctx, &stage.Child{Name: "floor", Addr: addr}, stage.Connects, b.FloorBinary(), "--listen", addr, "--upstream",
+		b.Upstream.Addr)
 	if err != nil {
 		return target{}, target{}, err
 	}

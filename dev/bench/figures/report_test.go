@@ -16,9 +16,11 @@ func TestRow(t *testing.T) {
 	}
 	row := newRow([]float64{1, 2, 4}, []float64{3, 3, 4}, &figures.Target{Ratio: true, Value: 1.5})
 	if *row.Floor != 2 || *row.Gateway != 3 || *row.Ratio != 1.5 || !row.Target.Met {
-		t.Errorf("got floor %v, gateway %v, ratio %v, met %v; want the medians of each, and of the ratios", *row.Floor, *row.Gateway, *row.Ratio, row.Target.Met)
+		t.Errorf("got floor %v, gateway %v, ratio %v, met %v; want the medians of each, and of the ratios", *row.Floor, *row.Gateway, *row.Ratio,
+			row.Target.Met)
 	}
-	if row := newRow(nil, []float64{98, 99}, &figures.Target{AtLeast: true, Value: 99}); *row.Gateway != 98.5 || row.Floor != nil || row.Target.Met {
+	if row := newRow(nil, []float64{98, 99}, &figures.Target{AtLeast: true, Value: 99}); *row.Gateway != 98.5 || row.Floor != nil ||
+		row.Target.Met {
 		t.Errorf("got %+v, met %v", row, row.Target.Met)
 	}
 	row = newRow([]float64{1}, []float64{2}, &figures.Target{Ratio: true, Value: 1.6})

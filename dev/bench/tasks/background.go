@@ -208,7 +208,9 @@ func (b *background) got(request *http.Request, key string, status int) (*http.R
 }
 
 // once sends a chat and reads the answer, and returns how long that took.
-func (b *background) once(ctx context.Context, key, model, prompt string, status int, headers ...string) (location string, took time.Duration, err error) {
+func (b *background) once(ctx context.Context, key, model, prompt string, status int, headers ...string) (location string,
+	took time.Duration, err error,
+) {
 	began := time.Now()
 	response, err := b.send(ctx, key, model, prompt, status, headers...)
 	if err != nil {
@@ -317,7 +319,8 @@ func (b *background) idle(ctx context.Context, report *figures.Report) error {
 			return err
 		}
 		refusals, creates = append(refusals, refusal), append(creates, create)
-		sent, seen = append(sent, b.vendor.at(b.vendor.arrived, prompt).Sub(made)), append(seen, time.Since(b.vendor.at(b.vendor.answered, prompt)))
+		sent, seen = append(sent, b.vendor.at(b.vendor.arrived, prompt).Sub(made)),
+			append(seen, time.Since(b.vendor.at(b.vendor.answered, prompt)))
 	}
 	half := func(of []time.Duration) float64 { return figures.Milliseconds(figures.Quantile(of, 0.50)) }
 	add := adderOf(report, "background calls, one at a time")
@@ -466,7 +469,8 @@ func (b *background) running(ctx context.Context, report *figures.Report) error 
 		return err
 	}
 	_, peak, err := kernel.Resident(worker)
-	adderOf(report, fmt.Sprintf("%d answers of %d MiB at once", largeCalls, largeAnswer>>20))("worker, peak RSS", "MB", figures.Megabytes(peak), nil)
+	adderOf(report, fmt.Sprintf("%d answers of %d MiB at once", largeCalls, largeAnswer>>20))("worker, peak RSS", "MB",
+		figures.Megabytes(peak), nil)
 	return err
 }
 
@@ -497,8 +501,10 @@ func sharing(ctx context.Context, b *Bench, report *figures.Report) error {
 			}
 			took = append(took, bg.vendor.at(bg.vendor.arrived, prompt).Sub(began))
 		}
-		add(fmt.Sprintf("delay of a call with %d queued calls of another token, p50", n), "ms", figures.Milliseconds(figures.Quantile(took, 0.50)), nil)
-		add(fmt.Sprintf("delay of a call with %d queued calls of another token, most", n), "ms", figures.Milliseconds(figures.Quantile(took, 1)), nil)
+		add(fmt.Sprintf("delay of a call with %d queued calls of another token, p50", n), "ms",
+			figures.Milliseconds(figures.Quantile(took, 0.50)), nil)
+		add(fmt.Sprintf("delay of a call with %d queued calls of another token, most", n), "ms", figures.Milliseconds(figures.Quantile(took, 1)),
+			nil)
 	}
 	return nil
 }

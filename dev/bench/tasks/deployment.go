@@ -77,7 +77,8 @@ func (b *Bench) deploy(ctx context.Context, set setting) (*deployment, error) {
 		}
 		args := append([]string{part.name, "--parts", set.parts, "--listen", addr, "--data", part.data}, part.more...)
 		c := &stage.Child{Name: part.name, Addr: addr}
-		if *part.into, err = b.Start(ctx, c, func(context.Context, string) error { return c.Printed("ready ") }, b.StackBinary(), args...); err != nil {
+		if *part.into, err = b.Start(ctx, c, func(context.Context, string) error { return c.Printed("ready ") }, b.StackBinary(),
+			args...); err != nil {
 			return nil, err
 		}
 	}
@@ -100,7 +101,9 @@ func (b *Bench) deploy(ctx context.Context, set setting) (*deployment, error) {
 }
 
 // gateway starts a process of the gateway.
-func (b *Bench) gateway(ctx context.Context, d *deployment, name string, ready func(context.Context, string) error, args ...string) (*stage.Child, error) {
+func (b *Bench) gateway(ctx context.Context, d *deployment, name string, ready func(context.Context, string) error,
+	args ...string,
+) (*stage.Child, error) {
 	addr, err := stage.FreeAddress()
 	if err != nil {
 		return nil, err
@@ -138,7 +141,10 @@ channels:
 
 // groups are the groups of processes whose costs are added up, in the order of the report.
 func groups() []string {
-	return []string{"postgres", "history", "matching", "frontend", "temporal-worker", "temporal", "redis", "store", "api", "worker", "upstream"}
+	return []string{
+		"postgres", "history", "matching", "frontend", "temporal-worker", "temporal", "redis", "store", "api", "worker",
+		"upstream",
+	}
 }
 
 // costs are the CPU times of the deployment's processes so far, by group. PostgreSQL's contain those of its connections.

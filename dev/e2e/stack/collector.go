@@ -152,7 +152,10 @@ func Tree(trace []Span) string {
 		at := time.Duration(one.GetStartTimeUnixNano() - origin)
 		took := time.Duration(one.GetEndTimeUnixNano() - one.GetStartTimeUnixNano())
 		fmt.Fprintf(&b, "%8s %8s  %-6s  %s%s", at.Round(time.Millisecond), took.Round(100*time.Microsecond), one.Service, indent, one.GetName())
-		for _, key := range []string{"http.response.status_code", "gateway.channel", "gateway.attempt", "gateway.try", "gateway.next_try", "gateway.state", "error.type"} {
+		for _, key := range []string{
+			"http.response.status_code", "gateway.channel", "gateway.attempt", "gateway.try", "gateway.next_try",
+			"gateway.state", "error.type",
+		} {
 			if value := Attribute(one.GetAttributes(), key); value != "" {
 				fmt.Fprintf(&b, " %s=%s", key[strings.LastIndexByte(key, '.')+1:], value)
 			}

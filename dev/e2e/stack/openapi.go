@@ -76,7 +76,8 @@ func NewOpenAPICheck(binary string, next http.RoundTripper) (*OpenAPICheck, erro
 		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
 	}
 	d := &OpenAPICheck{
-		next: next, components: document.Components.Responses, schemas: jsonschema.NewCompiler(), compiled: make(map[string]*jsonschema.Schema), wrong: make(map[string]string),
+		next: next, components: document.Components.Responses, schemas: jsonschema.NewCompiler(), compiled: make(map[string]*jsonschema.Schema),
+		wrong: make(map[string]string),
 	}
 	if err := d.schemas.AddResource(documentName, whole); err != nil {
 		return nil, fmt.Errorf("read the OpenAPI document: %w", err)

@@ -77,7 +77,8 @@ func (r *Receiver) AwaitVerified(t *testing.T, n int, video string) *webhooks.Un
 	if err != nil {
 		t.Fatalf("request %d does not verify: %v\n%v\n%s", n, err, one.Header, one.Body)
 	}
-	if event.Data.ID != video || event.ID == "" || event.ID != one.Header.Get("Webhook-Id") || time.Since(time.Unix(event.CreatedAt, 0)).Abs() > time.Hour {
+	if event.Data.ID != video || event.ID == "" || event.ID != one.Header.Get("Webhook-Id") ||
+		time.Since(time.Unix(event.CreatedAt, 0)).Abs() > time.Hour {
 		t.Errorf("request %d tells of %s: %s, want %s", n, event.Data.ID, one.Body, video)
 	}
 	return event

@@ -149,7 +149,10 @@ func makeNamespaces(ctx context.Context, addr string) (names []string, err error
 	for range namespacesAtOnce {
 		name := fmt.Sprintf("e2e-%d", shared.stacks.Add(1))
 		names = append(names, name)
-		if _, err := service.RegisterNamespace(ctx, &workflowservice.RegisterNamespaceRequest{Namespace: name, WorkflowExecutionRetentionPeriod: retention}); err != nil {
+		if _, err := service.RegisterNamespace(ctx, &workflowservice.RegisterNamespaceRequest{
+			Namespace:                        name,
+			WorkflowExecutionRetentionPeriod: retention,
+		}); err != nil {
 			return nil, err
 		}
 		if _, err := service.UpdateNamespace(ctx, &workflowservice.UpdateNamespaceRequest{

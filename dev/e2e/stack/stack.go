@@ -201,7 +201,10 @@ func RedisKeeps() bool {
 // TemporalClient is a client of the test's own.
 func (s *Stack) TemporalClient() client.Client {
 	s.T.Helper()
-	c, err := client.Dial(client.Options{HostPort: s.TemporalAt, Namespace: s.Namespace, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	c, err := client.Dial(client.Options{
+		HostPort: s.TemporalAt, Namespace: s.Namespace,
+		Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	})
 	if err != nil {
 		s.T.Fatal(err)
 	}

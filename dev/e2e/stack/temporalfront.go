@@ -56,7 +56,8 @@ func NewTemporalFront(t *testing.T, behind string, o FrontOptions) *TemporalFron
 		t.Fatal(err)
 	}
 	f := &TemporalFront{
-		Address: l.Addr().String(), options: o, calls: map[string]int{}, refuse: map[string]FrontRefusal{}, serials: map[string]bool{}, conns: map[net.Conn]bool{},
+		Address: l.Addr().String(), options: o, calls: map[string]int{}, refuse: map[string]FrontRefusal{}, serials: map[string]bool{},
+		conns: map[net.Conn]bool{},
 	}
 	silent := slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	plain := new(http.Protocols)
@@ -72,10 +73,13 @@ func NewTemporalFront(t *testing.T, behind string, o FrontOptions) *TemporalFron
 		f.Address = net.JoinHostPort("localhost", fmt.Sprint(l.Addr().(*net.TCPAddr).Port))
 		f.server.Protocols = new(http.Protocols)
 		f.server.Protocols.SetHTTP2(true)
-		f.server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
-			return &pair, err
-		}}
+		f.server.TLSConfig = &tls.Config{
+			MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"},
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+				pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+				return &pair, err
+			},
+		}
 		if o.Clients != nil {
 			f.server.TLSConfig.ClientAuth, f.server.TLSConfig.ClientCAs = tls.RequireAndVerifyClientCert, o.Clients.Pool()
 		}

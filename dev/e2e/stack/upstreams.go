@@ -73,7 +73,8 @@ func (u *Upstreams) Pairs(responses, anthropic string) string {
 
 // AnyModel is a channel of the fake OpenAI upstream that takes every model, as a YAML list item.
 func (u *Upstreams) AnyModel() string {
-	return fmt.Sprintf("  - {name: main, vendor: openai, base_url: http://%s/openai/v1, keys: [sk-upstream-main], models: {\"*\": }}\n", u.UpstreamAt)
+	return fmt.Sprintf("  - {name: main, vendor: openai, base_url: http://%s/openai/v1, keys: [sk-upstream-main], models: {\"*\": }}\n",
+		u.UpstreamAt)
 }
 
 // VideoChannels is a channel of each vendor that makes videos, as YAML list items.

@@ -197,7 +197,10 @@ func (s control) jobViews(list []jobs.Job) []jobView {
 	now := time.Now()
 	for i := range list {
 		j := &list[i]
-		v := jobView{Job: *j, Manual: j.Duration < 0, Polls: j.Polls, Seen: j.Seen, Downloads: j.Downloads, SHA256: s.Clip.Digest(j.Mark(0), j.Bytes)}
+		v := jobView{
+			Job: *j, Manual: j.Duration < 0, Polls: j.Polls, Seen: j.Seen, Downloads: j.Downloads,
+			SHA256: s.Clip.Digest(j.Mark(0), j.Bytes),
+		}
 		v.State, v.Progress = j.At(now)
 		_, v.Length = s.Clip.Tail(j.Mark(0), j.Bytes)
 		views = append(views, v)

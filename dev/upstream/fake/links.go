@@ -61,7 +61,8 @@ type Links struct {
 	NoHead bool
 }
 
-// ServeLinks serves the result links of a vendor; l may be nil: a link of an hour that needs no key. Their calls count as its video.content.
+// ServeLinks serves the result links of a vendor; l may be nil: a link of an hour that needs no key. Their calls count as its
+// video.content.
 func (s *Server) ServeLinks(name string, l *Links) {
 	if l == nil {
 		l = new(Links)
@@ -73,7 +74,10 @@ func (s *Server) ServeLinks(name string, l *Links) {
 
 func (l *Links) check(x *Exchange) (string, *Problem) {
 	if l.NoHead && x.HTTP.Method == http.MethodHead {
-		return "", &Problem{Status: http.StatusForbidden, Code: "SignatureDoesNotMatch", Message: "The signature of the link is for another method."}
+		return "", &Problem{
+			Status: http.StatusForbidden, Code: "SignatureDoesNotMatch",
+			Message: "The signature of the link is for another method.",
+		}
 	}
 	if _, refusal := LinkKey(x); refusal != nil || l.Authenticate == nil {
 		return "", refusal

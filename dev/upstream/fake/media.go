@@ -53,7 +53,8 @@ func (m Media) Describe(spec *jobs.Job) {
 
 // IsImage reports whether the bytes are an image, as far as their head shows; an address may lead to one.
 func (m Media) IsImage() bool {
-	return m.URL != "" || strings.HasPrefix(http.DetectContentType(m.Data), "image/") || strings.Contains(string(m.Data[:min(len(m.Data), heifHead)]), "ftyphei")
+	return m.URL != "" || strings.HasPrefix(http.DetectContentType(m.Data), "image/") ||
+		strings.Contains(string(m.Data[:min(len(m.Data), heifHead)]), "ftyphei")
 }
 
 // heifHead is where the brand of an HEIF file stands, in bytes.

@@ -41,7 +41,8 @@ type Server struct {
 	links       map[string]*Links // by vendor; made with the operations
 }
 
-// New returns a server of the control interface, to which vendors add theirs. When ctx ends, calls end as if their clients were still there.
+// New returns a server of the control interface, to which vendors add theirs. When ctx ends, calls end as if their clients were still
+// there.
 func New(ctx context.Context, o Settings, jobs *jobs.Store) *Server {
 	s := &Server{
 		Settings: o,
@@ -98,7 +99,10 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, op *Operation) {
 	answered := false
 	defer func() { s.ledger.leave(x.tally, answered, x.canceled()) }()
 	if readErr != nil {
-		op.Vendor.Refuse(x, Problem{Status: http.StatusBadRequest, Kind: Invalid, Message: "The request body could not be read: " + readErr.Error()})
+		op.Vendor.Refuse(x, Problem{
+			Status: http.StatusBadRequest, Kind: Invalid,
+			Message: "The request body could not be read: " + readErr.Error(),
+		})
 		return
 	}
 	if behaviour := BehaviourOf(x.Model); behaviour.pace != 0 {

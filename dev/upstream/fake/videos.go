@@ -135,7 +135,8 @@ func (s *Server) Filtered(x *Exchange, choose func(j *jobs.Job) bool) ([]jobs.Jo
 	return kept, nil
 }
 
-// Cancel ends the job unless it ended before, and lets edit, when there is one, change it further. It returns nil after it refused the call.
+// Cancel ends the job unless it ended before, and lets edit, when there is one, change it further. It returns nil after it refused the
+// call.
 func (s *Server) Cancel(x *Exchange, edit func(j *jobs.Job)) *jobs.Job {
 	j, err := s.Jobs.Change(x.Job.ID, func(j *jobs.Job) {
 		if state, progress := j.At(time.Now()); state == jobs.Queued || state == jobs.Running {

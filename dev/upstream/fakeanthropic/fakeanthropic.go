@@ -20,8 +20,15 @@ import (
 func Serve(s *fake.Server) {
 	v := &fake.Vendor{Name: "anthropic", Authenticate: headerKey, Refuse: refuse}
 	checker := anthropic.New(func(kind, bound, text string) (issued, unchanged bool) { return chat.Sealed(kind, bound, text) })
-	s.Handle("POST /anthropic/v1/messages", fake.Operation{Vendor: v, Name: "messages", Parse: func(x *fake.Exchange) *fake.Problem { return parseMessages(x, checker, false) }, Answer: answerMessages})
-	s.Handle("POST /anthropic/v1/messages/count_tokens", fake.Operation{Vendor: v, Name: "messages.count_tokens", Parse: func(x *fake.Exchange) *fake.Problem { return parseMessages(x, checker, true) }, Answer: answerCount})
+	s.Handle("POST /anthropic/v1/messages", fake.Operation{
+		Vendor: v, Name: "messages",
+		Parse: func(x *fake.Exchange) *fake.Problem { return parseMessages(x, checker, false) }, Answer: answerMessages,
+	})
+	s.Handle("POST /anthropic/v1/messages/count_tokens",
+		fake.Operation{
+			Vendor: v, Name: "messages.count_tokens",
+			Parse: func(x *fake.Exchange) *fake.Problem { return parseMessages(x, checker, true) }, Answer: answerCount,
+		})
 	s.Handle("GET /anthropic/v1/models", fake.Operation{Vendor: v, Name: "models", Answer: answerModels})
 	s.Handle("GET /anthropic/v1/models/{model}", fake.Operation{Vendor: v, Name: "models", Parse: parseModel, Answer: answerModel})
 	s.Handle("/anthropic/", fake.Operation{Vendor: v, Name: "unknown", Answer: func(x *fake.Exchange) {
@@ -138,7 +145,10 @@ func parseMessages(x *fake.Exchange, checker *anthropic.Checker, counting bool) 
 	q.talk = make([]turn, len(q.Messages))
 	for i, raw := range q.Messages {
 		if json.Unmarshal(raw, &q.talk[i]) != nil {
-			return &fake.Problem{Status: http.StatusBadRequest, Kind: fake.Invalid, Message: fmt.Sprintf("messages.%d: Input should be a valid dictionary", i)}
+			return &fake.Problem{
+				Status: http.StatusBadRequest, Kind: fake.Invalid,
+				Message: fmt.Sprintf("messages.%d: Input should be a valid dictionary", i),
+			}
 		}
 	}
 	if n := len(q.talk); n > 0 {

@@ -45,7 +45,8 @@ func newMessageUsage(r *chat.Reply) messageUsage {
 	return out
 }
 
-// contentBlock is a text, thinking, redacted_thinking, tool_use, server_tool_use or web_search_tool_result block; absent fields are left out.
+// contentBlock is a text, thinking, redacted_thinking, tool_use, server_tool_use or web_search_tool_result block; absent fields are left
+// out.
 type contentBlock struct {
 	Type      string          `json:"type"`
 	Text      *string         `json:"text,omitempty"`
@@ -88,7 +89,10 @@ func (q *messagesRequest) blocks(r *chat.Reply) []contentBlock {
 				blocks = append(blocks, contentBlock{Type: "redacted_thinking", Data: chat.Seal(anthropic.Redacted, ""), said: p})
 			}
 		case chat.Call:
-			blocks = append(blocks, contentBlock{Type: "tool_use", ID: p.Call.ID, Name: p.Call.Name, Input: json.RawMessage(p.Call.Arguments), said: p})
+			blocks = append(blocks, contentBlock{
+				Type: "tool_use", ID: p.Call.ID, Name: p.Call.Name, Input: json.RawMessage(p.Call.Arguments),
+				said: p,
+			})
 		case chat.Search:
 			blocks = append(blocks, searched(p)...)
 		case chat.Text, chat.Refusal:

@@ -122,7 +122,10 @@ func parseCreate(x *fake.Exchange) *fake.Problem {
 		return p
 	}
 	if fake.UnknownModel(q.Model) {
-		return &fake.Problem{Status: 404, Kind: fake.NotFound, Code: "InvalidEndpointOrModel.NotFound", Message: "The model or endpoint " + q.Model + " does not exist or you do not have access to it."}
+		return &fake.Problem{
+			Status: 404, Kind: fake.NotFound, Code: "InvalidEndpointOrModel.NotFound",
+			Message: "The model or endpoint " + q.Model + " does not exist or you do not have access to it.",
+		}
 	}
 	if q.Model == "" || len(q.Content) == 0 {
 		return &fake.Problem{Status: 400, Kind: fake.Invalid, Code: "MissingParameter", Message: "The request is missing model or content."}
@@ -144,7 +147,8 @@ func parseCreate(x *fake.Exchange) *fake.Problem {
 // read reads one of the contents and counts its role.
 func (q *create) read(one item) *fake.Problem {
 	payloads := map[string]bool{
-		"text": one.Text != "", "image_url": one.ImageURL != nil, "video_url": one.VideoURL != nil, "audio_url": one.AudioURL != nil, "draft_task": one.Draft != nil,
+		"text": one.Text != "", "image_url": one.ImageURL != nil, "video_url": one.VideoURL != nil, "audio_url": one.AudioURL != nil,
+		"draft_task": one.Draft != nil,
 	}
 	for name, there := range payloads {
 		if there != (name == one.Type) {
@@ -184,7 +188,10 @@ func (q *create) read(one item) *fake.Problem {
 	case !ok, one.Type == "video_url" && m.URL == "", one.Type == "image_url" && !m.IsImage():
 		return &fake.Problem{Status: 400, Kind: fake.Invalid, Code: "InvalidParameter", Param: one.Type, Message: "The media is not valid."}
 	case m.URL == "" && m.Type != strings.ToLower(m.Type):
-		return &fake.Problem{Status: 400, Kind: fake.Invalid, Code: "InvalidImageURL.Format", Param: one.Type, Message: "The type of a data URI is in lower case."}
+		return &fake.Problem{
+			Status: 400, Kind: fake.Invalid, Code: "InvalidImageURL.Format", Param: one.Type,
+			Message: "The type of a data URI is in lower case.",
+		}
 	}
 	q.media = append(q.media, m)
 	return nil
@@ -216,7 +223,10 @@ func (q *create) checkFamily(f family) *fake.Problem {
 	frames := q.roles["first_frame"] + q.roles["last_frame"]
 	references := q.roles["reference_image"] + q.roles["reference_video"] + q.roles["reference_audio"]
 	unsupported := func(name string) *fake.Problem {
-		return &fake.Problem{Status: 400, Kind: fake.Invalid, Code: "InvalidParameter.UnsupportedParameter", Param: name, Message: "The parameter " + name + " is not supported by the model."}
+		return &fake.Problem{
+			Status: 400, Kind: fake.Invalid, Code: "InvalidParameter.UnsupportedParameter", Param: name,
+			Message: "The parameter " + name + " is not supported by the model.",
+		}
 	}
 	switch {
 	case references > 0 && !f.references:

@@ -30,7 +30,10 @@ type api struct {
 func Serve(server *fake.Server) {
 	s := &api{Server: server, listed: map[string]time.Time{}}
 	v := &fake.Vendor{Name: "ark", Authenticate: authenticate, Refuse: refuse, Unknown: func(id string) fake.Problem {
-		return fake.Problem{Status: http.StatusNotFound, Kind: fake.NotFound, Code: "ResourceNotFound", Message: "The specified resource " + id + " is not found."}
+		return fake.Problem{
+			Status: http.StatusNotFound, Kind: fake.NotFound, Code: "ResourceNotFound",
+			Message: "The specified resource " + id + " is not found.",
+		}
 	}}
 	s.ServeLinks(v.Name, &fake.Links{Life: 24 * time.Hour, FromEnd: true, NoHead: true})
 	s.Handle("POST "+tasks, fake.Operation{Vendor: v, Name: "video.create", Parse: parseCreate, Answer: s.answerCreate})
@@ -151,7 +154,8 @@ func (s *api) answerList(x *fake.Exchange) {
 	}
 	found, err := s.Filtered(x, func(j *jobs.Job) bool {
 		ids := query["filter.task_ids"]
-		return (query.Get("filter.model") == "" || query.Get("filter.model") == j.Model) && (len(ids) == 0 || strings.Contains(" "+strings.Join(ids, " ")+" ", " "+j.ID+" "))
+		return (query.Get("filter.model") == "" || query.Get("filter.model") == j.Model) &&
+			(len(ids) == 0 || strings.Contains(" "+strings.Join(ids, " ")+" ", " "+j.ID+" "))
 	})
 	if err != nil {
 		refuse(x, fake.Problem{Status: http.StatusInternalServerError, Kind: fake.Internal, Message: err.Error()})
@@ -184,7 +188,10 @@ func (s *api) mayList(key string) bool {
 func (s *api) answerDelete(x *fake.Exchange) {
 	state, _ := x.Job.At(time.Now())
 	if state == jobs.Running || state == jobs.Canceled {
-		refuse(x, fake.Problem{Status: http.StatusConflict, Kind: fake.Conflict, Code: "InvalidAction.TaskStatus", Message: "The task cannot be deleted in its status."})
+		refuse(x, fake.Problem{
+			Status: http.StatusConflict, Kind: fake.Conflict, Code: "InvalidAction.TaskStatus",
+			Message: "The task cannot be deleted in its status.",
+		})
 		return
 	}
 	if j := s.Cancel(x, func(j *jobs.Job) { j.Deleted = state != jobs.Queued }); j != nil {

@@ -42,7 +42,10 @@ func refuse(x *fake.Exchange, p fake.Problem) {
 		x.JSON(p.Status, map[string]any{"id": x.HTTP.URL.Query().Get("id"), "status": "Task not found", "result": nil})
 		return
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		x.JSON(http.StatusUnprocessableEntity, map[string]any{"detail": []any{map[string]any{"loc": []string{"body", p.Param}, "msg": p.Message, "type": "value_error"}}})
+		x.JSON(http.StatusUnprocessableEntity, map[string]any{"detail": []any{map[string]any{
+			"loc": []string{"body", p.Param}, "msg": p.Message,
+			"type": "value_error",
+		}}})
 		return
 	}
 	x.JSON(p.Status, map[string]string{"detail": p.Message})
@@ -137,7 +140,10 @@ func (s *api) answerCreate(x *fake.Exchange) {
 		m.Describe(&spec)
 	}
 	if j := s.Submit(x, spec); j != nil {
-		x.JSON(http.StatusOK, map[string]any{"id": j.ID, "polling_url": "http://" + x.HTTP.Host + read + "?id=" + j.ID, "cost": q.seconds() * second})
+		x.JSON(http.StatusOK, map[string]any{
+			"id": j.ID, "polling_url": "http://" + x.HTTP.Host + read + "?id=" + j.ID,
+			"cost": q.seconds() * second,
+		})
 	}
 }
 

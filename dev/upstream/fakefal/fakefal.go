@@ -104,7 +104,8 @@ func (s *api) answerCreate(x *fake.Exchange) {
 	}
 	at := "http://" + x.HTTP.Host + app(j.Model) + "/requests/" + j.ID
 	x.JSON(http.StatusOK, map[string]any{
-		"status": "IN_QUEUE", "request_id": j.ID, "response_url": at, "status_url": at + "/status", "cancel_url": at + "/cancel", "queue_position": 0,
+		"status": "IN_QUEUE", "request_id": j.ID, "response_url": at, "status_url": at + "/status", "cancel_url": at + "/cancel",
+		"queue_position": 0,
 	})
 }
 

@@ -213,8 +213,9 @@ func (s *interactions) answer(x *fake.Exchange) {
 	}
 	now := time.Now().UTC().Format(time.RFC3339)
 	made := interaction{
-		ID: "v1_" + fake.RandomID(40), Object: "interaction", Model: q.Model, Agent: q.Agent, Status: "completed", Created: now, Updated: now, Previous: q.Previous,
-		Steps: []step{{Type: "thought"}, {"model_output", []text{{"text", r.Of(chat.Text)}}}}, key: keyOf(x),
+		ID: "v1_" + fake.RandomID(40), Object: "interaction", Model: q.Model, Agent: q.Agent, Status: "completed", Created: now, Updated: now,
+		Previous: q.Previous,
+		Steps:    []step{{Type: "thought"}, {"model_output", []text{{"text", r.Of(chat.Text)}}}}, key: keyOf(x),
 		Usage: &interactionUsage{Input: r.Usage.Input, Cached: r.Usage.Read, Output: r.Usage.Output, Total: r.Usage.Input + r.Usage.Output},
 	}
 	if r.Stop == chat.StopMaxTokens {

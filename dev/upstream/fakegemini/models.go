@@ -39,7 +39,10 @@ func answerModels(x *fake.Exchange) {
 func parseModel(x *fake.Exchange) *fake.Problem {
 	x.Model = x.HTTP.PathValue("model")
 	if fake.UnknownModel(x.Model) {
-		return &fake.Problem{Status: http.StatusNotFound, Kind: fake.NotFound, Message: "Model is not found: models/" + x.Model + " for api version v1beta"}
+		return &fake.Problem{
+			Status: http.StatusNotFound, Kind: fake.NotFound,
+			Message: "Model is not found: models/" + x.Model + " for api version v1beta",
+		}
 	}
 	return nil
 }
@@ -70,7 +73,10 @@ func parseEmbed(x *fake.Exchange, checker *gemini.Checker) *fake.Problem {
 	}
 	for _, one := range q.Requests {
 		if one.Content == nil || len(one.Content.Parts) == 0 {
-			return &fake.Problem{Status: http.StatusBadRequest, Kind: fake.Invalid, Message: "* EmbedContentRequest.content: contents is not specified\n"}
+			return &fake.Problem{
+				Status: http.StatusBadRequest, Kind: fake.Invalid,
+				Message: "* EmbedContentRequest.content: contents is not specified\n",
+			}
 		}
 	}
 	return nil

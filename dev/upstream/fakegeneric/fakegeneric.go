@@ -37,7 +37,8 @@ func Serve(server *fake.Server) {
 	s.Handle("GET "+prefix+"/{id}", fake.Operation{Vendor: v, Name: "video.get", Parse: parse, Answer: s.answerGenerationGet})
 	s.Handle("DELETE "+prefix+"/{id}", fake.Operation{Vendor: v, Name: "video.delete", Parse: parse, Answer: s.answerGenerationDelete})
 	s.Handle("POST "+prefix+"/{id}/cancel", fake.Operation{Vendor: v, Name: "video.cancel", Parse: parse, Answer: s.answerGenerationCancel})
-	s.Handle("POST /generic/v1/videos/{id}/cancel", fake.Operation{Vendor: v, Name: "video.cancel", Parse: parse, Answer: s.answerGenerationCancel})
+	s.Handle("POST /generic/v1/videos/{id}/cancel",
+		fake.Operation{Vendor: v, Name: "video.cancel", Parse: parse, Answer: s.answerGenerationCancel})
 }
 
 // answerDocument is the part of the gateway's own OpenAPI document which declares that a repeated create makes no second task.

@@ -28,12 +28,18 @@ func Serve(server *fake.Server) {
 	unknown := func(string) fake.Problem { return *unknownTask() }
 	first := &fake.Vendor{Name: name, Authenticate: fake.BearerKey, Refuse: refuseFirst, Unknown: unknown}
 	s.Handle("POST /hailuo/v1/video_generation", fake.Operation{Vendor: first, Name: "video.create", Parse: parseFirst, Answer: s.answerFirst})
-	s.Handle("GET /hailuo/v1/query/video_generation", fake.Operation{Vendor: first, Name: "video.get", Parse: s.parseFirstQuery, Answer: s.answerFirstQuery})
+	s.Handle("GET /hailuo/v1/query/video_generation",
+		fake.Operation{Vendor: first, Name: "video.get", Parse: s.parseFirstQuery, Answer: s.answerFirstQuery})
 	s.Handle("GET /hailuo/v1/files/retrieve", fake.Operation{Vendor: first, Name: "video.link", Parse: s.parseFile, Answer: s.answerFile})
 	second := &fake.Vendor{Name: name, Authenticate: fake.BearerKey, Refuse: refuseSecond, Unknown: unknown}
-	s.Handle("POST /hailuo/v2/video_generation", fake.Operation{Vendor: second, Name: "video.create", Parse: parseSecond, Answer: s.answerSecond})
-	s.Handle("GET /hailuo/v2/query/video_generation/{id}", fake.Operation{Vendor: second, Name: "video.get", Parse: s.parseSecondQuery, Answer: s.answerSecondQuery})
-	s.Handle("DELETE /hailuo/v2/video_generation/{id}", fake.Operation{Vendor: second, Name: "video.cancel", Parse: s.parseSecondQuery, Answer: s.answerDelete})
+	s.Handle("POST /hailuo/v2/video_generation", fake.Operation{
+		Vendor: second, Name: "video.create", Parse: parseSecond,
+		Answer: s.answerSecond,
+	})
+	s.Handle("GET /hailuo/v2/query/video_generation/{id}",
+		fake.Operation{Vendor: second, Name: "video.get", Parse: s.parseSecondQuery, Answer: s.answerSecondQuery})
+	s.Handle("DELETE /hailuo/v2/video_generation/{id}",
+		fake.Operation{Vendor: second, Name: "video.cancel", Parse: s.parseSecondQuery, Answer: s.answerDelete})
 }
 
 // isSecond reports whether a model is the second API's.

@@ -75,7 +75,8 @@ func (q *firstCreate) check() *fake.Problem {
 		return invalid("first_frame_image is required")
 	case known("S2V-01") != (len(q.Subjects) > 0):
 		return invalid("subject_reference")
-	case len(q.Subjects) > 0 && (len(q.Subjects) != 1 || q.Subjects[0].Type != "character" || len(q.Subjects[0].Image) != 1 || !isMedia(q.Subjects[0].Image[0])):
+	case len(q.Subjects) > 0 && (len(q.Subjects) != 1 || q.Subjects[0].Type != "character" || len(q.Subjects[0].Image) != 1 ||
+		!isMedia(q.Subjects[0].Image[0])):
 		return invalid("subject_reference")
 	case known("T2V-01", "I2V-01", "S2V-01"):
 		if q.Duration != nil || q.Resolution != nil {

@@ -108,7 +108,8 @@ func (q *secondCreate) check(prompt string) *fake.Problem {
 
 func (one item) check() *fake.Problem {
 	kinds := map[string]string{
-		"": "text", "first_frame": "image_url", "last_frame": "image_url", "reference_image": "image_url", "reference_video": "video_url", "reference_audio": "audio_url",
+		"": "text", "first_frame": "image_url", "last_frame": "image_url", "reference_image": "image_url", "reference_video": "video_url",
+		"reference_audio": "audio_url",
 	}
 	if kind, known := kinds[one.Role]; !known || kind != one.Type {
 		return invalid("content: role")
@@ -144,7 +145,8 @@ func (s *api) answerSecondQuery(x *fake.Exchange) {
 	}
 	now := time.Now()
 	task := map[string]any{
-		"id": j.ID, "model": j.Model, "created_at": j.Created / 1000, "updated_at": now.Unix(), "resolution": j.Size, "task_type": "generation", "modality": "video",
+		"id": j.ID, "model": j.Model, "created_at": j.Created / 1000, "updated_at": now.Unix(), "resolution": j.Size, "task_type": "generation",
+		"modality": "video",
 	}
 	word := "failed"
 	switch state, _ := j.At(now); state {

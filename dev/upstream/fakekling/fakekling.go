@@ -26,7 +26,10 @@ func Serve(server *fake.Server) {
 	v := &fake.Vendor{Name: "kling", Authenticate: fake.BearerKey, Refuse: refuse}
 	s.ServeLinks(v.Name, &fake.Links{Life: 30 * 24 * time.Hour, FromEnd: true})
 	for _, kind := range []string{"text-to-video", "image-to-video", "omni-video"} {
-		s.Handle("POST /kling/"+kind+"/{model}", fake.Operation{Vendor: v, Name: "video.create", Parse: func(x *fake.Exchange) *fake.Problem { return parseCreate(x, kind) }, Answer: s.answerCreate})
+		s.Handle("POST /kling/"+kind+"/{model}", fake.Operation{
+			Vendor: v, Name: "video.create",
+			Parse: func(x *fake.Exchange) *fake.Problem { return parseCreate(x, kind) }, Answer: s.answerCreate,
+		})
 	}
 	s.Handle("GET /kling/tasks", fake.Operation{Vendor: v, Name: "video.get", Parse: s.parseTasks, Answer: s.answerTasks})
 }

@@ -1,4 +1,5 @@
-// Package fakeltx fakes Lightricks' LTX API. Shapes: docs.ltx.io (asynchronous generation, text-to-video, image-to-video, audio-to-video, errors).
+// Package fakeltx fakes Lightricks' LTX API. Shapes: docs.ltx.io (asynchronous generation, text-to-video, image-to-video, audio-to-video,
+// errors).
 //
 // Below /ltx/v2/: {text,image,audio}-to-video[/{id}].
 package fakeltx
@@ -23,7 +24,10 @@ func Serve(server *fake.Server) {
 	v := &fake.Vendor{Name: name, Authenticate: fake.BearerKey, Refuse: refuse}
 	s.ServeLinks(name, &fake.Links{Life: 24 * time.Hour, FromEnd: true})
 	for _, operation := range []string{"text-to-video", "image-to-video", "audio-to-video"} {
-		s.Handle("POST /ltx/v2/"+operation, fake.Operation{Vendor: v, Name: "video.create", Parse: s.parseCreate(operation), Answer: s.answerCreate})
+		s.Handle("POST /ltx/v2/"+operation, fake.Operation{
+			Vendor: v, Name: "video.create", Parse: s.parseCreate(operation),
+			Answer: s.answerCreate,
+		})
 		s.Handle("GET /ltx/v2/"+operation+"/{id}", fake.Operation{Vendor: v, Name: "video.get", Parse: s.ParseID, Answer: s.answerJob})
 	}
 }
@@ -32,7 +36,8 @@ func refuse(x *fake.Exchange, p fake.Problem) {
 	code := p.Code
 	if code == "" || code == "invalid" {
 		code = fake.ByStatus[string]{
-			http.StatusUnauthorized: "authentication_error", http.StatusPaymentRequired: "insufficient_funds_error", http.StatusNotFound: "not_found_error",
+			http.StatusUnauthorized: "authentication_error", http.StatusPaymentRequired: "insufficient_funds_error",
+			http.StatusNotFound:        "not_found_error",
 			http.StatusTooManyRequests: "rate_limit_error", http.StatusInternalServerError: "api_error", 0: "invalid_request_error",
 		}.Of(p.Status)
 	}

@@ -73,7 +73,10 @@ func answerModels(x *fake.Exchange) {
 	x.Accept()
 	list := []any{}
 	for _, name := range []string{"gemini-omni-1.2-flash", "gemini-omni-1.1-flash"} {
-		list = append(list, map[string]any{"name": "models/" + name, "displayName": name, "supportedGenerationMethods": []string{"createInteraction"}})
+		list = append(list, map[string]any{
+			"name": "models/" + name, "displayName": name,
+			"supportedGenerationMethods": []string{"createInteraction"},
+		})
 	}
 	x.JSON(http.StatusOK, map[string]any{"models": list})
 }
@@ -116,7 +119,8 @@ func (s *api) answerFile(x *fake.Exchange) {
 	}
 	x.Accept()
 	x.JSON(http.StatusOK, map[string]string{
-		"name": "files/" + strings.TrimPrefix(x.Job.ID, idPrefix), "mimeType": "video/mp4", "state": state, "source": "GENERATED", "uri": fileURI(x, x.Job),
+		"name": "files/" + strings.TrimPrefix(x.Job.ID, idPrefix), "mimeType": "video/mp4", "state": state, "source": "GENERATED",
+		"uri": fileURI(x, x.Job),
 	})
 }
 
@@ -144,7 +148,10 @@ func fileURI(x *fake.Exchange, j *jobs.Job) string {
 
 func (s *api) answerCreate(x *fake.Exchange) {
 	q := fake.RequestOf[create](x)
-	spec := jobs.Job{ID: idPrefix + fake.RandomWord(26), Seconds: strings.TrimSuffix(q.format.Duration, "s"), Size: q.format.Resolution, Remixed: q.Previous}
+	spec := jobs.Job{
+		ID: idPrefix + fake.RandomWord(26), Seconds: strings.TrimSuffix(q.format.Duration, "s"), Size: q.format.Resolution,
+		Remixed: q.Previous,
+	}
 	for _, m := range q.media {
 		m.Describe(&spec)
 	}
@@ -190,7 +197,8 @@ func (s *api) answer(x *fake.Exchange, j *jobs.Job) {
 		updated = time.Unix(*at, 0)
 	}
 	i := map[string]any{
-		"id": j.ID, "object": "interaction", "model": j.Model, "created": time.UnixMilli(j.Created).UTC().Format(time.RFC3339), "updated": updated.UTC().Format(time.RFC3339),
+		"id": j.ID, "object": "interaction", "model": j.Model, "created": time.UnixMilli(j.Created).UTC().Format(time.RFC3339),
+		"updated": updated.UTC().Format(time.RFC3339),
 	}
 	var word string
 	switch state {
@@ -206,7 +214,10 @@ func (s *api) answer(x *fake.Exchange, j *jobs.Job) {
 		}
 		const tokensPerSecond = 5792
 		seconds, _ := strconv.Atoi(j.Seconds) // written by answerCreate
-		i["usage"] = map[string]any{"output_tokens_by_modality": []any{map[string]any{"modality": "video", "tokens": tokensPerSecond * max(seconds, 1)}}}
+		i["usage"] = map[string]any{"output_tokens_by_modality": []any{map[string]any{
+			"modality": "video",
+			"tokens":   tokensPerSecond * max(seconds, 1),
+		}}}
 	case jobs.Canceled:
 		word = "cancelled"
 	case jobs.Expired:

@@ -14,11 +14,14 @@ import (
 )
 
 func (s *api) routeMedia(v *fake.Vendor, prefix string) {
-	s.Handle("POST "+prefix+"/images/generations", fake.Operation{Vendor: v, Name: "images.generations", Parse: parseImage, Answer: s.answerImage})
+	s.Handle("POST "+prefix+"/images/generations",
+		fake.Operation{Vendor: v, Name: "images.generations", Parse: parseImage, Answer: s.answerImage})
 	s.Handle("POST "+prefix+"/images/edits", fake.Operation{Vendor: v, Name: "images.edits", Parse: parseImageEdit, Answer: s.answerImage})
 	s.Handle("POST "+prefix+"/audio/speech", fake.Operation{Vendor: v, Name: "audio.speech", Parse: parseSpeech, Answer: answerSpeech})
-	s.Handle("POST "+prefix+"/audio/transcriptions", fake.Operation{Vendor: v, Name: "audio.transcriptions", Parse: parseAudio, Answer: answerAudio})
-	s.Handle("POST "+prefix+"/audio/translations", fake.Operation{Vendor: v, Name: "audio.translations", Parse: parseAudio, Answer: answerAudio})
+	s.Handle("POST "+prefix+"/audio/transcriptions",
+		fake.Operation{Vendor: v, Name: "audio.transcriptions", Parse: parseAudio, Answer: answerAudio})
+	s.Handle("POST "+prefix+"/audio/translations",
+		fake.Operation{Vendor: v, Name: "audio.translations", Parse: parseAudio, Answer: answerAudio})
 }
 
 type speechRequest struct {
@@ -157,7 +160,10 @@ func (q *audioRequest) answer(x *fake.Exchange) bool {
 	case "diarized_json":
 		return x.JSON(http.StatusOK, map[string]any{
 			"task": "transcribe", "duration": 1.0, "text": q.text, "usage": usage,
-			"segments": []any{map[string]any{"type": "transcript.text.segment", "id": "seg_0", "start": 0.0, "end": 1.0, "speaker": "A", "text": q.text}},
+			"segments": []any{map[string]any{
+				"type": "transcript.text.segment", "id": "seg_0", "start": 0.0, "end": 1.0, "speaker": "A",
+				"text": q.text,
+			}},
 		})
 	default:
 		return x.JSON(http.StatusOK, map[string]any{"text": q.text, "usage": usage})

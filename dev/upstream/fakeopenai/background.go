@@ -131,7 +131,10 @@ func answerStored(x *fake.Exchange, r *madeResponse) {
 	if text := query.Get("starting_after"); text != "" {
 		after, err := strconv.Atoi(text)
 		if err != nil {
-			Refuse(x, fake.Problem{Status: http.StatusBadRequest, Kind: fake.Invalid, Param: "starting_after", Message: "Invalid 'starting_after': expected an integer."})
+			Refuse(x, fake.Problem{
+				Status: http.StatusBadRequest, Kind: fake.Invalid, Param: "starting_after",
+				Message: "Invalid 'starting_after': expected an integer.",
+			})
 			return
 		}
 		next = after + 1

@@ -303,7 +303,8 @@ func (c *chatWriter) content(choice int) bool {
 	if c.reply.Interleave && !c.interleaved(choice) {
 		return false
 	}
-	if len(c.reply.Cites()) > 0 && !c.delta(choice, func(b []byte) []byte { return append(c.appendAnnotations(append(b, `{"annotations":`...)), '}') }, "") {
+	if len(c.reply.Cites()) > 0 && !c.delta(choice,
+		func(b []byte) []byte { return append(c.appendAnnotations(append(b, `{"annotations":`...)), '}') }, "") {
 		return false
 	}
 	return c.x.Pause() && c.delta(choice, func(b []byte) []byte { return append(b, "{}"...) }, c.finish())

@@ -41,7 +41,10 @@ func ServeAs(server *fake.Server, name string) {
 func (s *api) route(name string, chat, responses judge) {
 	v := &fake.Vendor{Name: name, Authenticate: fake.BearerKey, Refuse: Refuse}
 	prefix := "/" + name + "/v1"
-	s.Handle("POST "+prefix+"/chat/completions", fake.Operation{Vendor: v, Name: "chat", Parse: func(x *fake.Exchange) *fake.Problem { return parseChat(x, chat) }, Answer: answerChat})
+	s.Handle("POST "+prefix+"/chat/completions", fake.Operation{
+		Vendor: v, Name: "chat",
+		Parse: func(x *fake.Exchange) *fake.Problem { return parseChat(x, chat) }, Answer: answerChat,
+	})
 	s.Handle("GET "+prefix+"/models", fake.Operation{Vendor: v, Name: "models", Answer: answerModels})
 	s.Handle("GET "+prefix+"/models/{model}", fake.Operation{Vendor: v, Name: "models", Parse: parseModel, Answer: answerModel})
 	s.ServeLinks(name, nil)

@@ -123,9 +123,17 @@ func (q *responseRequest) output(r *chat.Reply) []any {
 			}
 			items = append(items, responseSearch{"ws_" + fake.RandomID(48), "web_search_call", "completed", action})
 		case chat.Text:
-			items = append(items, responseMessage{"msg_" + fake.RandomID(48), "message", "completed", "assistant", []any{outputText(p.Text, p.Cites...)}, p})
+			items = append(items, responseMessage{
+				"msg_" + fake.RandomID(48), "message", "completed", "assistant",
+				[]any{outputText(p.Text, p.Cites...)},
+				p,
+			})
 		case chat.Refusal:
-			items = append(items, responseMessage{"msg_" + fake.RandomID(48), "message", "completed", "assistant", []any{responseRefusal{"refusal", p.Text}}, p})
+			items = append(items, responseMessage{
+				"msg_" + fake.RandomID(48), "message", "completed", "assistant",
+				[]any{responseRefusal{"refusal", p.Text}},
+				p,
+			})
 		}
 	}
 	return items
@@ -284,6 +292,7 @@ func (w *responseStream) call(index int, item responseCall) {
 		w.ok = w.pause()
 		w.send("response.function_call_arguments.delta", map[string]any{"item_id": item.ID, "output_index": index, "delta": piece})
 	}
-	w.send("response.function_call_arguments.done", map[string]any{"item_id": item.ID, "output_index": index, "name": item.Name, "arguments": item.Arguments})
+	w.send("response.function_call_arguments.done",
+		map[string]any{"item_id": item.ID, "output_index": index, "name": item.Name, "arguments": item.Arguments})
 	w.send("response.output_item.done", map[string]any{"output_index": index, "item": item})
 }

@@ -102,8 +102,10 @@ func answerRealtime(x *fake.Exchange) {
 
 func (t *realtime) session(changes json.RawMessage) map[string]any {
 	session := map[string]any{
-		"type": "realtime", "object": "realtime.session", "id": "sess_" + fake.RandomID(20), "model": t.x.Model, "output_modalities": []string{"audio"},
-		"instructions": "", "tools": []any{}, "tool_choice": "auto", "max_output_tokens": "inf", "expires_at": time.Now().Add(time.Hour).Unix(),
+		"type": "realtime", "object": "realtime.session", "id": "sess_" + fake.RandomID(20), "model": t.x.Model,
+		"output_modalities": []string{"audio"},
+		"instructions":      "", "tools": []any{}, "tool_choice": "auto", "max_output_tokens": "inf",
+		"expires_at": time.Now().Add(time.Hour).Unix(),
 	}
 	_ = json.Unmarshal(changes, &session) // what the client sent, laid over the defaults
 	return session
@@ -192,7 +194,8 @@ func (t *realtime) respond(ctx context.Context) bool {
 	id, itemID := "resp_"+fake.RandomID(20), "item_"+fake.RandomID(20)
 	response := func(status string, output []any, usage any) map[string]any {
 		return map[string]any{"response": map[string]any{
-			"object": "realtime.response", "id": id, "status": status, "status_details": nil, "output": output, "usage": usage, "output_modalities": []string{"text"},
+			"object": "realtime.response", "id": id, "status": status, "status_details": nil, "output": output, "usage": usage,
+			"output_modalities": []string{"text"},
 		}}
 	}
 	part := func(fields map[string]any) map[string]any {
@@ -200,7 +203,10 @@ func (t *realtime) respond(ctx context.Context) bool {
 		return fields
 	}
 	item := func(status string, content []any) map[string]any {
-		return map[string]any{"id": itemID, "object": "realtime.item", "type": "message", "status": status, "role": "assistant", "content": content}
+		return map[string]any{
+			"id": itemID, "object": "realtime.item", "type": "message", "status": status, "role": "assistant",
+			"content": content,
+		}
 	}
 	whole := item("completed", []any{map[string]string{"type": "output_text", "text": text}})
 	ok := t.send(ctx, "response.created", response("in_progress", []any{}, nil)) &&

@@ -15,9 +15,14 @@ import (
 func (s *api) routeResponses(v *fake.Vendor, prefix string, judge judge) {
 	parse := func(x *fake.Exchange) *fake.Problem { return s.parseResponse(x, judge) }
 	s.Handle("POST "+prefix+"/responses", fake.Operation{Vendor: v, Name: "responses", Parse: parse, Answer: s.answerResponse})
-	s.Handle("POST "+prefix+"/responses/input_tokens", fake.Operation{Vendor: v, Name: "responses.input_tokens", Parse: parse, Answer: answerInputTokens})
+	s.Handle("POST "+prefix+"/responses/input_tokens",
+		fake.Operation{Vendor: v, Name: "responses.input_tokens", Parse: parse, Answer: answerInputTokens})
 	s.routeStored(v, prefix)
-	s.Handle("POST "+prefix+"/responses/compact", fake.Operation{Vendor: v, Name: "responses.compact", Parse: func(x *fake.Exchange) *fake.Problem { return s.parseResponse(x, nil) }, Answer: answerCompact})
+	s.Handle("POST "+prefix+"/responses/compact",
+		fake.Operation{
+			Vendor: v, Name: "responses.compact", Parse: func(x *fake.Exchange) *fake.Problem { return s.parseResponse(x, nil) },
+			Answer: answerCompact,
+		})
 }
 
 type responseRequest struct {
@@ -84,7 +89,10 @@ func (s *api) parseResponse(x *fake.Exchange, judge judge) *fake.Problem {
 		return p
 	}
 	if q.Background && !q.stores() {
-		return &fake.Problem{Status: http.StatusBadRequest, Kind: fake.Invalid, Param: "background", Message: "Background mode requires 'store' to be enabled."}
+		return &fake.Problem{
+			Status: http.StatusBadRequest, Kind: fake.Invalid, Param: "background",
+			Message: "Background mode requires 'store' to be enabled.",
+		}
 	}
 	if q.PreviousResponseID != nil {
 		before, _ := s.responses.response(*q.PreviousResponseID)
@@ -149,7 +157,8 @@ func (q *responseRequest) thinks() bool {
 	var reasoning struct {
 		Effort string `json:"effort"`
 	}
-	return len(q.Reasoning) > 0 && json.Unmarshal(q.Reasoning, &reasoning) == nil && reasoning.Effort != "none" && openai.ModelOf(q.Model).Reasons()
+	return len(q.Reasoning) > 0 && json.Unmarshal(q.Reasoning, &reasoning) == nil && reasoning.Effort != "none" &&
+		openai.ModelOf(q.Model).Reasons()
 }
 
 type responseUsage struct {
@@ -201,11 +210,14 @@ type response struct {
 func (q *responseRequest) response() response {
 	return response{
 		ID: "resp_" + fake.RandomID(48), Object: "response", CreatedAt: unixNow(), Status: "in_progress", Instructions: q.Instructions,
-		MaxOutputTokens: q.MaxOutputTokens, Model: q.Model, Output: []any{}, ParallelToolCalls: q.ParallelToolCalls == nil || *q.ParallelToolCalls,
-		PreviousResponseID: q.PreviousResponseID, Reasoning: given(q.Reasoning, map[string]any{"effort": nil, "summary": nil}), ServiceTier: "default",
-		Store: q.stores(), Temperature: number(q.Temperature), TopP: number(q.TopP),
+		MaxOutputTokens: q.MaxOutputTokens, Model: q.Model, Output: []any{}, ParallelToolCalls: q.ParallelToolCalls == nil ||
+			*q.ParallelToolCalls,
+		PreviousResponseID: q.PreviousResponseID, Reasoning: given(q.Reasoning, map[string]any{"effort": nil, "summary": nil}),
+		ServiceTier: "default",
+		Store:       q.stores(), Temperature: number(q.Temperature), TopP: number(q.TopP),
 		Text:       given(q.Text, map[string]any{"format": map[string]string{"type": "text"}, "verbosity": "medium"}),
-		ToolChoice: given(q.ToolChoice, "auto"), Tools: given(q.Tools, []any{}), Truncation: word(q.Truncation, "disabled"), Metadata: given(q.Metadata, map[string]any{}),
+		ToolChoice: given(q.ToolChoice, "auto"), Tools: given(q.Tools, []any{}), Truncation: word(q.Truncation, "disabled"),
+		Metadata: given(q.Metadata, map[string]any{}),
 	}
 }
 

@@ -25,8 +25,10 @@ func (s *api) routeVideos(v *fake.Vendor, prefix string) {
 	s.Handle("GET "+prefix+"/videos", fake.Operation{Vendor: v, Name: "video.list", Answer: s.answerVideoList})
 	s.Handle("GET "+prefix+"/videos/{id}", fake.Operation{Vendor: v, Name: "video.get", Parse: parse, Answer: s.answerVideoGet})
 	s.Handle("DELETE "+prefix+"/videos/{id}", fake.Operation{Vendor: v, Name: "video.delete", Parse: parse, Answer: s.answerVideoDelete})
-	s.Handle("GET "+prefix+"/videos/{id}/content", fake.Operation{Vendor: v, Name: "video.content", Parse: parse, Answer: s.answerVideoContent})
-	s.Handle("POST "+prefix+"/videos/{id}/remix", fake.Operation{Vendor: v, Name: "video.remix", Parse: s.parseRemix, Answer: s.answerVideoCreate})
+	s.Handle("GET "+prefix+"/videos/{id}/content",
+		fake.Operation{Vendor: v, Name: "video.content", Parse: parse, Answer: s.answerVideoContent})
+	s.Handle("POST "+prefix+"/videos/{id}/remix",
+		fake.Operation{Vendor: v, Name: "video.remix", Parse: s.parseRemix, Answer: s.answerVideoCreate})
 }
 
 // videoObject is the vendor's job. The keys that may be null are always there.
@@ -265,7 +267,10 @@ func (s *api) answerVideoList(x *fake.Exchange) {
 	if text := query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 || n > 100 {
-			Refuse(x, fake.Problem{Status: http.StatusBadRequest, Kind: fake.Invalid, Param: "limit", Message: "Invalid 'limit': expected an integer between 0 and 100."})
+			Refuse(x, fake.Problem{
+				Status: http.StatusBadRequest, Kind: fake.Invalid, Param: "limit",
+				Message: "Invalid 'limit': expected an integer between 0 and 100.",
+			})
 			return
 		}
 		limit = n

@@ -34,10 +34,20 @@ func Serve(server *fake.Server) {
 		return *refused(500008, "The requested data not found.")
 	}}
 	s.ServeLinks(name, nil)
-	s.Handle("POST "+root+"/image/upload", fake.Operation{Vendor: v, Name: "upload", Answer: func(x *fake.Exchange) { s.answerUpload(x, "image", "image_url") }})
-	s.Handle("POST "+root+"/media/upload", fake.Operation{Vendor: v, Name: "upload", Answer: func(x *fake.Exchange) { s.answerUpload(x, "file", "file_url") }})
+	s.Handle("POST "+root+"/image/upload", fake.Operation{
+		Vendor: v, Name: "upload",
+		Answer: func(x *fake.Exchange) { s.answerUpload(x, "image", "image_url") },
+	})
+	s.Handle("POST "+root+"/media/upload", fake.Operation{
+		Vendor: v, Name: "upload",
+		Answer: func(x *fake.Exchange) { s.answerUpload(x, "file", "file_url") },
+	})
 	for _, mode := range []string{"text", "img", "transition", "fusion", "extend"} {
-		s.Handle("POST "+root+"/video/"+mode+"/generate", fake.Operation{Vendor: v, Name: "video.create", Parse: func(x *fake.Exchange) *fake.Problem { return s.parseCreate(x, mode) }, Answer: s.answerCreate})
+		s.Handle("POST "+root+"/video/"+mode+"/generate",
+			fake.Operation{
+				Vendor: v, Name: "video.create", Parse: func(x *fake.Exchange) *fake.Problem { return s.parseCreate(x, mode) },
+				Answer: s.answerCreate,
+			})
 	}
 	s.Handle("GET "+root+"/video/result/{id}", fake.Operation{Vendor: v, Name: "video.get", Parse: s.ParseID, Answer: s.answerResult})
 }

@@ -38,7 +38,8 @@ func Serve(server *fake.Server) {
 	s.Handle("GET "+root+"/models/{owner}/{model}", fake.Operation{Vendor: v, Name: "models", Parse: parseModel, Answer: answerModel})
 	s.Handle("GET "+root+"/predictions", fake.Operation{Vendor: v, Name: "video.list", Answer: s.answerList})
 	s.Handle("GET "+root+"/predictions/{id}", fake.Operation{Vendor: v, Name: "video.get", Parse: s.ParseID, Answer: s.answerGet})
-	s.Handle("POST "+root+"/predictions/{id}/cancel", fake.Operation{Vendor: v, Name: "video.cancel", Parse: s.ParseID, Answer: s.answerCancel})
+	s.Handle("POST "+root+"/predictions/{id}/cancel",
+		fake.Operation{Vendor: v, Name: "video.cancel", Parse: s.ParseID, Answer: s.answerCancel})
 }
 
 func refuse(x *fake.Exchange, p fake.Problem) {
@@ -52,7 +53,10 @@ func refuse(x *fake.Exchange, p fake.Problem) {
 // answerAccount answers as https://replicate.com/docs/reference/http#account.get does.
 func answerAccount(x *fake.Exchange) {
 	x.Accept()
-	x.JSON(http.StatusOK, map[string]string{"type": "organization", "username": "acme", "name": "Acme Corp, Inc.", "github_url": "https://github.com/acme"})
+	x.JSON(http.StatusOK, map[string]string{
+		"type": "organization", "username": "acme", "name": "Acme Corp, Inc.",
+		"github_url": "https://github.com/acme",
+	})
 }
 
 // parseModel knows each model but those that are named as unknown.
@@ -66,7 +70,10 @@ func parseModel(x *fake.Exchange) *fake.Problem {
 
 func answerModel(x *fake.Exchange) {
 	x.Accept()
-	x.JSON(http.StatusOK, map[string]any{"owner": x.HTTP.PathValue("owner"), "name": x.HTTP.PathValue("model"), "visibility": "public", "latest_version": nil})
+	x.JSON(http.StatusOK, map[string]any{
+		"owner": x.HTTP.PathValue("owner"), "name": x.HTTP.PathValue("model"), "visibility": "public",
+		"latest_version": nil,
+	})
 }
 
 type create struct {
@@ -111,7 +118,10 @@ func parseCreate(x *fake.Exchange) *fake.Problem {
 func schemaOf(model string) (members []string, known bool) {
 	switch {
 	case strings.HasPrefix(model, "google/veo-3.1"):
-		return []string{"prompt", "aspect_ratio", "duration", "image", "last_frame", "reference_images", "negative_prompt", "resolution", "generate_audio", "seed"}, true
+		return []string{
+			"prompt", "aspect_ratio", "duration", "image", "last_frame", "reference_images", "negative_prompt", "resolution",
+			"generate_audio", "seed",
+		}, true
 	case strings.HasPrefix(model, "kwaivgi/kling-v2.6"):
 		return []string{"prompt", "start_image", "aspect_ratio", "duration", "generate_audio", "negative_prompt"}, true
 	case strings.HasPrefix(model, "minimax/video-01"):

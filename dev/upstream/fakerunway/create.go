@@ -72,20 +72,30 @@ func rulesOf(model, route string) (rules, bool) {
 	pixels := []string{"1280:720", "720:1280", "1104:832", "960:960", "832:1104", "1584:672"}
 	switch {
 	case strings.HasPrefix(model, "gen4.5"):
-		r := rules{routes: []string{"text_to_video", "image_to_video"}, ratios: pixels, seconds: [2]float64{2, 10}, required: []string{"promptText", "ratio", "duration"}, fields: []string{"promptImage", "contentModeration", "outputFormat"}}
+		r := rules{
+			routes: []string{"text_to_video", "image_to_video"}, ratios: pixels, seconds: [2]float64{2, 10},
+			required: []string{"promptText", "ratio", "duration"}, fields: []string{"promptImage", "contentModeration", "outputFormat"},
+		}
 		if route == "text_to_video" {
 			r.ratios = pixels[:2]
 		}
 		return r, true
 	case strings.HasPrefix(model, "gen4_turbo"):
-		return rules{routes: []string{"image_to_video"}, ratios: pixels, seconds: [2]float64{2, 10}, required: []string{"promptImage", "ratio"}, fields: []string{"promptImage", "contentModeration"}}, true
+		return rules{
+			routes: []string{"image_to_video"}, ratios: pixels, seconds: [2]float64{2, 10}, required: []string{"promptImage", "ratio"},
+			fields: []string{"promptImage", "contentModeration"},
+		}, true
 	case strings.HasPrefix(model, "veo3.1"):
 		return rules{
-			routes: []string{"text_to_video", "image_to_video"}, ratios: []string{"1280:720", "720:1280", "1080:1920", "1920:1080"}, seconds: [2]float64{4, 8},
+			routes: []string{"text_to_video", "image_to_video"}, ratios: []string{"1280:720", "720:1280", "1080:1920", "1920:1080"},
+			seconds:  [2]float64{4, 8},
 			required: []string{"ratio"}, fields: []string{"promptImage", "audio", "negativePrompt"}, last: true,
 		}, true
 	case strings.HasPrefix(model, "aleph2"):
-		return rules{routes: []string{"video_to_video"}, required: []string{"videoUri"}, fields: []string{"videoUri", "targetAspectRatio", "keyframes"}}, true
+		return rules{
+			routes: []string{"video_to_video"}, required: []string{"videoUri"},
+			fields: []string{"videoUri", "targetAspectRatio", "keyframes"},
+		}, true
 	}
 	return rules{}, false
 }
@@ -198,7 +208,8 @@ func (q *create) readMedia(route string) *fake.Problem {
 	positions := map[string]int{}
 	for i, image := range images {
 		positions[image.Position]++
-		if image.Position != "" && image.Position != "first" && image.Position != "last" || image.Position != "" && positions[image.Position] > 1 {
+		if image.Position != "" && image.Position != "first" && image.Position != "last" || image.Position != "" &&
+			positions[image.Position] > 1 {
 			return fake.Invalidf("promptImage."+strconv.Itoa(i)+".position", "Invalid enum value.")
 		}
 		if p := q.read("promptImage."+strconv.Itoa(i)+".uri", image.URI, maxImageText, true); p != nil {

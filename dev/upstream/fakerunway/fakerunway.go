@@ -30,7 +30,10 @@ func Serve(server *fake.Server) {
 	v := &fake.Vendor{Name: "runway", Authenticate: authenticate, Refuse: refuse}
 	s.ServeLinks(v.Name, &fake.Links{Life: 24 * time.Hour})
 	for _, route := range []string{"text_to_video", "image_to_video", "video_to_video"} {
-		s.Handle("POST /runway/v1/"+route, fake.Operation{Vendor: v, Name: "video.create", Parse: func(x *fake.Exchange) *fake.Problem { return s.parseCreate(x, route) }, Answer: s.answerCreate})
+		s.Handle("POST /runway/v1/"+route, fake.Operation{
+			Vendor: v, Name: "video.create",
+			Parse: func(x *fake.Exchange) *fake.Problem { return s.parseCreate(x, route) }, Answer: s.answerCreate,
+		})
 	}
 	s.Handle("GET /runway/v1/tasks/{id}", fake.Operation{Vendor: v, Name: "video.get", Parse: s.ParseID, Answer: s.answerTask})
 	s.Handle("DELETE /runway/v1/tasks/{id}", fake.Operation{Vendor: v, Name: "video.cancel", Parse: s.ParseID, Answer: s.answerDelete})
@@ -91,7 +94,10 @@ func (s *api) answerTask(x *fake.Exchange) {
 		return
 	}
 	now := time.Now()
-	task := map[string]any{"id": j.ID, "createdAt": time.UnixMilli(j.Created).UTC().Format(time.RFC3339Nano), "estimatedCost": map[string]int{"credits": credits}}
+	task := map[string]any{
+		"id": j.ID, "createdAt": time.UnixMilli(j.Created).UTC().Format(time.RFC3339Nano),
+		"estimatedCost": map[string]int{"credits": credits},
+	}
 	var word string
 	switch state, progress := j.At(now); state {
 	case jobs.Queued:

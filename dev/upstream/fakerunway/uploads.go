@@ -75,7 +75,8 @@ func (s *api) answerUploaded(x *fake.Exchange) {
 		return
 	}
 	file := f.File("file")
-	if file == nil || f.Value("key") != id || !s.uploads.keep(id, fake.Media{Type: file.ContentType, Data: append([]byte(nil), file.Data...)}) {
+	if file == nil || f.Value("key") != id || !s.uploads.keep(id,
+		fake.Media{Type: file.ContentType, Data: append([]byte(nil), file.Data...)}) {
 		fake.RefuseLink(x, *fake.Invalidf("", "Bucket POST must contain the fields that were signed, and a file."))
 		return
 	}

@@ -123,7 +123,10 @@ func parseSubmitTask(x *fake.Exchange) *fake.Problem {
 	case q.Prompt == "" && len(q.Images) == 0 && len(q.ImageURLs) == 0:
 		return &fake.Problem{Status: http.StatusBadRequest, Kind: fake.Invalid, Code: "50215", Message: "Input invalid for this service."}
 	case q.AspectRatio != nil && !slices.Contains([]string{"16:9", "4:3", "1:1", "3:4", "9:16", "21:9"}, *q.AspectRatio):
-		return &fake.Problem{Status: http.StatusBadRequest, Kind: fake.Invalid, Code: "50215", Message: "Input invalid for this service: aspect_ratio"}
+		return &fake.Problem{
+			Status: http.StatusBadRequest, Kind: fake.Invalid, Code: "50215",
+			Message: "Input invalid for this service: aspect_ratio",
+		}
 	case q.Frames != nil && *q.Frames != 121 && *q.Frames != 241: // five seconds and ten
 		return &fake.Problem{Status: http.StatusBadRequest, Kind: fake.Invalid, Code: "50215", Message: "Input invalid for this service: frames"}
 	}

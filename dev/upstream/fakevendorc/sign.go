@@ -49,7 +49,8 @@ func signedKey(x *fake.Exchange) (string, *fake.Problem) {
 		return key, invalid(http.StatusUnauthorized, "100009:InvalidAccessKey", "The security token included in the request is invalid.")
 	case scope != date[:8]+"/cn-north-1/cv/request":
 		return key, invalid(http.StatusBadRequest, "100024:InvalidAuthorization", "Invalid credential scope")
-	case !slices.Contains(fields.headers, "host") || !slices.Contains(fields.headers, "x-date") || !slices.Contains(fields.headers, "x-content-sha256"):
+	case !slices.Contains(fields.headers, "host") || !slices.Contains(fields.headers, "x-date") ||
+		!slices.Contains(fields.headers, "x-content-sha256"):
 		return key, invalid(http.StatusBadRequest, "100024:InvalidAuthorization", "SignedHeaders must hold host, x-content-sha256 and x-date")
 	}
 	want := fields.sign(x.HTTP, x.Body, scope, date, secretKey+strings.TrimPrefix(key, accessKey))

@@ -116,7 +116,10 @@ func answerToken(x *fake.Exchange) {
 	}
 	body := base64.RawURLEncoding.EncodeToString([]byte(account + " " + strconv.FormatInt(time.Now().Add(tokenLife).Unix(), 10)))
 	x.Accept()
-	x.JSON(http.StatusOK, map[string]any{"access_token": tokenPrefix + body + "." + mark(body), "expires_in": int(tokenLife.Seconds()) - 1, "token_type": "Bearer"})
+	x.JSON(http.StatusOK, map[string]any{
+		"access_token": tokenPrefix + body + "." + mark(body), "expires_in": int(tokenLife.Seconds()) - 1,
+		"token_type": "Bearer",
+	})
 }
 
 // checkAssertion verifies a service account's assertion, a JWT, and returns the account.
@@ -157,7 +160,8 @@ func checkAssertion(assertion, audience string) (account string, err error) {
 		return "", errors.New("invalid JWT: wrong audience")
 	case !slices.Contains(strings.Fields(claims.Scope), scope):
 		return "", errors.New("invalid JWT: no scope that is known")
-	case now.After(time.Unix(claims.Expires, 0)), claims.Expires-claims.Issued > int64((tokenLife + skew).Seconds()), time.Unix(claims.Issued, 0).After(now.Add(skew)):
+	case now.After(time.Unix(claims.Expires, 0)), claims.Expires-claims.Issued > int64((tokenLife + skew).Seconds()),
+		time.Unix(claims.Issued, 0).After(now.Add(skew)):
 		return "", errors.New("invalid JWT: token must be a short-lived token (60 minutes) and in a reasonable timeframe")
 	case !strings.HasSuffix(claims.Issuer, ".iam.gserviceaccount.com"):
 		return "", errors.New("invalid JWT: account not found")

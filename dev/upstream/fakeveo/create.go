@@ -97,7 +97,10 @@ func parseCreate(x *fake.Exchange, cloud bool) *fake.Problem {
 	case p != nil:
 		return p
 	case fake.UnknownModel(x.Model) || !strings.HasPrefix(x.Model, "veo-"):
-		return &fake.Problem{Status: http.StatusNotFound, Kind: fake.NotFound, Message: "Publisher Model `publishers/google/models/" + x.Model + "` was not found or your project does not have access to it."}
+		return &fake.Problem{
+			Status: http.StatusNotFound, Kind: fake.NotFound,
+			Message: "Publisher Model `publishers/google/models/" + x.Model + "` was not found or your project does not have access to it.",
+		}
 	case len(q.Instances) != 1:
 		return fake.Invalidf("", "The request has exactly one instance.")
 	}
@@ -109,7 +112,10 @@ func parseCreate(x *fake.Exchange, cloud bool) *fake.Problem {
 
 // keyed are the parameters that the Gemini API's shape does not have.
 func (p parameters) keyed() string {
-	for name, there := range map[string]bool{"seed": p.Seed != nil, "fps": p.FPS != nil, "generateAudio": p.Audio != nil, "storageUri": p.StorageURI != ""} {
+	for name, there := range map[string]bool{
+		"seed": p.Seed != nil, "fps": p.FPS != nil, "generateAudio": p.Audio != nil,
+		"storageUri": p.StorageURI != "",
+	} {
 		if there {
 			return name
 		}
@@ -131,7 +137,8 @@ func (p parameters) check(model string, cloud bool) *fake.Problem {
 	case p.samples() < 1 || p.samples() > maxSamples:
 		return fake.Invalidf("", "sampleCount must be from 1 to %d.", maxSamples)
 	case p.Duration != nil && !slices.Contains(seconds, *p.Duration):
-		return fake.Invalidf("", "Unsupported output video duration %d seconds, supported durations are %v for feature text_to_video.", *p.Duration, seconds)
+		return fake.Invalidf("", "Unsupported output video duration %d seconds, supported durations are %v for feature text_to_video.",
+			*p.Duration, seconds)
 	case p.AspectRatio != "" && p.AspectRatio != "16:9" && p.AspectRatio != "9:16":
 		return fake.Invalidf("", "aspectRatio must be 16:9 or 9:16.")
 	case p.Resolution != "" && !slices.Contains(resolutions, p.Resolution):
@@ -151,7 +158,8 @@ func (q *create) checkInstance(model string, cloud bool) *fake.Problem {
 		return fake.Invalidf("", "lastFrame needs image.")
 	case framed && (len(in.References) > 0 || in.Video != nil), len(in.References) > 0 && in.Video != nil:
 		return fake.Invalidf("", "image, referenceImages and video exclude one another.")
-	case len(in.References) > maxReferences || len(in.References) > 0 && (q.Parameters.seconds() != long || strings.HasPrefix(model, "veo-3.1-lite")):
+	case len(in.References) > maxReferences || len(in.References) > 0 &&
+		(q.Parameters.seconds() != long || strings.HasPrefix(model, "veo-3.1-lite")):
 		return fake.Invalidf("", "referenceImages are at most %d, for videos of %d seconds.", maxReferences, long)
 	case in.Prompt == "" && in.Image == nil && in.Video == nil:
 		return fake.Invalidf("", "The prompt is empty.")

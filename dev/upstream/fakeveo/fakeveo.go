@@ -37,7 +37,10 @@ func Serve(server *fake.Server) {
 	gemini := &fake.Vendor{Name: "veo", Authenticate: googleapi.Key, Refuse: googleapi.Refuse, Unknown: notFound}
 	s.handleAccounts()
 
-	create := &fake.Operation{Vendor: cloud, Name: "video.create", Parse: func(x *fake.Exchange) *fake.Problem { return parseCreate(x, true) }, Answer: s.answerCreate}
+	create := &fake.Operation{
+		Vendor: cloud, Name: "video.create", Parse: func(x *fake.Exchange) *fake.Problem { return parseCreate(x, true) },
+		Answer: s.answerCreate,
+	}
 	fetch := &fake.Operation{Vendor: cloud, Name: "video.get", Parse: s.parseFetch, Answer: s.answerGet}
 	unknown := &fake.Operation{Vendor: cloud, Name: "unknown", Answer: refusePath}
 	s.Mux.HandleFunc("POST "+cloudModels+"{call}", func(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +54,10 @@ func Serve(server *fake.Server) {
 		s.Serve(w, r, op)
 	})
 
-	keyed := &fake.Operation{Vendor: gemini, Name: "video.create", Parse: func(x *fake.Exchange) *fake.Problem { return parseCreate(x, false) }, Answer: s.answerCreate}
+	keyed := &fake.Operation{
+		Vendor: gemini, Name: "video.create",
+		Parse: func(x *fake.Exchange) *fake.Problem { return parseCreate(x, false) }, Answer: s.answerCreate,
+	}
 	unknownKeyed := &fake.Operation{Vendor: gemini, Name: "unknown", Answer: refusePath}
 	s.Mux.HandleFunc("POST "+geminiModels+"{call}", func(w http.ResponseWriter, r *http.Request) {
 		if _, action, _ := strings.Cut(r.PathValue("call"), ":"); action == "predictLongRunning" {
@@ -60,7 +66,8 @@ func Serve(server *fake.Server) {
 		}
 		s.Serve(w, r, unknownKeyed)
 	})
-	s.Handle("GET "+geminiModels+"{model}/operations/{id}", fake.Operation{Vendor: gemini, Name: "video.get", Parse: s.ParseID, Answer: s.answerGet})
+	s.Handle("GET "+geminiModels+"{model}/operations/{id}",
+		fake.Operation{Vendor: gemini, Name: "video.get", Parse: s.ParseID, Answer: s.answerGet})
 	s.Handle("GET /veo/v1beta/models", fake.Operation{Vendor: gemini, Name: "models", Answer: answerModels})
 	s.Handle("GET /veo/v1beta/files/{file}", fake.Operation{Vendor: gemini, Name: "video.content", Parse: s.parseFile, Answer: s.answerFile})
 	s.Handle("/veo/", fake.Operation{Vendor: gemini, Name: "unknown", Answer: refusePath})
@@ -70,7 +77,10 @@ func answerModels(x *fake.Exchange) {
 	x.Accept()
 	list := []any{}
 	for _, name := range []string{"veo-3.1-generate-preview", "veo-3.1-fast-generate-preview"} {
-		list = append(list, map[string]any{"name": "models/" + name, "displayName": name, "supportedGenerationMethods": []string{"predictLongRunning"}})
+		list = append(list, map[string]any{
+			"name": "models/" + name, "displayName": name,
+			"supportedGenerationMethods": []string{"predictLongRunning"},
+		})
 	}
 	x.JSON(http.StatusOK, map[string]any{"models": list})
 }
@@ -108,7 +118,8 @@ func (s *api) answerCreate(x *fake.Exchange) {
 // nameOf is the name of a job's operation, in the shape that the call has.
 func nameOf(x *fake.Exchange, j *jobs.Job) string {
 	if project := x.HTTP.PathValue("project"); project != "" {
-		return "projects/" + project + "/locations/" + x.HTTP.PathValue("location") + "/publishers/google/models/" + j.Model + "/operations/" + j.ID
+		return "projects/" + project + "/locations/" + x.HTTP.PathValue("location") + "/publishers/google/models/" + j.Model + "/operations/" +
+			j.ID
 	}
 	return "models/" + j.Model + "/operations/" + j.ID
 }
@@ -165,7 +176,10 @@ func response(cloud bool, videos []any, filtered []string) map[string]any {
 	if len(videos) > 0 {
 		r["generatedSamples"] = videos
 	}
-	return map[string]any{"@type": "type.googleapis.com/google.ai.generativelanguage.v1beta.PredictLongRunningResponse", "generateVideoResponse": r}
+	return map[string]any{
+		"@type":                 "type.googleapis.com/google.ai.generativelanguage.v1beta.PredictLongRunningResponse",
+		"generateVideoResponse": r,
+	}
 }
 
 // fileName is the id of an output's file: the job's, without what no file's id has, and the output's number in two digits.
@@ -194,7 +208,10 @@ func (s *api) answerFile(x *fake.Exchange) {
 	case err != nil:
 		googleapi.Refuse(x, fake.Problem{Status: http.StatusInternalServerError, Kind: fake.Internal, Message: err.Error()})
 	case state != jobs.Completed || output >= j.Outputs || j.LinkLife > 0 && now.After(time.Unix(*j.Ended(now), 0).Add(s.LinkLife(j))):
-		googleapi.Refuse(x, fake.Problem{Status: http.StatusForbidden, Kind: fake.Forbidden, Message: "You do not have permission to access the File " + name + " or it may not exist."})
+		googleapi.Refuse(x, fake.Problem{
+			Status: http.StatusForbidden, Kind: fake.Forbidden,
+			Message: "You do not have permission to access the File " + name + " or it may not exist.",
+		})
 	case action != "download":
 		x.Accept()
 		x.JSON(http.StatusOK, map[string]string{"name": "files/" + name, "mimeType": "video/mp4", "state": "ACTIVE"})

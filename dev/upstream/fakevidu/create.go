@@ -93,7 +93,10 @@ func parseCreate(x *fake.Exchange, mode string) *fake.Problem {
 
 // checkMode checks what depends on the path.
 func (q *create) checkMode(mode string) *fake.Problem {
-	counts := map[string][2]int{"text2video": {0, 0}, "img2video": {1, 1}, "start-end2video": {2, 2}, "reference2video": {1, 7}, "extend": {0, 1}}
+	counts := map[string][2]int{
+		"text2video": {0, 0}, "img2video": {1, 1}, "start-end2video": {2, 2}, "reference2video": {1, 7},
+		"extend": {0, 1},
+	}
 	least, most := counts[mode][0], counts[mode][1]
 	wide := mode == "text2video" || mode == "reference2video"
 	switch {

@@ -29,7 +29,10 @@ func Serve(server *fake.Server) {
 	}}
 	s.ServeLinks(name, &fake.Links{Life: 24 * time.Hour})
 	for _, mode := range []string{"text2video", "img2video", "start-end2video", "reference2video", "extend"} {
-		s.Handle("POST "+root+"/"+mode, fake.Operation{Vendor: v, Name: "video.create", Parse: func(x *fake.Exchange) *fake.Problem { return parseCreate(x, mode) }, Answer: s.answerCreate})
+		s.Handle("POST "+root+"/"+mode, fake.Operation{
+			Vendor: v, Name: "video.create",
+			Parse: func(x *fake.Exchange) *fake.Problem { return parseCreate(x, mode) }, Answer: s.answerCreate,
+		})
 	}
 	s.Handle("GET "+root+"/tasks/{id}/creations", fake.Operation{Vendor: v, Name: "video.get", Parse: s.ParseID, Answer: s.answerTask})
 	s.Handle("GET "+root+"/tasks", fake.Operation{Vendor: v, Name: "video.list", Answer: s.answerList})
@@ -44,7 +47,10 @@ func refuse(x *fake.Exchange, p fake.Problem) {
 			http.StatusTooManyRequests: "TooManyRequests", http.StatusInternalServerError: "InternalServiceFailure", 0: "BadRequest",
 		}.Of(p.Status)
 	}
-	x.JSON(p.Status, map[string]any{"code": p.Status, "reason": reason, "message": p.Message, "metadata": map[string]string{"trace_id": fake.RandomID(32)}})
+	x.JSON(p.Status, map[string]any{
+		"code": p.Status, "reason": reason, "message": p.Message,
+		"metadata": map[string]string{"trace_id": fake.RandomID(32)},
+	})
 }
 
 func (s *api) answerCreate(x *fake.Exchange) {
@@ -63,8 +69,9 @@ func (s *api) answerCreate(x *fake.Exchange) {
 		return
 	}
 	x.JSON(http.StatusOK, map[string]any{
-		"task_id": j.ID, "state": "created", "model": q.Model, "prompt": q.Prompt, "images": q.Images, "duration": seconds(j), "resolution": q.Resolution,
-		"payload": q.Payload, "credits": credits, "created_at": created(j),
+		"task_id": j.ID, "state": "created", "model": q.Model, "prompt": q.Prompt, "images": q.Images, "duration": seconds(j),
+		"resolution": q.Resolution,
+		"payload":    q.Payload, "credits": credits, "created_at": created(j),
 	})
 }
 

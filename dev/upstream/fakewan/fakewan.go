@@ -31,7 +31,10 @@ func Serve(server *fake.Server) {
 	s.ServeLinks(name, &fake.Links{Life: 24 * time.Hour, FromEnd: true, NoHead: true})
 	for _, path := range []string{"/services/aigc/video-generation/video-synthesis", "/services/aigc/image2video/video-synthesis"} {
 		framed := strings.Contains(path, "image2video")
-		s.Handle("POST "+root+path, fake.Operation{Vendor: v, Name: "video.create", Parse: func(x *fake.Exchange) *fake.Problem { return parseCreate(x, framed) }, Answer: s.answerCreate})
+		s.Handle("POST "+root+path, fake.Operation{
+			Vendor: v, Name: "video.create",
+			Parse: func(x *fake.Exchange) *fake.Problem { return parseCreate(x, framed) }, Answer: s.answerCreate,
+		})
 	}
 	s.Handle("GET "+root+"/tasks/{id}", fake.Operation{Vendor: v, Name: "video.get", Parse: s.parseTask, Answer: s.answerTask})
 	s.Handle("POST "+root+"/tasks/{id}/cancel", fake.Operation{Vendor: v, Name: "video.cancel", Parse: s.parseTask, Answer: s.answerCancel})
@@ -85,7 +88,10 @@ func parseCreate(x *fake.Exchange, framed bool) *fake.Problem {
 	x.Request, x.Model, x.Prompt = q, q.Model, q.Input.Prompt
 	switch {
 	case x.HTTP.Header.Get("X-DashScope-Async") != "enable":
-		return &fake.Problem{Status: http.StatusForbidden, Kind: fake.Forbidden, Code: "AccessDenied", Message: "current user api does not support synchronous calls."}
+		return &fake.Problem{
+			Status: http.StatusForbidden, Kind: fake.Forbidden, Code: "AccessDenied",
+			Message: "current user api does not support synchronous calls.",
+		}
 	case q.Model == "" || fake.UnknownModel(q.Model):
 		return &fake.Problem{Status: http.StatusNotFound, Kind: fake.NotFound, Code: "ModelNotFound", Message: "Model not exist."}
 	case framed != strings.Contains(q.Model, "kf2v"):
@@ -99,7 +105,8 @@ func parseCreate(x *fake.Exchange, framed bool) *fake.Problem {
 
 // is reports whether the model's name begins with one of these and holds the kind.
 func (q *create) is(kind string, families ...string) bool {
-	return strings.Contains(q.Model, kind) && slices.ContainsFunc(families, func(family string) bool { return strings.HasPrefix(q.Model, family) })
+	return strings.Contains(q.Model, kind) && slices.ContainsFunc(families,
+		func(family string) bool { return strings.HasPrefix(q.Model, family) })
 }
 
 // sized: the model takes "size" and not "resolution".
@@ -115,7 +122,8 @@ func (q *create) checkInput(framed bool) *fake.Problem {
 	for _, one := range q.Input.Media {
 		types[one.Type]++
 		if !slices.Contains([]string{
-			"first_frame", "last_frame", "first_clip", "driving_audio", "reference_image", "reference_video", "reference_audio", "video", "file", "link",
+			"first_frame", "last_frame", "first_clip", "driving_audio", "reference_image", "reference_video", "reference_audio", "video", "file",
+			"link",
 		}, one.Type) {
 			return invalid("media type is invalid")
 		}
@@ -125,7 +133,8 @@ func (q *create) checkInput(framed bool) *fake.Problem {
 	}
 	images, references := types["first_frame"]+types["last_frame"], types["reference_image"]+types["reference_video"]+types["reference_audio"]
 	switch {
-	case types["first_frame"] > 1, types["last_frame"] > 1, types["reference_image"] > 10, types["reference_video"] > 5, types["reference_audio"] > 5:
+	case types["first_frame"] > 1, types["last_frame"] > 1, types["reference_image"] > 10, types["reference_video"] > 5,
+		types["reference_audio"] > 5:
 		return invalid("too many media")
 	case framed && (q.Input.First == "" || q.Input.Last == ""):
 		return invalid("first_frame_url and last_frame_url are required")
@@ -133,11 +142,13 @@ func (q *create) checkInput(framed bool) *fake.Problem {
 		return invalid("frames and references exclude each other")
 	case q.is("", "wan3.0") && types["last_frame"] > types["first_frame"]:
 		return invalid("last_frame needs first_frame")
-	case q.imaged() && q.Input.Image == "", q.is("-i2v", "wan2.7") && images+types["first_clip"] == 0, q.is("-i2v", "happyhorse") && types["first_frame"] == 0:
+	case q.imaged() && q.Input.Image == "", q.is("-i2v", "wan2.7") && images+types["first_clip"] == 0, q.is("-i2v", "happyhorse") &&
+		types["first_frame"] == 0:
 		return invalid("an image must be provided")
 	case q.is("-t2v", "wan2", "happyhorse") && (len(q.Input.Media) > 0 || q.Input.Image != ""):
 		return invalid("this model takes no image")
-	case q.Input.Prompt == "" && (q.is("-t2v", "wan2", "happyhorse") || len(q.Input.Media)+len(q.Input.References) == 0 && q.Input.Image == "" && !framed):
+	case q.Input.Prompt == "" && (q.is("-t2v", "wan2", "happyhorse") || len(q.Input.Media)+len(q.Input.References) == 0 &&
+		q.Input.Image == "" && !framed):
 		return invalid("prompt is required")
 	}
 	return nil
@@ -291,5 +302,8 @@ func (s *api) answerCancel(x *fake.Exchange) {
 			return
 		}
 	}
-	refuse(x, fake.Problem{Status: http.StatusBadRequest, Code: "UnsupportedOperation", Message: "Failed to cancel the task, please confirm if the task is in PENDING status."})
+	refuse(x, fake.Problem{
+		Status: http.StatusBadRequest, Code: "UnsupportedOperation",
+		Message: "Failed to cancel the task, please confirm if the task is in PENDING status.",
+	})
 }

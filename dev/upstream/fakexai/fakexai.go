@@ -26,7 +26,10 @@ func Serve(server *fake.Server) {
 	}}
 	s.ServeLinks(v.Name, nil)
 	for _, kind := range []string{"generations", "edits", "extensions"} {
-		s.Handle("POST /xai/v1/videos/"+kind, fake.Operation{Vendor: v, Name: "video.create", Parse: func(x *fake.Exchange) *fake.Problem { return parseCreate(x, kind) }, Answer: s.answerCreate})
+		s.Handle("POST /xai/v1/videos/"+kind, fake.Operation{
+			Vendor: v, Name: "video.create",
+			Parse: func(x *fake.Exchange) *fake.Problem { return parseCreate(x, kind) }, Answer: s.answerCreate,
+		})
 	}
 	s.Handle("GET /xai/v1/videos/{id}", fake.Operation{Vendor: v, Name: "video.get", Parse: s.ParseID, Answer: s.answerGet})
 	s.Handle("GET /xai/v1/models", fake.Operation{Vendor: v, Name: "models", Answer: answerModels})
@@ -52,7 +55,8 @@ func shown(key string) string {
 // refuse answers {"code","error"}.
 func refuse(x *fake.Exchange, p fake.Problem) {
 	code := cmp.Or(p.Code, fake.ByStatus[string]{
-		http.StatusNotFound: "Some requested entity was not found", http.StatusForbidden: "The caller does not have permission to execute the specified operation",
+		http.StatusNotFound:        "Some requested entity was not found",
+		http.StatusForbidden:       "The caller does not have permission to execute the specified operation",
 		http.StatusTooManyRequests: "Some resource has been exhausted", http.StatusInternalServerError: "The service is currently unavailable",
 		0: "Client specified an invalid argument",
 	}.Of(p.Status))
@@ -105,13 +109,22 @@ func parseCreate(x *fake.Exchange, kind string) *fake.Problem {
 	x.Request, x.Model, x.Prompt = q, q.Model, q.Prompt
 	switch {
 	case p != nil && p.Param != "":
-		return &fake.Problem{Status: http.StatusUnprocessableEntity, Kind: fake.Invalid, Message: "Failed to deserialize the JSON body into the target type: unknown field `" + p.Param + "`"}
+		return &fake.Problem{
+			Status: http.StatusUnprocessableEntity, Kind: fake.Invalid,
+			Message: "Failed to deserialize the JSON body into the target type: unknown field `" + p.Param + "`",
+		}
 	case p != nil:
 		return p
 	case q.Model == "":
-		return &fake.Problem{Status: http.StatusUnprocessableEntity, Kind: fake.Invalid, Message: "Failed to deserialize the JSON body into the target type: missing field `model`"}
+		return &fake.Problem{
+			Status: http.StatusUnprocessableEntity, Kind: fake.Invalid,
+			Message: "Failed to deserialize the JSON body into the target type: missing field `model`",
+		}
 	case fake.UnknownModel(q.Model) || !strings.HasPrefix(q.Model, "grok-imagine-video"):
-		return &fake.Problem{Status: http.StatusNotFound, Kind: fake.NotFound, Message: "The model " + q.Model + " does not exist or your team does not have access to it."}
+		return &fake.Problem{
+			Status: http.StatusNotFound, Kind: fake.NotFound,
+			Message: "The model " + q.Model + " does not exist or your team does not have access to it.",
+		}
 	case q.Prompt == "":
 		return fake.Invalidf("", "Prompt cannot be empty.")
 	}

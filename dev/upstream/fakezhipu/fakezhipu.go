@@ -103,13 +103,17 @@ func (q *create) check() *fake.Problem {
 		return refused("1213", "prompt or image_url is required")
 	case utf8.RuneCountInString(q.Prompt) > longestPrompt:
 		return refused("1214", "prompt is too long")
-	case len(q.Images) > most, strings.HasSuffix(q.Model, "-text") && len(q.Images) > 0, strings.Contains(q.Model, "start-end") && len(q.Images) != 2:
+	case len(q.Images) > most, strings.HasSuffix(q.Model, "-text") && len(q.Images) > 0, strings.Contains(q.Model, "start-end") &&
+		len(q.Images) != 2:
 		return refused("1214", "image_url is invalid")
 	case q.Duration != nil && (!slices.Contains(lengths, *q.Duration) || strings.HasPrefix(q.Model, "cogvideox-flash")):
 		return refused("1214", "duration is invalid")
 	case q.FPS != nil && *q.FPS != 30 && *q.FPS != 60:
 		return refused("1214", "fps is invalid")
-	case !vidu && q.Size != "" && !slices.Contains([]string{"1280x720", "720x1280", "1024x1024", "1920x1080", "1080x1920", "2048x1080", "3840x2160"}, q.Size):
+	case !vidu && q.Size != "" && !slices.Contains([]string{
+		"1280x720", "720x1280", "1024x1024", "1920x1080", "1080x1920", "2048x1080",
+		"3840x2160",
+	}, q.Size):
 		return refused("1214", "size is invalid")
 	case !vidu && q.Ratio != "":
 		return refused("1214", "aspect_ratio is invalid")

@@ -96,8 +96,11 @@ func TestTurn(t *testing.T) {
 			`{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + data + `"}}]}`,
 			"see", "image/png 3 bytes sha256 ae4b3280",
 		},
-		"chat text":  {`{"role":"tool","tool_call_id":"c","content":"sunny"}`, "sunny", ""},
-		"chat file":  {`{"content":[{"file":{"file_data":"data:application/pdf;base64,` + data + `","filename":"f"}}]}`, "", "application/pdf 3 bytes sha256 ae4b3280"},
+		"chat text": {`{"role":"tool","tool_call_id":"c","content":"sunny"}`, "sunny", ""},
+		"chat file": {
+			`{"content":[{"file":{"file_data":"data:application/pdf;base64,` + data + `","filename":"f"}}]}`, "",
+			"application/pdf 3 bytes sha256 ae4b3280",
+		},
 		"chat audio": {`{"content":[{"input_audio":{"data":"` + data + `","format":"wav"}}]}`, "", "audio/wav 3 bytes sha256 ae4b3280"},
 		"responses":  {`{"type":"message","content":[{"type":"input_text","text":"see"},{"type":"input_image","image_url":"https://e.org/x.png"}]}`, "see", "https://e.org/x.png"},
 		"result":     {`{"type":"function_call_output","call_id":"c","output":"sunny"}`, "sunny", ""},

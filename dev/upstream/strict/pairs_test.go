@@ -79,7 +79,8 @@ func TestPairs(t *testing.T) {
 				continue
 			}
 			if refusal := judged[w.Upstream](w.Model, w.Call); refusal != nil {
-				t.Errorf("%s:%d: %s client, %s: refused with %q (%s)\n%s", filepath.Base(file), n, w.Client, w.Model, refusal.Message, refusal.Param, lines.Bytes())
+				t.Errorf("%s:%d: %s client, %s: refused with %q (%s)\n%s", filepath.Base(file), n, w.Client, w.Model, refusal.Message, refusal.Param,
+					lines.Bytes())
 			}
 		}
 	}

@@ -33,7 +33,10 @@ type Shape struct {
 // Compile makes the Shape of one; nil for the zero one, which counts nothing.
 func Compile(of providers.UsageShape) *Shape {
 	if root := newMember(of); root != nil {
-		return &Shape{root: root, sign: signOf(of), mark: of.ImageMark, free: of.FreeMark, item: of.MadeMark, turn: of.Turn, ends: compileEnds(of.Ends)}
+		return &Shape{
+			root: root, sign: signOf(of), mark: of.ImageMark, free: of.FreeMark, item: of.MadeMark, turn: of.Turn,
+			ends: compileEnds(of.Ends),
+		}
 	}
 	return nil
 }
@@ -83,7 +86,10 @@ type Scanner struct {
 
 // NewScanner makes a scanner of one answer; stream: it comes as server-sent events.
 func NewScanner(shape *Shape, stream bool) *Scanner {
-	s := &Scanner{doc: document{root: shape.root}, images: marks{mark: pattern{text: shape.mark}, free: pattern{text: shape.free}}, stream: stream}
+	s := &Scanner{
+		doc: document{root: shape.root}, images: marks{mark: pattern{text: shape.mark}, free: pattern{text: shape.free}},
+		stream: stream,
+	}
 	if stream && shape.sign != "" {
 		s.sign = []byte(shape.sign)
 	}

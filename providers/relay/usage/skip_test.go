@@ -13,7 +13,8 @@ import (
 // chatShape is that of a chat whose client did not ask for the counts.
 func chatShape() *usage.Shape {
 	return usage.Compile(providers.UsageShape{
-		Input: []string{"usage.prompt_tokens"}, Output: []string{"usage.completion_tokens"}, Cached: []string{"usage.prompt_tokens_details.cached_tokens"},
+		Input: []string{"usage.prompt_tokens"}, Output: []string{"usage.completion_tokens"},
+		Cached:  []string{"usage.prompt_tokens_details.cached_tokens"},
 		Content: "choices",
 	})
 }
@@ -49,7 +50,8 @@ func TestSkippedEvents(t *testing.T) {
 		`data: {"choices":[{"delta":{}}],"usage":{"prompt_tokens":8,"completion_tokens":3}}` + "\n\n",
 		`data: {"choices":[]}` + "\n\n",
 		"event: ping\ndata: {}\n\n",
-		": sign of life\n\n", "\n", "\n\n\n", "\r\n", "data: x\r\n\r\n", "data: x\r\r", "data: a\ndata: b\n\n", "data: [DONE]\n\n", "broken", "\ndata",
+		": sign of life\n\n", "\n", "\n\n\n", "\r\n", "data: x\r\n\r\n", "data: x\r\r", "data: a\ndata: b\n\n", "data: [DONE]\n\n", "broken",
+		"\ndata",
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

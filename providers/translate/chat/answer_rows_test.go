@@ -21,15 +21,18 @@ func TestAnswerRows(t *testing.T) {
 	}{
 		// Moonshot's last chunk: https://platform.moonshot.ai/docs/guide/utilize-the-streaming-output-feature-of-kimi-api
 		"counts within the choice": {
-			chunk(`"delta":{"content":"a"}`) + chunk(`"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":4,"completion_tokens":2}`) + "data: [DONE]\n\n",
+			chunk(`"delta":{"content":"a"}`) + chunk(`"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":4,"completion_tokens":2}`) +
+				"data: [DONE]\n\n",
 			[]string{
 				"start 0.0", `text 0.0 "a"`, "counts 0.0 {Input:4 Read:0 Write:0 Write1h:0 Output:2 Reasoning:0 AudioIn:0 AudioOut:0}", "stop 0.0 0",
 			},
 		},
 		// QuantumNous/new-api #4203: a start that comes twice, and arguments in the chunk that ends the choice.
 		"all at once": {
-			chunk(`"delta":{"role":"assistant","content":""}`) + chunk(`"delta":{"role":"assistant","content":"","tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}]}`) +
-				chunk(`"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"}"}}]},"finish_reason":"tool_calls"`) + "data: [DONE]\n\n",
+			chunk(`"delta":{"role":"assistant","content":""}`) +
+				chunk(`"delta":{"role":"assistant","content":"","tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}]}`) +
+				chunk(`"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"}"}}]},"finish_reason":"tool_calls"`) +
+				"data: [DONE]\n\n",
 			[]string{"start 0.0", "begin 0.0 a f", `args 0.0 "{"`, `args 0.0 "}"`, "end 0.0", "stop 0.0 3"},
 		},
 		// Without an index a piece continues with the call of its id, and one without either with the last call.
@@ -61,11 +64,20 @@ func TestWriterTakesNothingBehindAFailure(t *testing.T) {
 	t.Parallel()
 	for _, ask := range []form.Ask{{Model: "m"}, {Model: "m", Stream: true, WantsUsage: true}} {
 		w := chat.NewWriter(ask)
-		for _, event := range []form.Event{{Kind: form.EventStart}, {Kind: form.EventText, Text: rawjson.Quote("a")}, {Kind: form.EventFailed, Fault: &providers.Fault{Kind: providers.Upstream}}} {
+		for _, event := range []form.Event{
+			{Kind: form.EventStart},
+			{Kind: form.EventText, Text: rawjson.Quote("a")},
+			{Kind: form.EventFailed, Fault: &providers.Fault{Kind: providers.Upstream}},
+		} {
 			w.Write(&event)
 			w.Take()
 		}
-		for _, event := range []form.Event{{Kind: form.EventText, Text: rawjson.Quote("b")}, {Kind: form.EventPing}, {Kind: form.EventStop}, {Kind: form.EventEnd}} {
+		for _, event := range []form.Event{
+			{Kind: form.EventText, Text: rawjson.Quote("b")},
+			{Kind: form.EventPing},
+			{Kind: form.EventStop},
+			{Kind: form.EventEnd},
+		} {
 			w.Write(&event)
 			if got := w.Take(); got != nil {
 				t.Errorf("streamed %t, behind the failure: %s", ask.Stream, got)

@@ -102,7 +102,8 @@ func TestAnswer(t *testing.T) {
 		document := into(chat.NewWriter(form.Ask{Model: "public"}), read)
 		same(t, "streamed and whole", foldStream(t, streamed), foldDocument(t, document))
 		if sections["document"] != "" {
-			fromDocument := into(chat.NewWriter(form.Ask{Model: "public"}), func(give func(form.Event)) { whole(chat.NewReader(), sections["document"], give) })
+			fromDocument := into(chat.NewWriter(form.Ask{Model: "public"}),
+				func(give func(form.Event)) { whole(chat.NewReader(), sections["document"], give) })
 			same(t, "of stream and document", foldDocument(t, document), foldDocument(t, fromDocument))
 		}
 		again := into(chat.NewWriter(form.Ask{Model: "public"}), func(give func(form.Event)) { stream(chat.NewReader(), streamed, give) })
@@ -158,7 +159,8 @@ func foldDocument(t *testing.T, document string) answered {
 	if err := json.Unmarshal([]byte(document), &completion); err != nil {
 		t.Fatalf("%s: %v", document, err)
 	}
-	if !regexp.MustCompile(`^chatcmpl-[0-9A-Za-z]{24}$`).MatchString(completion.ID) || completion.Object != "chat.completion" || completion.Created == 0 || completion.Model != "public" {
+	if !regexp.MustCompile(`^chatcmpl-[0-9A-Za-z]{24}$`).MatchString(completion.ID) || completion.Object != "chat.completion" ||
+		completion.Created == 0 || completion.Model != "public" {
 		t.Errorf("the head of %s", document)
 	}
 	choices := make(map[int]*translatetest.ChatAnswer)
@@ -175,7 +177,8 @@ func foldDocument(t *testing.T, document string) answered {
 				ID: call.ID, Name: call.Function.Name, Input: call.Function.Arguments, Signature: call.Extra.Google.Signature,
 			})
 		}
-		if choice.Message.Role != "assistant" || (choice.Message.Content == nil) != (answer.Content == "" && (len(answer.Calls) > 0 || answer.Refusal != "")) {
+		if choice.Message.Role != "assistant" || (choice.Message.Content == nil) != (answer.Content == "" &&
+			(len(answer.Calls) > 0 || answer.Refusal != "")) {
 			t.Errorf("role or content of %s", document)
 		}
 		choices[choice.Index] = answer
@@ -349,7 +352,8 @@ func FuzzAnswer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, input string) {
 		for line := range strings.Lines(input) {
-			if data, ok := strings.CutPrefix(strings.TrimSpace(line), "data:"); ok && strings.TrimSpace(data) != "[DONE]" && !rawjson.Valid([]byte(data)) {
+			if data, ok := strings.CutPrefix(strings.TrimSpace(line), "data:"); ok && strings.TrimSpace(data) != "[DONE]" &&
+				!rawjson.Valid([]byte(data)) {
 				return
 			}
 		}

@@ -56,10 +56,16 @@ func TestReadRefuses(t *testing.T) {
 		{"a tool without a name", `{"tools":[{"type":"function","function":{}}],` + user + `}`, "tools[0].function.name"},
 		{"a function that is not there", `{"tools":[{"type":"function"}],` + user + `}`, "tools[0].function"},
 		{"an old function without a name", `{"functions":[{"description":"a"}],` + user + `}`, "functions[0].name"},
-		{"a choice of an undeclared tool", `{` + tool + `,"tool_choice":{"type":"function","function":{"name":"g"}},` + user + `}`, "tool_choice"},
+		{
+			"a choice of an undeclared tool", `{` + tool + `,"tool_choice":{"type":"function","function":{"name":"g"}},` + user + `}`,
+			"tool_choice",
+		},
 		{"a choice of an unknown kind", `{` + tool + `,"tool_choice":"any",` + user + `}`, "tool_choice"},
 		{"a vendor's own tool as the choice", `{` + tool + `,"tool_choice":{"type":"web_search"},` + user + `}`, "tool_choice"},
-		{"no allowed tools", `{` + tool + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}},` + user + `}`, "tool_choice"},
+		{
+			"no allowed tools", `{` + tool + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}},` + user + `}`,
+			"tool_choice",
+		},
 		{"a forced call without tools", `{"tool_choice":"required",` + user + `}`, "tool_choice"},
 		{"an old choice of an undeclared function", `{"functions":[{"name":"f"}],"function_call":{"name":"g"},` + user + `}`, "function_call"},
 		{"an unknown format", `{"response_format":{"type":"grammar"},` + user + `}`, "response_format.type"},
@@ -81,7 +87,10 @@ func TestReadNames(t *testing.T) {
 		{`"user":"a","safety_identifier":"b"`, "user"},
 		{`"stream_options":{"include_usage":true,"include_obfuscation":false,"chunk":1}`, "stream_options.chunk"},
 		{`"n":1,"logprobs":false,"store":false,"presence_penalty":0,"frequency_penalty":0.0,"tools":[],"functions":[],"parallel_tool_calls":true,"service_tier":"auto","modalities":["text"],"logit_bias":{},"metadata":{},"stop":null,"response_format":{"type":"text"},"tool_choice":"none"`, ""},
-		{`"tools":[{"type":"function","foo":1,"function":{"name":"f","bar":2}}],"functions":[{"name":"g"}],"function_call":"auto"`, "tools[].foo, tools[].function.bar, functions, function_call"},
+		{
+			`"tools":[{"type":"function","foo":1,"function":{"name":"f","bar":2}}],"functions":[{"name":"g"}],"function_call":"auto"`,
+			"tools[].foo, tools[].function.bar, functions, function_call",
+		},
 		{`"functions":[{"name":"g"}],"tool_choice":"auto"`, "tool_choice"},
 		{
 			`"messages":[{"role":"user","name":"ann","content":[{"type":"image_url","image_url":{"url":"https://x/y.png","detail":"high"}},{"type":"text","text":"a","foo":1}],"annotations":[],"weight":1}]`,

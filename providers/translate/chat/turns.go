@@ -130,7 +130,8 @@ func (r *reading) assistant(m *message) ([]form.Block, *providers.Fault) {
 	}
 	if !m.audio.Absent() {
 		// The id of an answer's sound means something to the upstream that made it, and nothing to another.
-		return nil, providers.InvalidField(m.at.Field("audio").String(), "The sound of an earlier answer cannot be translated for the model's upstream.")
+		return nil, providers.InvalidField(m.at.Field("audio").String(),
+			"The sound of an earlier answer cannot be translated for the model's upstream.")
 	}
 	for i, value := range m.calls.Items() {
 		block, fault := r.call(value, m.at.Item("tool_calls", i))

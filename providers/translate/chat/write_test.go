@@ -72,7 +72,11 @@ func TestWrite(t *testing.T) {
 	reasons, imitator := providers.OpenAITraits{Reasons: true}, providers.OpenAITraits{Reasons: true, Imitator: true}
 	breakpoints := providers.OpenAITraits{Reasons: true, Breakpoints: true}
 	image := mediaBlock(form.Media{Kind: form.Image, Type: "image/png", Data: []byte("AAAA")})
-	tools := []form.Tool{{Name: "f", Schema: rawjson.Value(`{"type":"object"}`)}, {Name: "g.h", Description: text(`"d"`), Strict: &yes}, {Name: "s", Custom: true}}
+	tools := []form.Tool{
+		{Name: "f", Schema: rawjson.Value(`{"type":"object"}`)},
+		{Name: "g.h", Description: text(`"d"`), Strict: &yes},
+		{Name: "s", Custom: true},
+	}
 	const wantTools = `"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}},` +
 		`{"type":"function","function":{"name":"gh_daf359","description":"d","parameters":{"type":"object","properties":{}},"strict":true}},` +
 		`{"type":"function","function":{"name":"s","parameters":{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}}}]`
@@ -87,24 +91,52 @@ func TestWrite(t *testing.T) {
 		dropped, changed string
 	}{
 		{"least", form.Prompt{Turns: []form.Turn{user("hi")}}, reasons, hi, "", ""},
-		{"length of a reasoning model", form.Prompt{Limits: form.Limits{MaxTokens: rawjson.Value("1e2")}}, reasons, hi + `,"max_completion_tokens":1e2`, "", ""},
-		{"length of another", form.Prompt{Limits: form.Limits{MaxTokens: rawjson.Value("5")}}, providers.OpenAITraits{}, hi + `,"max_tokens":5`, "", ""},
+		{
+			"length of a reasoning model",
+			form.Prompt{Limits: form.Limits{MaxTokens: rawjson.Value("1e2")}},
+			reasons,
+			hi + `,"max_completion_tokens":1e2`, "", "",
+		},
+		{
+			"length of another",
+			form.Prompt{Limits: form.Limits{MaxTokens: rawjson.Value("5")}},
+			providers.OpenAITraits{},
+			hi + `,"max_tokens":5`,
+			"", "",
+		},
 		// https://api-docs.deepseek.com/api/create-chat-completion has max_tokens, stop and temperature of its thinking models too.
 		{"an imitator that reasons", form.Prompt{
 			Limits:   form.Limits{MaxTokens: rawjson.Value("5"), Stop: []rawjson.Text{text(`"a"`)}},
-			Sampling: form.Sampling{Temperature: rawjson.Value("0.1")}, Thinking: form.Thinking{Mode: form.ThinkingBudget, Budget: 5000}, User: text(`"u"`),
+			Sampling: form.Sampling{Temperature: rawjson.Value("0.1")}, Thinking: form.Thinking{Mode: form.ThinkingBudget, Budget: 5000},
+			User: text(`"u"`),
 		}, imitator, hi + `,"max_tokens":5,"stop":["a"],"temperature":0.1,"user":"u","reasoning_effort":"medium"`, "", ""},
 		{"sampling", form.Prompt{Sampling: form.Sampling{
-			Temperature: rawjson.Value("0.50"), TopP: rawjson.Value("1"), TopK: rawjson.Value("3"), Presence: rawjson.Value("1"), Frequency: rawjson.Value("2"),
-			Seed: rawjson.Value("12345678901234567890"), LogitBias: rawjson.Value(`{"1":2}`), TopLogprobs: rawjson.Value("3"),
+			Temperature: rawjson.Value("0.50"), TopP: rawjson.Value("1"), TopK: rawjson.Value("3"), Presence: rawjson.Value("1"),
+			Frequency: rawjson.Value("2"),
+			Seed:      rawjson.Value("12345678901234567890"), LogitBias: rawjson.Value(`{"1":2}`), TopLogprobs: rawjson.Value("3"),
 		}}, providers.OpenAITraits{}, hi + `,"temperature":0.50,"top_p":1,"presence_penalty":1,"frequency_penalty":2,"logit_bias":{"1":2},"seed":12345678901234567890,"logprobs":true,"top_logprobs":3`, "topK", ""},
 		{"sampling of a reasoning model", form.Prompt{Sampling: form.Sampling{
 			Temperature: rawjson.Value("0.5"), TopP: rawjson.Value("1"), Presence: rawjson.Value("1"), Seed: rawjson.Value("1"), Logprobs: true,
 		}}, reasons, hi + `,"seed":1,"logprobs":true`, "temp, topP, presence", ""},
-		{"stops", form.Prompt{Limits: form.Limits{Stop: []rawjson.Text{text(`"a"`), text(`"\n"`)}, N: 2}}, providers.OpenAITraits{}, hi + `,"n":2,"stop":["a","\n"]`, "", ""},
+		{
+			"stops",
+			form.Prompt{Limits: form.Limits{Stop: []rawjson.Text{text(`"a"`), text(`"\n"`)}, N: 2}},
+			providers.OpenAITraits{},
+			hi + `,"n":2,"stop":["a","\n"]`, "", "",
+		},
 		{"user", form.Prompt{User: text(`"u"`)}, reasons, hi + `,"safety_identifier":"u"`, "", ""},
-		{"thinking off", form.Prompt{Thinking: form.Thinking{Mode: form.ThinkingOff}}, providers.OpenAITraits{Reasons: true, NoneEffort: true}, hi + `,"reasoning_effort":"none"`, "", ""},
-		{"thinking at a model that does not", form.Prompt{Thinking: form.Thinking{Mode: form.ThinkingEffort, Effort: "high"}}, providers.OpenAITraits{}, hi, "think", ""},
+		{
+			"thinking off",
+			form.Prompt{Thinking: form.Thinking{Mode: form.ThinkingOff}},
+			providers.OpenAITraits{Reasons: true, NoneEffort: true},
+			hi + `,"reasoning_effort":"none"`, "", "",
+		},
+		{
+			"thinking at a model that does not",
+			form.Prompt{Thinking: form.Thinking{Mode: form.ThinkingEffort, Effort: "high"}},
+			providers.OpenAITraits{},
+			hi, "think", "",
+		},
 		{
 			"JSON",
 			form.Prompt{Output: form.Output{Kind: form.OutputJSON}},
@@ -125,7 +157,10 @@ func TestWrite(t *testing.T) {
 		},
 		{
 			"strict schema",
-			form.Prompt{Output: form.Output{Kind: form.OutputSchema, Name: "n", Description: text(`"d"`), Strict: true, Schema: rawjson.Value(`{}`)}},
+			form.Prompt{Output: form.Output{
+				Kind: form.OutputSchema, Name: "n", Description: text(`"d"`), Strict: true,
+				Schema: rawjson.Value(`{}`),
+			}},
 			reasons,
 			hi + `,"response_format":{"type":"json_schema","json_schema":{"name":"n","description":"d","strict":true,"schema":{}}}`, "", "",
 		},
@@ -134,9 +169,24 @@ func TestWrite(t *testing.T) {
 		{"at most one call", form.Prompt{Tools: tools, Parallel: &no}, reasons, hi + `,` + wantTools + `,"parallel_tool_calls":false`, "", ""},
 		{"several calls", form.Prompt{Tools: tools, Parallel: &yes}, reasons, hi + `,` + wantTools, "", ""},
 		{"nothing of tools without tools", form.Prompt{Choice: form.Choice{Mode: form.ChoiceAuto}, Parallel: &no}, reasons, hi, "", ""},
-		{"auto", form.Prompt{Tools: tools, Choice: form.Choice{Mode: form.ChoiceAuto}}, reasons, hi + `,` + wantTools + `,"tool_choice":"auto"`, "", ""},
-		{"none", form.Prompt{Tools: tools, Choice: form.Choice{Mode: form.ChoiceNone}}, reasons, hi + `,` + wantTools + `,"tool_choice":"none"`, "", ""},
-		{"must", form.Prompt{Tools: tools, Choice: form.Choice{Mode: form.ChoiceAny}}, reasons, hi + `,` + wantTools + `,"tool_choice":"required"`, "", ""},
+		{
+			"auto",
+			form.Prompt{Tools: tools, Choice: form.Choice{Mode: form.ChoiceAuto}},
+			reasons, hi + `,` + wantTools + `,"tool_choice":"auto"`,
+			"", "",
+		},
+		{
+			"none",
+			form.Prompt{Tools: tools, Choice: form.Choice{Mode: form.ChoiceNone}},
+			reasons, hi + `,` + wantTools + `,"tool_choice":"none"`,
+			"", "",
+		},
+		{
+			"must",
+			form.Prompt{Tools: tools, Choice: form.Choice{Mode: form.ChoiceAny}},
+			reasons,
+			hi + `,` + wantTools + `,"tool_choice":"required"`, "", "",
+		},
 		{
 			"must one",
 			form.Prompt{Tools: tools, Choice: form.Choice{Mode: form.ChoiceAny, Names: []string{"g.h"}}},
@@ -164,7 +214,10 @@ func TestWrite(t *testing.T) {
 
 		{
 			"system in place",
-			form.Prompt{System: []form.Block{block("a")}, Turns: []form.Turn{user("hi"), {Role: form.System, Blocks: []form.Block{block("b")}}, user("ho"), user("hu")}},
+			form.Prompt{
+				System: []form.Block{block("a")},
+				Turns:  []form.Turn{user("hi"), {Role: form.System, Blocks: []form.Block{block("b")}}, user("ho"), user("hu")},
+			},
 			reasons,
 			`"messages":[{"role":"system","content":"a"},{"role":"user","content":"hi"},{"role":"system","content":"b"},{"role":"user","content":"ho"},{"role":"user","content":"hu"}]`, "", "",
 		},
@@ -177,7 +230,11 @@ func TestWrite(t *testing.T) {
 		{"empty texts", form.Prompt{Turns: []form.Turn{{Blocks: []form.Block{block(""), block("hi"), block(" \n")}}}}, reasons, hi, "", ""},
 		{
 			"texts of a turn",
-			form.Prompt{Turns: []form.Turn{{Blocks: []form.Block{block("a"), block("b")}}, {Role: form.Assistant, Blocks: []form.Block{block("c"), block("d")}}, user("e")}},
+			form.Prompt{Turns: []form.Turn{
+				{Blocks: []form.Block{block("a"), block("b")}},
+				{Role: form.Assistant, Blocks: []form.Block{block("c"), block("d")}},
+				user("e"),
+			}},
 			reasons,
 			`"messages":[{"role":"user","content":"a\n\nb"},{"role":"assistant","content":"cd"},{"role":"user","content":"e"}]`, "", "",
 		},
@@ -208,10 +265,14 @@ func TestWrite(t *testing.T) {
 			{Blocks: []form.Block{{Kind: form.BlockResult, Result: &form.Result{ID: "1", Failed: true, Blocks: []form.Block{block("no")}}}}},
 		}}, reasons, `"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"Error: no"}]`, "", ""},
 		{"input that was no JSON", form.Prompt{Turns: []form.Turn{
-			user("hi"), {Role: form.Assistant, Blocks: []form.Block{callBlock("1", "f", `{"_raw":"oops"}`)}}, {Blocks: []form.Block{resultBlock("1", block("d"))}},
+			user("hi"),
+			{Role: form.Assistant, Blocks: []form.Block{callBlock("1", "f", `{"_raw":"oops"}`)}},
+			{Blocks: []form.Block{resultBlock("1", block("d"))}},
 		}}, reasons, `"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"oops"}}]},{"role":"tool","tool_call_id":"1","content":"d"}]`, "", ""},
 		{"thoughts and state at OpenAI", form.Prompt{Turns: []form.Turn{
-			user("hi"), {Role: form.Assistant, Blocks: []form.Block{{Kind: form.BlockThought, Text: rawjson.Quote("hm")}, signed}}, {Blocks: []form.Block{resultBlock("1", block("d"))}},
+			user("hi"),
+			{Role: form.Assistant, Blocks: []form.Block{{Kind: form.BlockThought, Text: rawjson.Quote("hm")}, signed}},
+			{Blocks: []form.Block{resultBlock("1", block("d"))}},
 		}}, reasons, `"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"d"}]`, "", ""},
 		{"thoughts and state at an imitator", form.Prompt{Turns: []form.Turn{
 			user("he"),
@@ -221,15 +282,20 @@ func TestWrite(t *testing.T) {
 			{Blocks: []form.Block{resultBlock("1", block("d"))}},
 		}}, imitator, `"messages":[{"role":"user","content":"he"},{"role":"assistant","content":"a"},{"role":"user","content":"hi"},{"role":"assistant","content":null,"reasoning_content":"hm","tool_calls":[` +
 			`{"id":"1","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"G"}}}]},{"role":"tool","tool_call_id":"1","content":"d"}]`, "", ""},
-		{"media", form.Prompt{Turns: []form.Turn{{Blocks: []form.Block{
-			block("a"), image, mediaBlock(form.Media{Kind: form.Image, URL: text(`"https://x/y"`)}),
-			mediaBlock(form.Media{Kind: form.Audio, Type: "audio/mpeg", Data: []byte("AA")}),
-			mediaBlock(form.Media{Kind: form.Document, Type: "application/pdf", Data: []byte("JV"), Title: text(`"t.pdf"`)}),
-			mediaBlock(form.Media{Kind: form.Document, Type: "application/pdf", Data: []byte("JV")}),
-			mediaBlock(form.Media{Kind: form.PlainText, Text: text(`"p"`), Title: text(`"t.txt"`)}),
-		}}}}, reasons, `"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}},{"type":"image_url","image_url":{"url":"https://x/y"}},` +
-			`{"type":"input_audio","input_audio":{"data":"AA","format":"mp3"}},{"type":"file","file":{"filename":"t.pdf","file_data":"data:application/pdf;base64,JV"}},` +
-			`{"type":"file","file":{"filename":"file.pdf","file_data":"data:application/pdf;base64,JV"}},{"type":"text","text":"t.txt\np"}]}]`, "", ""},
+		{
+			"media",
+			form.Prompt{Turns: []form.Turn{{Blocks: []form.Block{
+				block("a"), image, mediaBlock(form.Media{Kind: form.Image, URL: text(`"https://x/y"`)}),
+				mediaBlock(form.Media{Kind: form.Audio, Type: "audio/mpeg", Data: []byte("AA")}),
+				mediaBlock(form.Media{Kind: form.Document, Type: "application/pdf", Data: []byte("JV"), Title: text(`"t.pdf"`)}),
+				mediaBlock(form.Media{Kind: form.Document, Type: "application/pdf", Data: []byte("JV")}),
+				mediaBlock(form.Media{Kind: form.PlainText, Text: text(`"p"`), Title: text(`"t.txt"`)}),
+			}}}},
+			reasons, `"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}},{"type":"image_url","image_url":{"url":"https://x/y"}},` +
+				`{"type":"input_audio","input_audio":{"data":"AA","format":"mp3"}},{"type":"file","file":{"filename":"t.pdf","file_data":"data:application/pdf;base64,JV"}},` +
+				`{"type":"file","file":{"filename":"file.pdf","file_data":"data:application/pdf;base64,JV"}},{"type":"text","text":"t.txt\np"}]}]`, "",
+			"",
+		},
 		{
 			"a plain document alone",
 			form.Prompt{Turns: []form.Turn{{Blocks: []form.Block{mediaBlock(form.Media{Kind: form.PlainText, Text: text(`"p"`)})}}}},
@@ -299,7 +365,10 @@ func marks() form.Prompt {
 
 func TestWriteStream(t *testing.T) {
 	t.Parallel()
-	p := form.Prompt{Turns: []form.Turn{user("hi")}, From: form.Responses, Own: []form.Member{{Name: "stream_options.include_obfuscation", Value: rawjson.Value("false")}}}
+	p := form.Prompt{
+		Turns: []form.Turn{user("hi")}, From: form.Responses,
+		Own: []form.Member{{Name: "stream_options.include_obfuscation", Value: rawjson.Value("false")}},
+	}
 	got, _, fault := write(t, &p, providers.OpenAITraits{}, true)
 	if want := `{"model":"upstream",` + hi + `,"stream":true,"stream_options":{"include_usage":true,"include_obfuscation":false}}`; fault != nil || got != want {
 		t.Errorf("got %s, %v", got, fault)
@@ -311,7 +380,10 @@ func TestWriteRefuses(t *testing.T) {
 	media := func(m form.Media) form.Prompt {
 		return form.Prompt{Turns: []form.Turn{{Blocks: []form.Block{block("a"), mediaBlock(m)}}}}
 	}
-	stops := form.Limits{Stop: []rawjson.Text{rawjson.Quote("1"), rawjson.Quote("2"), rawjson.Quote("3"), rawjson.Quote("4"), rawjson.Quote("5")}}
+	stops := form.Limits{Stop: []rawjson.Text{
+		rawjson.Quote("1"), rawjson.Quote("2"), rawjson.Quote("3"), rawjson.Quote("4"),
+		rawjson.Quote("5"),
+	}}
 	url := rawjson.Quote("https://x/y")
 	image := form.Media{Kind: form.Image, Type: "image/png", Data: []byte("AAAA")}
 	for _, test := range []struct {
@@ -323,19 +395,53 @@ func TestWriteRefuses(t *testing.T) {
 		{"five stops", form.Prompt{Limits: stops}, providers.OpenAITraits{}, "stops"},
 		{"stops of a reasoning model", form.Prompt{Limits: form.Limits{Stop: stops.Stop[:1]}}, providers.OpenAITraits{Reasons: true}, "stops"},
 		{"a PDF by its address", media(form.Media{Kind: form.Document, URL: url}), providers.OpenAITraits{}, "turns[0].content[1]"},
-		{"another document", media(form.Media{Kind: form.Document, Type: "application/zip", Data: []byte("AA")}), providers.OpenAITraits{}, "turns[0].content[1]"},
+		{
+			"another document", media(form.Media{Kind: form.Document, Type: "application/zip", Data: []byte("AA")}),
+			providers.OpenAITraits{},
+			"turns[0].content[1]",
+		},
 		{"a text by its address", media(form.Media{Kind: form.PlainText, URL: url}), providers.OpenAITraits{}, "turns[0].content[1]"},
-		{"another sound", media(form.Media{Kind: form.Audio, Type: "audio/ogg", Data: []byte("AA")}), providers.OpenAITraits{}, "turns[0].content[1]"},
-		{"a sound by its address", media(form.Media{Kind: form.Audio, Type: "audio/wav", URL: url}), providers.OpenAITraits{}, "turns[0].content[1]"},
+		{
+			"another sound", media(form.Media{Kind: form.Audio, Type: "audio/ogg", Data: []byte("AA")}),
+			providers.OpenAITraits{},
+			"turns[0].content[1]",
+		},
+		{
+			"a sound by its address", media(form.Media{Kind: form.Audio, Type: "audio/wav", URL: url}),
+			providers.OpenAITraits{},
+			"turns[0].content[1]",
+		},
 		{"a video", media(form.Media{Kind: form.Video, Type: "video/mp4", Data: []byte("AA")}), providers.OpenAITraits{}, "turns[0].content[1]"},
-		{"a file of another vendor", media(form.Media{Kind: form.Document, File: rawjson.Quote("file_1")}), providers.OpenAITraits{}, "turns[0].content[1]"},
+		{
+			"a file of another vendor", media(form.Media{Kind: form.Document, File: rawjson.Quote("file_1")}),
+			providers.OpenAITraits{},
+			"turns[0].content[1]",
+		},
 		{"an image's file", media(form.Media{Kind: form.Image, File: rawjson.Quote("file_1")}), providers.OpenAITraits{}, "turns[0].content[1]"},
-		{"an image of the assistant", form.Prompt{Turns: []form.Turn{user("hi"), {Role: form.Assistant, Blocks: []form.Block{mediaBlock(image)}}}}, providers.OpenAITraits{}, "turns[0].content[1]"},
-		{"an image in the instructions", form.Prompt{System: []form.Block{mediaBlock(image)}, Turns: []form.Turn{user("hi")}}, providers.OpenAITraits{}, "turns[0].content[1]"},
-		{"a result without a call", form.Prompt{Turns: []form.Turn{user("hi"), {Blocks: []form.Block{resultBlock("1")}}}}, providers.OpenAITraits{}, "turns[2].call_id"},
+		{"an image of the assistant", form.Prompt{Turns: []form.Turn{
+			user("hi"),
+			{Role: form.Assistant, Blocks: []form.Block{mediaBlock(image)}},
+		}}, providers.OpenAITraits{}, "turns[0].content[1]"},
+		{
+			"an image in the instructions",
+			form.Prompt{System: []form.Block{mediaBlock(image)}, Turns: []form.Turn{user("hi")}},
+			providers.OpenAITraits{},
+			"turns[0].content[1]",
+		},
+		{
+			"a result without a call",
+			form.Prompt{Turns: []form.Turn{user("hi"), {Blocks: []form.Block{resultBlock("1")}}}},
+			providers.OpenAITraits{},
+			"turns[2].call_id",
+		},
 		{"nothing said", form.Prompt{Turns: []form.Turn{}}, providers.OpenAITraits{}, "turns"},
 		{"what must not be left out", form.Prompt{Own: []form.Member{{Name: "container", Must: true}}}, providers.OpenAITraits{}, "container"},
-		{"what must not be left out of the same vendor's", form.Prompt{From: form.Responses, Own: []form.Member{{Name: "conversation", Must: true}}}, providers.OpenAITraits{}, "conversation"},
+		{
+			"what must not be left out of the same vendor's",
+			form.Prompt{From: form.Responses, Own: []form.Member{{Name: "conversation", Must: true}}},
+			providers.OpenAITraits{},
+			"conversation",
+		},
 	} {
 		test.prompt.Fields = fields()
 		if test.prompt.From == form.Chat {
@@ -354,9 +460,13 @@ func TestWriteRefuses(t *testing.T) {
 // TestFileOfTheSameVendor sends an id that means the same in both of the vendor's dialects.
 func TestFileOfTheSameVendor(t *testing.T) {
 	t.Parallel()
-	p := form.Prompt{From: form.Responses, Turns: []form.Turn{{Blocks: []form.Block{mediaBlock(form.Media{Kind: form.Document, File: rawjson.Quote("file_1")})}}}}
+	p := form.Prompt{From: form.Responses, Turns: []form.Turn{{Blocks: []form.Block{mediaBlock(form.Media{
+		Kind: form.Document,
+		File: rawjson.Quote("file_1"),
+	})}}}}
 	got, _, fault := write(t, &p, providers.OpenAITraits{}, false)
-	if want := `{"model":"upstream","messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file_1"}}]}]}`; fault != nil || got != want {
+	if want := `{"model":"upstream","messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file_1"}}]}]}`; fault != nil ||
+		got != want {
 		t.Errorf("got %s, %v", got, fault)
 	}
 }
@@ -390,7 +500,8 @@ func TestRoundTrip(t *testing.T) {
 // TestMediaAreReferredTo checks that a long image is sent from the client's own memory.
 func TestMediaAreReferredTo(t *testing.T) {
 	t.Parallel()
-	body := `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("A", 1<<20) + `"}}]}]}`
+	body := `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` +
+		strings.Repeat("A", 1<<20) + `"}}]}]}`
 	raw := []byte(body)
 	var loss form.Loss
 	p, _, fault := chat.Read(providers.Call{Content: providers.Content{Body: raw}}, &loss)

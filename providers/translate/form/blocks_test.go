@@ -98,8 +98,11 @@ func TestSequencer(t *testing.T) {
 			in:   `b0 b1 a0:{ a1:{ a0:} a1:"x" a1:} stop`,
 			want: `b0 a0:{ a0:} e0 b1 a1:{ a1:"x" a1:} e1 stop`,
 		},
-		"three, the last of them first":    {in: `b0 b1 b2 a2:{} e2 a1:{} e1 a0:{} e0 stop`, want: `b0 a0:{} e0 b1 a1:{} e1 b2 a2:{} e2 stop`},
-		"braces within strings":            {in: `b0 a0:{"x":"}\" a0:}" b1 a1:{} a0:} stop`, want: `b0 a0:{"x":"}\" a0:}" a0:} e0 b1 a1:{} e1 stop`},
+		"three, the last of them first": {in: `b0 b1 b2 a2:{} e2 a1:{} e1 a0:{} e0 stop`, want: `b0 a0:{} e0 b1 a1:{} e1 b2 a2:{} e2 stop`},
+		"braces within strings": {
+			in:   `b0 a0:{"x":"}\" a0:}" b1 a1:{} a0:} stop`,
+			want: `b0 a0:{"x":"}\" a0:}" a0:} e0 b1 a1:{} e1 stop`,
+		},
 		"text while a call is open":        {in: `b0 a0:{ t1:a t1:b a0:} t1:c stop`, want: `b0 a0:{ a0:} e0 t1:ab t1:c stop`},
 		"state belongs to what follows it": {in: `s:x b0 s:y b1 a0:{} a1:{} stop`, want: `s:x b0 a0:{} e0 s:y b1 a1:{} e1 stop`},
 		"calls without input":              {in: `b0 b1 b2 stop`, want: `b0 e0 b1 e1 b2 e2 stop`},

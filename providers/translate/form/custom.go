@@ -17,7 +17,8 @@ func (t Tool) Function() Tool {
 	}
 	t.Custom, t.Schema = false, rawjson.Value(customSchema)
 	if !t.Grammar.Definition.Empty() {
-		grammar := rawjson.Join("", rawjson.Quote("The input must follow this grammar ("), t.Grammar.Syntax, rawjson.Quote("):\n"), t.Grammar.Definition)
+		grammar := rawjson.Join("", rawjson.Quote("The input must follow this grammar ("), t.Grammar.Syntax, rawjson.Quote("):\n"),
+			t.Grammar.Definition)
 		if t.Description.Empty() {
 			t.Description = grammar
 		} else {

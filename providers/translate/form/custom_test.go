@@ -15,10 +15,18 @@ func TestToolFunction(t *testing.T) {
 		tool                form.Tool
 		schema, description string
 	}{
-		"a function":                 {form.Tool{Schema: rawjson.Value(`{}`), Description: rawjson.Text(`"d"`)}, `{}`, `"d"`},
-		"a custom tool":              {form.Tool{Custom: true, Description: rawjson.Text(`"d"`)}, schema, `"d"`},
-		"with a grammar":             {form.Tool{Custom: true, Description: rawjson.Text(`"d"`), Grammar: grammar}, schema, `"d\n\nThe input must follow this grammar (lark):\nstart: \"a\""`},
-		"with nothing but a grammar": {form.Tool{Custom: true, Grammar: grammar}, schema, `"The input must follow this grammar (lark):\nstart: \"a\""`},
+		"a function":    {form.Tool{Schema: rawjson.Value(`{}`), Description: rawjson.Text(`"d"`)}, `{}`, `"d"`},
+		"a custom tool": {form.Tool{Custom: true, Description: rawjson.Text(`"d"`)}, schema, `"d"`},
+		"with a grammar": {
+			form.Tool{Custom: true, Description: rawjson.Text(`"d"`), Grammar: grammar},
+			schema,
+			`"d\n\nThe input must follow this grammar (lark):\nstart: \"a\""`,
+		},
+		"with nothing but a grammar": {
+			form.Tool{Custom: true, Grammar: grammar},
+			schema,
+			`"The input must follow this grammar (lark):\nstart: \"a\""`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

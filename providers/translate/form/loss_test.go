@@ -75,7 +75,8 @@ func TestDropOwn(t *testing.T) {
 	}
 	p.Own = append(p.Own, form.Member{Name: "conversation", Must: true})
 	fault := p.DropOwn(form.Messages, &loss)
-	if fault == nil || fault.Kind != providers.Invalid || fault.Param != "conversation" || !strings.Contains(fault.Message, "Anthropic Messages") {
+	if fault == nil || fault.Kind != providers.Invalid || fault.Param != "conversation" ||
+		!strings.Contains(fault.Message, "Anthropic Messages") {
 		t.Errorf("got %v", fault)
 	}
 }

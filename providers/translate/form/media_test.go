@@ -103,7 +103,10 @@ func TestTypeByName(t *testing.T) {
 
 func TestAudioFormats(t *testing.T) {
 	t.Parallel()
-	for mediaType, want := range map[string]string{"audio/wav": "wav", "audio/X-WAV": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/ogg": ""} {
+	for mediaType, want := range map[string]string{
+		"audio/wav": "wav", "audio/X-WAV": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3",
+		"audio/ogg": "",
+	} {
 		if got := form.AudioFormat(mediaType); got != want {
 			t.Errorf("%s: got %q", mediaType, got)
 		}
@@ -117,7 +120,10 @@ func TestAudioFormats(t *testing.T) {
 
 // FuzzDataURL reads any text: what it takes has a media type, and never panics.
 func FuzzDataURL(f *testing.F) {
-	for _, seed := range []string{`"data:image/png;base64,AAAA"`, `"data:,%41"`, `"data:;base64,"`, `"data:\"`, `"`, ``, `"data:text/plain;base64,Pz8\/"`} {
+	for _, seed := range []string{
+		`"data:image/png;base64,AAAA"`, `"data:,%41"`, `"data:;base64,"`, `"data:\"`, `"`, ``,
+		`"data:text/plain;base64,Pz8\/"`,
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

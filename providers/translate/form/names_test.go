@@ -63,7 +63,8 @@ func TestCallID(t *testing.T) {
 	}
 	long := strings.Repeat("x", 41)
 	got := form.CallID(long, short)
-	if !regexp.MustCompile(`^call_[0-9A-Za-z]{22}$`).MatchString(got) || got != form.CallID(long, short) || got == form.CallID(long+"y", short) {
+	if !regexp.MustCompile(`^call_[0-9A-Za-z]{22}$`).MatchString(got) || got != form.CallID(long, short) ||
+		got == form.CallID(long+"y", short) {
 		t.Errorf("got %s", got)
 	}
 }

@@ -44,7 +44,8 @@ func writeAll(o *form.Out, long []byte) {
 func TestOut(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("A", 5000)
-	want := `{"a":[-1,true,null,"x\"\n","\u00e9","",{"b":1},null,"c` + long + `\n","",[]],"d":2,"e":3,"f":null,"g":{},"h":"data:image/png;base64,` + long + `"}`
+	want := `{"a":[-1,true,null,"x\"\n","\u00e9","",{"b":1},null,"c` + long +
+		`\n","",[]],"d":2,"e":3,"f":null,"g":{},"h":"data:image/png;base64,` + long + `"}`
 	copied := new(form.Out)
 	writeAll(copied, []byte(long))
 	if got := string(copied.Bytes()); got != want {

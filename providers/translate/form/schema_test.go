@@ -61,7 +61,8 @@ func TestFitSchemaGemini(t *testing.T) {
 			schema: `{"type":"integer","exclusiveMinimum":0,"exclusiveMaximum":9.5}`, want: `{"type":"integer","minimum":1,"maximum":9}`,
 		},
 		"bounds that are not whole": {
-			schema: `{"exclusiveMinimum":0,"type":"number"}`, want: `{"minimum":0,"type":"number","description":"{exclusiveMinimum: 0}"}`, changed: true,
+			schema: `{"exclusiveMinimum":0,"type":"number"}`, want: `{"minimum":0,"type":"number","description":"{exclusiveMinimum: 0}"}`,
+			changed: true,
 		},
 		"bounds of old drafts": {
 			schema: `{"minimum":0,"exclusiveMinimum":true}`, want: `{"minimum":0,"description":"{exclusiveMinimum: true}"}`, changed: true,
@@ -124,15 +125,17 @@ func TestFitSchemaAnthropic(t *testing.T) {
 			want:   `{"type":"object","additionalProperties":{"type":"string","description":"{maxLength: 1}"}}`, changed: true,
 		},
 		"further properties": {
-			schema: `{"properties":{"a":{}},"additionalProperties":{"type":"string"}}`,
-			want:   `{"properties":{"a":{}},"additionalProperties":false,"description":"{additionalProperties: {\"type\":\"string\"}}"}`, changed: true,
+			schema:  `{"properties":{"a":{}},"additionalProperties":{"type":"string"}}`,
+			want:    `{"properties":{"a":{}},"additionalProperties":false,"description":"{additionalProperties: {\"type\":\"string\"}}"}`,
+			changed: true,
 		},
 		"limits": {
 			schema: `{"type":"array","items":{"type":"number","minimum":1,"multipleOf":2},"minItems":2,"maxItems":3}`,
 			want:   `{"type":"array","items":{"type":"number","description":"{minimum: 1, multipleOf: 2}"},"description":"{minItems: 2, maxItems: 3}"}`, changed: true,
 		},
 		"formats": {
-			schema: `{"type":"string","format":"iri","description":"d"}`, want: `{"type":"string","description":"d\n\n{format: \"iri\"}"}`, changed: true,
+			schema: `{"type":"string","format":"iri","description":"d"}`, want: `{"type":"string","description":"d\n\n{format: \"iri\"}"}`,
+			changed: true,
 		},
 		"patterns": {
 			schema: `{"type":"string","pattern":"\\bx"}`, want: `{"type":"string","description":"{pattern: \"\\\\bx\"}"}`, changed: true,
@@ -164,11 +167,14 @@ func TestFitSchemaRefuses(t *testing.T) {
 		schema string
 		to     form.Dialect
 	}{
-		"itself":          {`{"properties":{"a":{"$ref":"#"}}}`, form.Messages},
-		"through another": {`{"$ref":"#/$defs/A","$defs":{"A":{"items":{"$ref":"#/$defs/B"}},"B":{"anyOf":[{"$ref":"#/$defs/A"}]}}}`, form.Messages},
-		"escaped":         {`{"$defs":{"a/b~":{"not":{"$ref":"#/$defs/a~1b~0"}}},"items":{"$ref":"#/$defs/a~1b~0"}}`, form.Messages},
-		"deep":            {strings.Repeat(`{"items":`, 101) + "{}" + strings.Repeat("}", 101), form.Gemini},
-		"long":            {`{"title":"` + strings.Repeat("x", 512<<10) + `"}`, form.Gemini},
+		"itself": {`{"properties":{"a":{"$ref":"#"}}}`, form.Messages},
+		"through another": {
+			`{"$ref":"#/$defs/A","$defs":{"A":{"items":{"$ref":"#/$defs/B"}},"B":{"anyOf":[{"$ref":"#/$defs/A"}]}}}`,
+			form.Messages,
+		},
+		"escaped": {`{"$defs":{"a/b~":{"not":{"$ref":"#/$defs/a~1b~0"}}},"items":{"$ref":"#/$defs/a~1b~0"}}`, form.Messages},
+		"deep":    {strings.Repeat(`{"items":`, 101) + "{}" + strings.Repeat("}", 101), form.Gemini},
+		"long":    {`{"title":"` + strings.Repeat("x", 512<<10) + `"}`, form.Gemini},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,7 +185,8 @@ func TestFitSchemaRefuses(t *testing.T) {
 		})
 	}
 	// Whatever takes JSON Schema gets it as it is.
-	if got, changed, fault := form.FitSchema(rawjson.Value(`{"minLength" : 1}`), "f", form.Chat); string(got) != `{"minLength" : 1}` || changed || fault != nil {
+	if got, changed, fault := form.FitSchema(rawjson.Value(`{"minLength" : 1}`), "f", form.Chat); string(got) != `{"minLength" : 1}` ||
+		changed || fault != nil {
 		t.Errorf("got %s, %v, %v", got, changed, fault)
 	}
 }
@@ -244,7 +251,8 @@ func FuzzSchema(f *testing.F) {
 }
 
 func BenchmarkFitSchema(b *testing.B) {
-	schema := rawjson.Value(`{"type":"object","properties":{` + strings.Repeat(`"a":{"type":"string","minLength":1,"description":"text"},`, 100) + `"z":{}}}`)
+	schema := rawjson.Value(`{"type":"object","properties":{` +
+		strings.Repeat(`"a":{"type":"string","minLength":1,"description":"text"},`, 100) + `"z":{}}}`)
 	b.SetBytes(int64(len(schema)))
 	b.ReportAllocs()
 	for b.Loop() {

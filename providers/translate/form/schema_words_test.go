@@ -12,7 +12,10 @@ import (
 // https://platform.claude.com/docs/en/build-with-claude/structured-outputs, and one that it does not.
 func TestSchemaFormats(t *testing.T) {
 	t.Parallel()
-	for _, format := range []string{"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid", "json-pointer"} {
+	for _, format := range []string{
+		"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid",
+		"json-pointer",
+	} {
 		schema := `{"type":"string","format":"` + format + `"}`
 		got, changed, fault := form.FitSchema(rawjson.Value(schema), "f", form.Messages)
 		if taken := string(got) == schema && !changed; fault != nil || taken == (format == "json-pointer") {
@@ -25,7 +28,8 @@ func TestSchemaFormats(t *testing.T) {
 func TestSchemaWordsThatSayNothing(t *testing.T) {
 	t.Parallel()
 	for to, want := range map[form.Dialect]string{
-		form.Messages: `{"type":"string","definitions":{"A":{"type":"string"}}}`, form.Gemini: `{"$id":"i","$anchor":"a","type":"string","$defs":{"A":{"type":"string"}}}`,
+		form.Messages: `{"type":"string","definitions":{"A":{"type":"string"}}}`,
+		form.Gemini:   `{"$id":"i","$anchor":"a","type":"string","$defs":{"A":{"type":"string"}}}`,
 	} {
 		schema := `{"$schema":"s","$comment":"c","$id":"i","$anchor":"a","type":"string","definitions":{"A":{"type":"string"}}}`
 		if to == form.Messages {
@@ -46,7 +50,8 @@ func TestSchemaRefersToItself(t *testing.T) {
 	for keyword, value := range map[string]string{
 		"properties": `{"a":` + ref + `}`, "patternProperties": `{"a":` + ref + `}`, "dependentSchemas": `{"a":` + ref + `}`,
 		"allOf": `[{},` + ref + `]`, "anyOf": `[` + ref + `]`, "oneOf": `[` + ref + `]`, "prefixItems": `[` + ref + `]`, "items": ref,
-		"additionalProperties": ref, "additionalItems": ref, "not": ref, "if": ref, "then": ref, "else": ref, "contains": ref, "propertyNames": ref,
+		"additionalProperties": ref, "additionalItems": ref, "not": ref, "if": ref, "then": ref, "else": ref, "contains": ref,
+		"propertyNames":    ref,
 		"unevaluatedItems": ref, "unevaluatedProperties": ref,
 	} {
 		schema := `{"type":"object","` + keyword + `":` + value + `}`

@@ -95,8 +95,10 @@ const OpaqueSearch = "mr1.s."
 // hostedTools are the types of tools that vendors run themselves, without dates.
 func hostedTools() []string {
 	return []string{
-		"web_search", "file_search", "code_interpreter", "image_generation", "computer", "computer_use", "mcp", "local_shell", "shell", "apply_patch",
-		"tool_search", "web_fetch", "code_execution", "bash", "text_editor", "memory", "advisor", "codeExecution", "urlContext", "fileSearch", "googleMaps",
+		"web_search", "file_search", "code_interpreter", "image_generation", "computer", "computer_use", "mcp", "local_shell", "shell",
+		"apply_patch",
+		"tool_search", "web_fetch", "code_execution", "bash", "text_editor", "memory", "advisor", "codeExecution", "urlContext", "fileSearch",
+		"googleMaps",
 		"computerUse", "googleSearchRetrieval", "enterpriseWebSearch", "mcpServers",
 	}
 }

@@ -79,7 +79,11 @@ func TestSettle(t *testing.T) {
 		{"both of one text", []form.Block{state('g', "1"), text("a"), state('p', "2")}, `text(g1g2)`},
 		{"of no text before it", []form.Block{call("1"), state('p', "1")}, `call`},
 		{"of nothing", []form.Block{text("a"), state('g', "1")}, `text`},
-		{"thoughts are blocks", []form.Block{state('a', "1"), state('r', "2"), state('o', "3"), text("a")}, `thought(a1) thought(r2) thought(o3) text`},
+		{
+			"thoughts are blocks",
+			[]form.Block{state('a', "1"), state('r', "2"), state('o', "3"), text("a")},
+			`thought(a1) thought(r2) thought(o3) text`,
+		},
 		{"across a thought", []form.Block{state('g', "1"), state('a', "2"), call("1")}, `thought(a2) call(g1)`},
 		{"nothing but state", []form.Block{state('g', "1")}, ``},
 	} {

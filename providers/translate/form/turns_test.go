@@ -24,7 +24,8 @@ func prompt(lines ...string) *form.Prompt {
 			case strings.HasPrefix(word, "!"):
 				block.Kind, block.Call = form.BlockCall, form.Call{ID: id, Name: name, Input: rawjson.Value("{}")}
 			case strings.HasPrefix(word, "?"):
-				block.Kind, block.Result = form.BlockResult, &form.Result{ID: id, Name: name, Blocks: []form.Block{{Text: rawjson.Quote("")}, {Text: rawjson.Quote("r")}}}
+				block.Kind, block.Result = form.BlockResult,
+					&form.Result{ID: id, Name: name, Blocks: []form.Block{{Text: rawjson.Quote("")}, {Text: rawjson.Quote("r")}}}
 			case strings.HasPrefix(word, "~"):
 				block.Kind, block.Text = form.BlockThought, rawjson.Quote(rest)
 			default:
@@ -223,10 +224,11 @@ func TestArrangeRefuses(t *testing.T) {
 		// Every vendor refuses a call without a result: microsoft/vscode #299295 (Gemini), JohnnyZ93/oai-compatible-copilot #35
 		// (Anthropic), QwenLM/qwen-code #606 (OpenAI). LiteLLM puts a text in its place where modify_params is set, not by
 		// default: https://docs.litellm.ai/docs/completion/message_sanitization. vertesia/llumiverse #563: such a text misleads.
-		"a call without a result":          {[]string{"u:go", "a:!1 f | !2 g", "u:?2 "}, "messages[1].content[0]"},
-		"a call at the end":                {[]string{"u:go", "a:!1 f"}, "messages[1].content[0]"},
-		"a call that others follow":        {[]string{"u:go", "a:!1 f", "u:no", "a:!1 f", "u:?1 "}, "messages[1].content[0]"},
-		"a second result of a call":        {[]string{"u:go", "a:!1 f", "u:?1 | ?1 "}, "messages[2].content[1].call_id"}, // RooCodeInc/Roo-Code #10027
+		"a call without a result":   {[]string{"u:go", "a:!1 f | !2 g", "u:?2 "}, "messages[1].content[0]"},
+		"a call at the end":         {[]string{"u:go", "a:!1 f"}, "messages[1].content[0]"},
+		"a call that others follow": {[]string{"u:go", "a:!1 f", "u:no", "a:!1 f", "u:?1 "}, "messages[1].content[0]"},
+		// RooCodeInc/Roo-Code #10027
+		"a second result of a call":        {[]string{"u:go", "a:!1 f", "u:?1 | ?1 "}, "messages[2].content[1].call_id"},
 		"a second result by a tool's name": {[]string{"u:go", "a:! f", "u:? f | ? f"}, "messages[2].content[1].call_id"},
 		"a result of an empty one":         {[]string{"u:go", "a:!1 f", "u:? "}, "messages[2].content[0].call_id"},
 	}

@@ -152,7 +152,10 @@ func TestReadsStreams(t *testing.T) {
 			pieces: []string{`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"MALFORMED_FUNCTION_CALL","finishMessage":"Malformed function call: print("}]}`, stop},
 			want:   []string{"start", `text 0/0 "a"`, "failed upstream MALFORMED_FUNCTION_CALL "},
 		},
-		"broken off":     {pieces: []string{`{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`}, want: []string{"start", `text 0/0 "a"`, "failed upstream  "}},
+		"broken off": {
+			pieces: []string{`{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`},
+			want:   []string{"start", `text 0/0 "a"`, "failed upstream  "},
+		},
 		"nothing at all": {want: []string{"failed upstream  "}},
 		"overloaded": {
 			pieces: []string{`{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`},
@@ -201,7 +204,8 @@ func TestReadsFinishReasons(t *testing.T) {
 		"STOP": form.StopEnd, "MAX_TOKENS": form.StopMaxTokens, "CONTINUATION": form.StopMaxTokens, "SAFETY": form.StopFiltered,
 		"RECITATION": form.StopFiltered, "BLOCKLIST": form.StopFiltered, "PROHIBITED_CONTENT": form.StopFiltered, "SPII": form.StopFiltered,
 		"IMAGE_SAFETY": form.StopFiltered, "IMAGE_PROHIBITED_CONTENT": form.StopFiltered, "IMAGE_RECITATION": form.StopFiltered,
-		"OTHER": form.StopOther, "LANGUAGE": form.StopOther, "NO_IMAGE": form.StopOther, "FINISH_REASON_UNSPECIFIED": form.StopOther, "NEW": form.StopOther,
+		"OTHER": form.StopOther, "LANGUAGE": form.StopOther, "NO_IMAGE": form.StopOther, "FINISH_REASON_UNSPECIFIED": form.StopOther,
+		"NEW": form.StopOther,
 	}
 	for word, reason := range want {
 		events := gemini.NewReader().Document(rawjson.Value(`{"candidates":[{"finishReason":"`+word+`"}]}`), nil)
@@ -243,15 +247,22 @@ func TestReadsErrors(t *testing.T) {
 		`{"error":{"code":403,"status":"PERMISSION_DENIED"}}`: {
 			Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyForbidden, Accepted: providers.NotAccepted,
 		},
-		`{"error":{"code":404,"status":"NOT_FOUND","message":"models/x is not found"}}`: {Kind: providers.ModelNotFound, Accepted: providers.NotAccepted},
-		`{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"m"}}`:              {Kind: providers.Invalid, UpstreamMessage: "m", Accepted: providers.NotAccepted},
+		`{"error":{"code":404,"status":"NOT_FOUND","message":"models/x is not found"}}`: {
+			Kind:     providers.ModelNotFound,
+			Accepted: providers.NotAccepted,
+		},
+		`{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"m"}}`: {
+			Kind: providers.Invalid, UpstreamMessage: "m",
+			Accepted: providers.NotAccepted,
+		},
 	} {
 		events := gemini.NewReader().Event(nil, []byte(body), nil)
 		if len(events) != 1 || events[0].Kind != form.EventFailed {
 			t.Fatalf("%s: got %v", body, shown(events))
 		}
 		got := events[0].Fault
-		if got.Kind != want.Kind || got.Blame != want.Blame || got.Key != want.Key || got.Accepted != want.Accepted || got.UpstreamMessage != want.UpstreamMessage ||
+		if got.Kind != want.Kind || got.Blame != want.Blame || got.Key != want.Key || got.Accepted != want.Accepted ||
+			got.UpstreamMessage != want.UpstreamMessage ||
 			got.RetryAfter != want.RetryAfter || got.Message == "" {
 			t.Errorf("%s: got %+v, want %+v", body, *got, want)
 		}

@@ -35,7 +35,8 @@ func FaultOf(status rawjson.Value) *providers.Fault {
 	}
 	said := providers.Cut(status.Get("message").Text().String(), maxSaid)
 	switch word := fault.Code; {
-	case reason == "API_KEY_INVALID", word == "FAILED_PRECONDITION" && providers.Says(said, accountWords()...), word == "UNAUTHENTICATED", code == http.StatusUnauthorized:
+	case reason == "API_KEY_INVALID", word == "FAILED_PRECONDITION" && providers.Says(said, accountWords()...), word == "UNAUTHENTICATED",
+		code == http.StatusUnauthorized:
 		fault.RefuseKey(providers.KeyRefused)
 	case reason == "BILLING_DISABLED":
 		fault.RefuseKey(providers.KeyExhausted)

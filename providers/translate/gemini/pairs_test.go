@@ -37,7 +37,10 @@ func TestWritesForOthers(t *testing.T) {
 				{"role":"model","parts":[{"functionCall":{"id":"1","name":"f","args":{"a": 1.0}},"thoughtSignature":"QUJD"},{"functionCall":{"id":"2","name":"g","args":{}}}]},
 				{"role":"user","parts":[{"functionResponse":{"id":"1","name":"f","response":{"output":"one"}}},{"functionResponse":{"id":"2","name":"g","response":{"output":"two"}}}]}],
 				"generationConfig":{"temperature":0.5,"topP":1,"presencePenalty":0.5,"seed":1,"maxOutputTokens":9,"candidateCount":2,"stopSequences":["x"],"responseLogprobs":true,"logprobs":2,"thinkingConfig":{"thinkingLevel":"LOW","includeThoughts":true},"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"x":{"type":"string"}},"additionalProperties":false}}}`,
-			dropped: []string{"messages[].content[].image_url.detail", "messages[].name", "metadata", "service_tier", "tools[].function.strict", "parallel_tool_calls", "logit_bias", "user"},
+			dropped: []string{
+				"messages[].content[].image_url.detail", "messages[].name", "metadata", "service_tier", "tools[].function.strict",
+				"parallel_tool_calls", "logit_bias", "user",
+			},
 		},
 		"messages": {
 			read: messages.Read,

@@ -249,7 +249,8 @@ func (r *reading) file(value rawjson.Value, at form.Path) form.Media {
 	switch {
 	case isVideoSite(uri):
 		media.Kind, media.File = form.Video, address
-	case strings.HasPrefix(uri, "https://generativelanguage.googleapis.com/"), !strings.HasPrefix(uri, "https://") && !strings.HasPrefix(uri, "http://"):
+	case strings.HasPrefix(uri, "https://generativelanguage.googleapis.com/"), !strings.HasPrefix(uri, "https://") &&
+		!strings.HasPrefix(uri, "http://"):
 		media.File = address
 	default:
 		media.URL = address

@@ -16,7 +16,8 @@ import (
 func read(body string) (*form.Prompt, form.Ask, form.Loss, *providers.Fault) {
 	var loss form.Loss
 	p, ask, fault := gemini.Read(providers.Call{
-		Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.GenerateContent}, Model: "m", Content: providers.Content{Body: []byte(body)},
+		Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.GenerateContent}, Model: "m",
+		Content: providers.Content{Body: []byte(body)},
 	}, &loss)
 	return p, ask, loss, fault
 }
@@ -75,7 +76,8 @@ func TestReadsContents(t *testing.T) {
 				"0", `media 0 image/png data=AA== url= file= text= title=x.png`, "media 3 audio/wav data=AA== url= file= text= title=",
 				`media 1 application/pdf data= url=https://x/y.pdf file= text= title=`, `media 0 image/webp data= url=https://x/y file= text= title=`,
 				`media 0 image/png data= url= file=https://generativelanguage.googleapis.com/v1beta/files/abc text= title=`,
-				`media 4 video/mp4 data= url= file=gs://bucket/x.mp4 text= title=`, `media 4  data= url= file=https://www.youtube.com/watch?v=1 text= title=`,
+				`media 4 video/mp4 data= url= file=gs://bucket/x.mp4 text= title=`,
+				`media 4  data= url= file=https://www.youtube.com/watch?v=1 text= title=`,
 				`media 2 text/plain data= url= file= text=hi title=`,
 			}},
 		},
@@ -132,7 +134,8 @@ func TestReadsForeignState(t *testing.T) {
 		want  []string
 	}{
 		"on the call": {
-			`{"text":"plan","thought":true},{"text":"now"},{"functionCall":{"name":"f"},"thoughtSignature":"` + sealed(first, redacted) + `"},{"functionCall":{"name":"g"}}`,
+			`{"text":"plan","thought":true},{"text":"now"},{"functionCall":{"name":"f"},"thoughtSignature":"` + sealed(first, redacted) +
+				`"},{"functionCall":{"name":"g"}}`,
 			[]string{`thought "plan" [a s1]`, `thought  [r r]`, `text "now"`, "call  f {}", "call  g {}"},
 		},
 		"the thought was not sent back": {
@@ -140,7 +143,8 @@ func TestReadsForeignState(t *testing.T) {
 			[]string{`thought "plan" [a s1]`, `text "now"`, "call  f {}"},
 		},
 		"two thoughts that were one stream": {
-			`{"text":"pl","thought":true},{"text":"an more","thought":true},{"functionCall":{"name":"f"},"thoughtSignature":"` + sealed(first, second) + `"}`,
+			`{"text":"pl","thought":true},{"text":"an more","thought":true},{"functionCall":{"name":"f"},"thoughtSignature":"` +
+				sealed(first, second) + `"}`,
 			[]string{`thought "plan" [a s1]`, `thought " more" [a s2]`, "call  f {}"},
 		},
 		"between calls": {
@@ -220,19 +224,22 @@ func TestReadsFields(t *testing.T) {
 				"serviceTier":"flex","toolConfig":{"retrievalConfig":{"languageCode":"en"}},"generationConfig":{"mediaResolution":"MEDIA_RESOLUTION_LOW","routingConfig":{"autoMode":{}}}}`,
 			want: `{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`,
 			own: []string{
-				"contents[].parts[].videoMetadata", "safetySettings", "labels", "serviceTier", "toolConfig.retrievalConfig", "generationConfig.mediaResolution", "generationConfig.routingConfig",
+				"contents[].parts[].videoMetadata", "safetySettings", "labels", "serviceTier", "toolConfig.retrievalConfig",
+				"generationConfig.mediaResolution", "generationConfig.routingConfig",
 			},
 		},
 		"what the answer depends on": {
 			body: `{"contents":[{"role":"model","parts":[{"executableCode":{"language":"PYTHON","code":"1"}}]}],"cachedContent":"cachedContents/x","tools":[{"googleSearch":{}},{"codeExecution":{}}],
 				"generationConfig":{"responseModalities":["TEXT","IMAGE"],"speechConfig":{"voiceConfig":{}},"responseMimeType":"text/x.enum","responseSchema":{"type":"STRING","enum":["a"]}}}`,
 			must: []string{
-				"contents[0].parts[0].executableCode", "cachedContent", "tools[1].codeExecution", "generationConfig.responseModalities", "generationConfig.speechConfig",
+				"contents[0].parts[0].executableCode", "cachedContent", "tools[1].codeExecution", "generationConfig.responseModalities",
+				"generationConfig.speechConfig",
 				"generationConfig.responseMimeType",
 			},
 		},
 		"unknown": {
-			body: `{"contents":[{"parts":[{"text":"hi","x":1}],"y":1}],"z":1,"generationConfig":{"new_one":1}}`, want: `{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`,
+			body: `{"contents":[{"parts":[{"text":"hi","x":1}],"y":1}],"z":1,"generationConfig":{"new_one":1}}`,
+			want: `{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`,
 			lost: []string{"dropped contents[].y", "dropped contents[].parts[].x", "dropped z", "dropped generationConfig.newOne"},
 		},
 	} {
@@ -288,19 +295,20 @@ func TestReadsFields(t *testing.T) {
 func TestReadRefuses(t *testing.T) {
 	t.Parallel()
 	for body, param := range map[string]string{
-		`{"contents":[{"role":"tool"}]}`:                                                                                    "contents[0].role",
-		`{"contents":[{"parts":[{"functionCall":{"name":"f"}}]}]}`:                                                          "contents[0].parts[0].functionCall",
-		`{"contents":[{"role":"model","parts":[{"functionCall":{}}]}]}`:                                                     "contents[0].parts[0].functionCall.name",
-		`{"contents":[{"parts":[{"functionResponse":{"name":"f","response":"x"}}]}]}`:                                       "contents[0].parts[0].functionResponse.response",
-		`{"contents":[{"parts":[{"inlineData":{"mimeType":"image/png"}}]}]}`:                                                "contents[0].parts[0].inlineData",
-		`{"contents":[{"parts":[{"fileData":{}}]}]}`:                                                                        "contents[0].parts[0].fileData",
-		`{"contents":[{"parts":[{"functionResponse":{"name":"f","parts":[{}]}}]}]}`:                                         "contents[0].parts[0].functionResponse.parts[0]",
-		`{"systemInstruction":{"parts":[{"inlineData":{"data":"AA=="}}]}}`:                                                  "systemInstruction.parts[0]",
-		`{"tools":[{"functionDeclarations":[{}]}]}`:                                                                         "tools[0].functionDeclarations[0].name",
-		`{"toolConfig":{"functionCallingConfig":{"mode":"SOME"}}}`:                                                          "toolConfig.functionCallingConfig.mode",
-		`{"generationConfig":{"thinkingConfig":{"thinkingLevel":"HUGE"}}}`:                                                  "generationConfig.thinkingConfig.thinkingLevel",
-		`{"generationConfig":{"thinkingConfig":{"thinkingBudget":"1"}}}`:                                                    "generationConfig.thinkingConfig.thinkingBudget",
-		`{"generationConfig":{"responseSchema":` + strings.Repeat(`{"items":`, 200) + "1" + strings.Repeat("}", 200) + `}}`: "generationConfig.responseSchema",
+		`{"contents":[{"role":"tool"}]}`:                                              "contents[0].role",
+		`{"contents":[{"parts":[{"functionCall":{"name":"f"}}]}]}`:                    "contents[0].parts[0].functionCall",
+		`{"contents":[{"role":"model","parts":[{"functionCall":{}}]}]}`:               "contents[0].parts[0].functionCall.name",
+		`{"contents":[{"parts":[{"functionResponse":{"name":"f","response":"x"}}]}]}`: "contents[0].parts[0].functionResponse.response",
+		`{"contents":[{"parts":[{"inlineData":{"mimeType":"image/png"}}]}]}`:          "contents[0].parts[0].inlineData",
+		`{"contents":[{"parts":[{"fileData":{}}]}]}`:                                  "contents[0].parts[0].fileData",
+		`{"contents":[{"parts":[{"functionResponse":{"name":"f","parts":[{}]}}]}]}`:   "contents[0].parts[0].functionResponse.parts[0]",
+		`{"systemInstruction":{"parts":[{"inlineData":{"data":"AA=="}}]}}`:            "systemInstruction.parts[0]",
+		`{"tools":[{"functionDeclarations":[{}]}]}`:                                   "tools[0].functionDeclarations[0].name",
+		`{"toolConfig":{"functionCallingConfig":{"mode":"SOME"}}}`:                    "toolConfig.functionCallingConfig.mode",
+		`{"generationConfig":{"thinkingConfig":{"thinkingLevel":"HUGE"}}}`:            "generationConfig.thinkingConfig.thinkingLevel",
+		`{"generationConfig":{"thinkingConfig":{"thinkingBudget":"1"}}}`:              "generationConfig.thinkingConfig.thinkingBudget",
+		`{"generationConfig":{"responseSchema":` + strings.Repeat(`{"items":`, 200) + "1" + strings.Repeat("}", 200) +
+			`}}`: "generationConfig.responseSchema",
 	} {
 		if _, _, _, fault := read(body); fault == nil || fault.Kind != providers.Invalid || fault.Param != param {
 			t.Errorf("%.100s: got %+v, want one of %s", body, fault, param)
@@ -315,10 +323,15 @@ func TestReadsHowToAnswer(t *testing.T) {
 		events         bool
 		stream, arrays bool
 	}{
-		{providers.GenerateContent, false, false, false}, {providers.StreamContent, true, true, false}, {providers.StreamContent, false, true, true},
+		{providers.GenerateContent, false, false, false},
+		{providers.StreamContent, true, true, false},
+		{providers.StreamContent, false, true, true},
 	} {
 		var loss form.Loss
-		call := providers.Call{Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: test.operation}, Stream: test.events, Content: providers.Content{Body: []byte(`{"contents":[]}`)}}
+		call := providers.Call{
+			Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: test.operation}, Stream: test.events,
+			Content: providers.Content{Body: []byte(`{"contents":[]}`)},
+		}
 		if _, ask, fault := gemini.Read(call, &loss); fault != nil || ask.Stream != test.stream || ask.Array != test.arrays {
 			t.Errorf("%+v: got %+v, %v", test, ask, fault)
 		}
@@ -347,7 +360,8 @@ func TestMatchesResults(t *testing.T) {
 		`{"name":"h","response":{}}`:          "contents[1].parts[0].functionResponse.name",
 		`{"name":"f","id":"z","response":{}}`: "contents[1].parts[0].functionResponse.id",
 	} {
-		p, _, _, fault := read(`{"contents":[{"role":"model","parts":[{"functionCall":{"name":"f","id":"x"}}]},{"parts":[{"functionResponse":` + response + `}]}]}`)
+		p, _, _, fault := read(`{"contents":[{"role":"model","parts":[{"functionCall":{"name":"f","id":"x"}}]},{"parts":[{"functionResponse":` +
+			response + `}]}]}`)
 		if fault != nil {
 			t.Fatal(fault)
 		}
@@ -363,7 +377,8 @@ func FuzzRead(f *testing.F) {
 			{"parts":[{"functionResponse":{"name":"f","response":{"output":1},"parts":[{"inlineData":{"mimeType":"text/plain","data":"aGk="}}]}}]}],
 			"tools":[{"functionDeclarations":[{"name":"f","parameters":{"type":"OBJECT","nullable":true}}]},{"googleSearch":{}}],"toolConfig":{"functionCallingConfig":{"mode":"ANY"}},
 			"generationConfig":{"thinkingConfig":{"thinkingBudget":-1},"responseSchema":{"any_of":[{}]},"stop_sequences":[1,"x"]},"systemInstruction":"s"}`,
-		`{"contents":[{"parts":[{"fileData":{"fileUri":"://"}}]}],"generateContentRequest":{"contents":{}}}`, `[]`, `{"contents":[[],{"parts":[1,[]]}]}`,
+		`{"contents":[{"parts":[{"fileData":{"fileUri":"://"}}]}],"generateContentRequest":{"contents":{}}}`, `[]`,
+		`{"contents":[[],{"parts":[1,[]]}]}`,
 	} {
 		f.Add([]byte(body))
 	}
@@ -388,7 +403,8 @@ func FuzzRead(f *testing.F) {
 }
 
 func BenchmarkReadWrite(b *testing.B) {
-	body := []byte(`{"contents":[{"role":"user","parts":[{"text":"` + strings.Repeat("words and more ", 70) + `"}]}],"generationConfig":{"temperature":0.5,"maxOutputTokens":100}}`)
+	body := []byte(`{"contents":[{"role":"user","parts":[{"text":"` + strings.Repeat("words and more ", 70) +
+		`"}]}],"generationConfig":{"temperature":0.5,"maxOutputTokens":100}}`)
 	call := providers.Call{Model: "m", Content: providers.Content{Body: body}}
 	b.ReportAllocs()
 	for b.Loop() {

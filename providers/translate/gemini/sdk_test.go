@@ -32,7 +32,10 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.t.Error(err)
 	}
 	var loss form.Loss
-	call := providers.Call{Model: "m", Content: providers.Content{Body: body}, Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.GenerateContent}}
+	call := providers.Call{
+		Model: "m", Content: providers.Content{Body: body},
+		Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.GenerateContent},
+	}
 	if strings.HasSuffix(r.URL.Path, ":countTokens") {
 		p, _, fault := gemini.ReadCount(call, &loss)
 		s.keep(p, fault, loss)
@@ -63,7 +66,10 @@ func client(t *testing.T, s *script) *genai.Client {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	c, err := genai.NewClient(t.Context(), &genai.ClientConfig{APIKey: "k", Backend: genai.BackendGeminiAPI, HTTPOptions: genai.HTTPOptions{BaseURL: server.URL}})
+	c, err := genai.NewClient(t.Context(), &genai.ClientConfig{
+		APIKey: "k", Backend: genai.BackendGeminiAPI,
+		HTTPOptions: genai.HTTPOptions{BaseURL: server.URL},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +82,11 @@ func TestSDKChat(t *testing.T) {
 	t.Parallel()
 	signed := form.State{Kind: form.StateAnthropic, Data: []byte("sig=="), Text: rawjson.Quote("plan")}
 	s := &script{t: t, answers: [][]form.Event{
-		slices.Concat([]form.Event{{Kind: form.EventStart}, thought(0, "pl"), thought(0, "an"), state(0, signed), text(1, "I "), text(1, "look.")},
+		slices.Concat([]form.Event{
+			{Kind: form.EventStart},
+			thought(0, "pl"), thought(0, "an"), state(0, signed), text(1, "I "),
+			text(1, "look."),
+		},
 			call(2, "toolu_1", "weather", `{"city":`, `"Rome"}`), call(3, "toolu_2", "weather", `{"city":"Oslo"}`),
 			[]form.Event{counts(form.Counts{Input: 20, Output: 9, Reasoning: 3}), stop(form.StopCalls)}),
 		{text(0, "Sunny"), text(0, " both."), counts(form.Counts{Input: 40, Output: 2}), stop(form.StopEnd)},
@@ -85,7 +95,10 @@ func TestSDKChat(t *testing.T) {
 	chat, err := c.Chats.Create(t.Context(), "m", &genai.GenerateContentConfig{
 		SystemInstruction: genai.NewContentFromText("be brief", ""), ThinkingConfig: &genai.ThinkingConfig{IncludeThoughts: true},
 		Tools: []*genai.Tool{{FunctionDeclarations: []*genai.FunctionDeclaration{{
-			Name: "weather", Parameters: &genai.Schema{Type: genai.TypeObject, Properties: map[string]*genai.Schema{"city": {Type: genai.TypeString, Nullable: new(true)}}},
+			Name: "weather", Parameters: &genai.Schema{
+				Type:       genai.TypeObject,
+				Properties: map[string]*genai.Schema{"city": {Type: genai.TypeString, Nullable: new(true)}},
+			},
 		}}}},
 	}, nil)
 	if err != nil {
@@ -110,13 +123,17 @@ func TestSDKChat(t *testing.T) {
 	if thoughts != "plan" || said != "I look." || len(calls) != 2 || calls[0].ID != "toolu_1" || calls[1].Args["city"] != "Oslo" {
 		t.Errorf("got %q, %q and %d calls", thoughts, said, len(calls))
 	}
-	if usage := last.UsageMetadata; usage == nil || usage.TotalTokenCount != 29 || usage.ThoughtsTokenCount != 3 || usage.CandidatesTokenCount != 6 ||
+	if usage := last.UsageMetadata; usage == nil || usage.TotalTokenCount != 29 || usage.ThoughtsTokenCount != 3 ||
+		usage.CandidatesTokenCount != 6 ||
 		last.Candidates[0].FinishReason != genai.FinishReasonStop || last.ModelVersion != "m" {
 		t.Errorf("got %+v", last)
 	}
 	var results []genai.Part
 	for _, call := range calls {
-		results = append(results, genai.Part{FunctionResponse: &genai.FunctionResponse{ID: call.ID, Name: call.Name, Response: map[string]any{"output": "sunny"}}})
+		results = append(results, genai.Part{FunctionResponse: &genai.FunctionResponse{
+			ID: call.ID, Name: call.Name,
+			Response: map[string]any{"output": "sunny"},
+		}})
 	}
 	answer, err := chat.SendMessage(t.Context(), results...)
 	if err != nil {
@@ -149,14 +166,18 @@ func TestSDKCountsAndFormats(t *testing.T) {
 		t.Errorf("got %+v, %v", counted, err)
 	}
 	answer, err := c.Models.GenerateContent(t.Context(), "m", genai.Text("hi"), &genai.GenerateContentConfig{
-		ResponseMIMEType: "application/json", ResponseSchema: &genai.Schema{Type: genai.TypeArray, MinItems: new(int64(1)), Items: &genai.Schema{Type: genai.TypeInteger}},
+		ResponseMIMEType: "application/json", ResponseSchema: &genai.Schema{
+			Type: genai.TypeArray, MinItems: new(int64(1)),
+			Items: &genai.Schema{Type: genai.TypeInteger},
+		},
 		ThinkingConfig: &genai.ThinkingConfig{ThinkingBudget: new(int32(0))}, StopSequences: []string{"x"}, Temperature: new(float32(0)),
 	})
 	if err != nil || answer.Text() != `{"a":1}` || answer.Candidates[0].FinishReason != genai.FinishReasonMaxTokens {
 		t.Errorf("got %+v, %v", answer, err)
 	}
 	p := s.prompts[1]
-	if string(p.Output.Schema) == "" || p.Thinking.Mode != form.ThinkingOff || string(p.Sampling.Temperature) != "0" || len(p.Limits.Stop) != 1 {
+	if string(p.Output.Schema) == "" || p.Thinking.Mode != form.ThinkingOff || string(p.Sampling.Temperature) != "0" ||
+		len(p.Limits.Stop) != 1 {
 		t.Errorf("got %+v", p)
 	}
 	var schema struct {
@@ -164,7 +185,8 @@ func TestSDKCountsAndFormats(t *testing.T) {
 		MinItems int
 		Items    struct{ Type string }
 	}
-	if err := json.Unmarshal(p.Output.Schema, &schema); err != nil || schema.Type != "array" || schema.MinItems != 1 || schema.Items.Type != "integer" {
+	if err := json.Unmarshal(p.Output.Schema, &schema); err != nil || schema.Type != "array" || schema.MinItems != 1 ||
+		schema.Items.Type != "integer" {
 		t.Errorf("got %s, %v", p.Output.Schema, err)
 	}
 }

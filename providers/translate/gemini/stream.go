@@ -61,7 +61,8 @@ type ground struct {
 	supports []form.Citation
 }
 
-// page is the place of a page in the list, which it is put on. OpenAI's searches have no titles; those of cited pages come with the citations.
+// page is the place of a page in the list, which it is put on. OpenAI's searches have no titles; those of cited pages come with the
+// citations.
 func (g *ground) page(source form.Source) int {
 	for i := range g.pages {
 		if page := &g.pages[i]; page.URL == source.URL {

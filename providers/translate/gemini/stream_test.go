@@ -117,16 +117,24 @@ func TestReadsItsOwn(t *testing.T) {
 		"conversation": conversation(),
 		"nothing":      {stop(form.StopFiltered)},
 		"cut off":      {text(0, "a"), stop(form.StopMaxTokens)},
-		"Google's":     slices.Concat([]form.Event{state(0, form.State{Kind: form.StateGemini, Data: []byte("QQ==")})}, call(0, "c", "f", "{}"), []form.Event{stop(form.StopCalls)}),
-		"text before":  {text(0, "a"), state(0, form.State{Kind: form.StateGeminiBefore, Data: []byte("QQ==")}), stop(form.StopEnd)},
+		"Google's": slices.Concat([]form.Event{state(0, form.State{Kind: form.StateGemini, Data: []byte("QQ==")})}, call(0, "c", "f", "{}"),
+			[]form.Event{stop(form.StopCalls)}),
+		"text before": {text(0, "a"), state(0, form.State{Kind: form.StateGeminiBefore, Data: []byte("QQ==")}), stop(form.StopEnd)},
 		"two answers": {
-			text(0, "a"), {Kind: form.EventText, Choice: 1, Text: rawjson.Quote("b")}, {Kind: form.EventStop, Choice: 1, Stop: form.Stop{Reason: form.StopMaxTokens}}, stop(form.StopEnd),
+			text(0, "a"),
+			{Kind: form.EventText, Choice: 1, Text: rawjson.Quote("b")},
+			{Kind: form.EventStop, Choice: 1, Stop: form.Stop{Reason: form.StopMaxTokens}},
+			stop(form.StopEnd),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			want := joined(shown(events))
-			for _, ask := range []form.Ask{{Model: "m", ShowThought: true}, {Model: "m", ShowThought: true, Stream: true}, {Model: "m", ShowThought: true, Stream: true, Array: true}} {
+			for _, ask := range []form.Ask{
+				{Model: "m", ShowThought: true},
+				{Model: "m", ShowThought: true, Stream: true},
+				{Model: "m", ShowThought: true, Stream: true, Array: true},
+			} {
 				answer := answerOf(ask, events...)
 				translatetest.CheckGemini(t, answer)
 				compare(t, joined(readBack(answer)), want)
@@ -215,8 +223,9 @@ func TestWritesForeignState(t *testing.T) {
 func TestWritesFinishReasons(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[form.StopReason]string{
-		form.StopEnd: "STOP", form.StopSequence: "STOP", form.StopCalls: "STOP", form.StopMaxTokens: "MAX_TOKENS", form.StopContextFull: "MAX_TOKENS",
-		form.StopPaused: "MAX_TOKENS", form.StopRefusal: "SAFETY", form.StopFiltered: "SAFETY", form.StopOther: "OTHER",
+		form.StopEnd: "STOP", form.StopSequence: "STOP", form.StopCalls: "STOP", form.StopMaxTokens: "MAX_TOKENS",
+		form.StopContextFull: "MAX_TOKENS",
+		form.StopPaused:      "MAX_TOKENS", form.StopRefusal: "SAFETY", form.StopFiltered: "SAFETY", form.StopOther: "OTHER",
 	} {
 		if got := answerOf(form.Ask{Model: "m"}, stop(reason)); !bytes.Contains(got, []byte(`"finishReason":"`+want+`"`)) {
 			t.Errorf("%d: got %s, want %s", reason, got, want)
@@ -251,9 +260,11 @@ func TestWritesInterleavedCalls(t *testing.T) {
 	begin := func(block int, id string) form.Event {
 		return form.Event{Kind: form.EventCallBegin, Block: block, Call: form.Call{ID: id, Name: "f"}}
 	}
-	got := answerOf(form.Ask{Model: "m", Stream: true}, begin(0, "a"), begin(1, "b"), arg(0, `{"x":`), arg(1, `[1`), arg(0, `1}`), arg(1, `]`), stop(form.StopCalls))
+	got := answerOf(form.Ask{Model: "m", Stream: true}, begin(0, "a"), begin(1, "b"), arg(0, `{"x":`), arg(1, `[1`), arg(0, `1}`), arg(1, `]`),
+		stop(form.StopCalls))
 	translatetest.CheckGemini(t, got)
-	if !bytes.Contains(got, []byte(`"id":"a","name":"f","args":{"x":1}}`)) || !bytes.Contains(got, []byte(`"id":"b","name":"f","args":{"_raw":"[1]"}}`)) {
+	if !bytes.Contains(got, []byte(`"id":"a","name":"f","args":{"x":1}}`)) ||
+		!bytes.Contains(got, []byte(`"id":"b","name":"f","args":{"_raw":"[1]"}}`)) {
 		t.Errorf("got %s", got)
 	}
 }

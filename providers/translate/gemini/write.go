@@ -61,7 +61,8 @@ func (w *writing) root() {
 		w.out.Literal(`{"googleSearch":{}}`)
 		w.out.EndArray()
 		s.Drop(w.loss, map[string]rawjson.Value{
-			"allowed_domains": s.Allowed, "blocked_domains": s.Blocked, "max_uses": s.MaxUses, "search_context_size": s.Context, "user_location": s.Location,
+			"allowed_domains": s.Allowed, "blocked_domains": s.Blocked, "max_uses": s.MaxUses, "search_context_size": s.Context,
+			"user_location": s.Location,
 		})
 		if s.Forced {
 			w.loss.Change(w.p.Fields[form.FieldChoice])

@@ -16,7 +16,10 @@ import (
 
 // The generations of models.
 func third() form.Target {
-	return form.Target{Model: "gemini-3-flash", Traits: providers.Traits{Gemini: providers.GeminiTraits{Level: true, Thinks: true, URLs: true}}}
+	return form.Target{Model: "gemini-3-flash", Traits: providers.Traits{Gemini: providers.GeminiTraits{
+		Level: true, Thinks: true,
+		URLs: true,
+	}}}
 }
 
 func thirdPro() form.Target {
@@ -129,7 +132,10 @@ func TestWrites(t *testing.T) {
 		},
 		// BerriAI/litellm#21584: contents of one side that follow one another are refused.
 		"sides take turns": {
-			prompt: form.Prompt{Turns: []form.Turn{user(said("a")), user(said(" "), said("b")), model(said("c")), model(said("d")), user(said("e"))}}, to: third(),
+			prompt: form.Prompt{Turns: []form.Turn{
+				user(said("a")), user(said(" "), said("b")), model(said("c")), model(said("d")),
+				user(said("e")),
+			}}, to: third(),
 			want: `{"contents":[{"role":"user","parts":[{"text":"a"},{"text":"b"}]},{"role":"model","parts":[{"text":"c"},{"text":"d"}]},{"role":"user","parts":[{"text":"e"}]}]}`,
 		},
 		"a last turn of the model": {
@@ -153,7 +159,8 @@ func TestWrites(t *testing.T) {
 		},
 		// NanmiCoder/cc-haha#1278, 1jehuang/jcode#276: images of results are sent, and do not part the results.
 		"images of results, third generation": {
-			prompt: form.Prompt{Turns: append(slices.Clone(hi), model(called("1", "f", "{}", google)), user(answered("1", said("see"), medium(image))))}, to: third(),
+			prompt: form.Prompt{Turns: append(slices.Clone(hi), model(called("1", "f", "{}", google)),
+				user(answered("1", said("see"), medium(image))))}, to: third(),
 			want: `{` + contents[:len(contents)-1] + `,{"role":"model","parts":[{"functionCall":{"id":"1","name":"f","args":{}},"thoughtSignature":"QUJD"}]},
 				{"role":"user","parts":[{"functionResponse":{"id":"1","name":"f","response":{"output":"see"},"parts":[{"inlineData":{"mimeType":"image/png","data":"AAAA"}}]}}]}]}`,
 		},
@@ -170,7 +177,10 @@ func TestWrites(t *testing.T) {
 			prompt: form.Prompt{Turns: []form.Turn{
 				user(said("hi")), model(called("0", "f", "{}")), user(answered("0", said("r"))), model(said("done")),
 				user(said("next")), model(said("text"), called("1", "f", "{}"), called("2", "f", "{}")), user(answered("1"), answered("2")),
-				model(form.Block{Kind: form.BlockThought, Text: rawjson.Quote("foreign"), State: []form.State{{Kind: form.StateAnthropic, Data: []byte("s")}}},
+				model(form.Block{
+					Kind: form.BlockThought, Text: rawjson.Quote("foreign"),
+					State: []form.State{{Kind: form.StateAnthropic, Data: []byte("s")}},
+				},
 					called("3", "f", "{}", google, form.State{Kind: form.StateOpenAI, Data: []byte("o")})), user(answered("3")),
 			}}, to: third(),
 			want: `{"contents":[{"role":"user","parts":[{"text":"hi"}]},{"role":"model","parts":[{"functionCall":{"id":"0","name":"f","args":{}}}]},
@@ -183,14 +193,18 @@ func TestWrites(t *testing.T) {
 		},
 		"signed texts and thoughts": {
 			prompt: form.Prompt{Turns: append(slices.Clone(hi), model(
-				form.Block{Kind: form.BlockThought, Text: rawjson.Quote("t"), State: []form.State{google}}, form.Block{Text: rawjson.Text(`""`), State: []form.State{google}},
-				form.Block{Kind: form.BlockThought, Text: rawjson.Quote("unsigned")}, form.Block{Text: rawjson.Quote("x"), State: []form.State{google}}), user(said("y")))}, to: third(),
+				form.Block{Kind: form.BlockThought, Text: rawjson.Quote("t"), State: []form.State{google}},
+				form.Block{Text: rawjson.Text(`""`), State: []form.State{google}},
+				form.Block{Kind: form.BlockThought, Text: rawjson.Quote("unsigned")},
+				form.Block{Text: rawjson.Quote("x"), State: []form.State{google}}), user(said("y")))}, to: third(),
 			want: `{` + contents[:len(contents)-1] + `,{"role":"model","parts":[{"text":"t","thought":true,"thoughtSignature":"QUJD"},{"text":"","thoughtSignature":"QUJD"},
 				{"text":"x","thoughtSignature":"QUJD"}]},{"role":"user","parts":[{"text":"y"}]}]}`,
 		},
 		"media": {
-			prompt: form.Prompt{Turns: []form.Turn{user(said("hi"), medium(image), medium(form.Media{Kind: form.Image, URL: rawjson.Quote("https://x/y.webp?z=1")}),
-				medium(form.Media{Kind: form.Image, URL: rawjson.Quote("https://x/y")}), medium(form.Media{Kind: form.Document, URL: rawjson.Quote("https://x/y")}),
+			prompt: form.Prompt{Turns: []form.Turn{user(said("hi"), medium(image),
+				medium(form.Media{Kind: form.Image, URL: rawjson.Quote("https://x/y.webp?z=1")}),
+				medium(form.Media{Kind: form.Image, URL: rawjson.Quote("https://x/y")}),
+				medium(form.Media{Kind: form.Document, URL: rawjson.Quote("https://x/y")}),
 				medium(form.Media{Kind: form.PlainText, Text: rawjson.Quote("text"), Title: rawjson.Quote("a.txt")}),
 				medium(form.Media{Kind: form.Audio, Type: "audio/wav", Data: []byte("AA=="), Title: rawjson.Quote("t")}))}}, to: third(),
 			want: `{"contents":[{"role":"user","parts":[{"text":"hi"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}},{"fileData":{"mimeType":"image/webp","fileUri":"https://x/y.webp?z=1"}},
@@ -208,14 +222,21 @@ func TestWrites(t *testing.T) {
 		},
 		// maximhq/bifrost#7348: of allowed tools none but these are declared.
 		"some tools or none": {
-			prompt: form.Prompt{Turns: hi, Tools: append(slices.Clone(f), form.Tool{Name: "g"}), Choice: form.Choice{Mode: form.ChoiceAuto, Names: []string{"g"}}, Parallel: &no}, to: third(),
-			want: `{"tools":[{"functionDeclarations":[{"name":"g"}]}],"toolConfig":{"functionCallingConfig":{"mode":"AUTO"}},` + contents + `}`, dropped: []string{"parallel_tool_calls"},
+			prompt: form.Prompt{
+				Turns: hi, Tools: append(slices.Clone(f), form.Tool{Name: "g"}),
+				Choice: form.Choice{Mode: form.ChoiceAuto, Names: []string{"g"}}, Parallel: &no,
+			}, to: third(),
+			want:    `{"tools":[{"functionDeclarations":[{"name":"g"}]}],"toolConfig":{"functionCallingConfig":{"mode":"AUTO"}},` + contents + `}`,
+			dropped: []string{"parallel_tool_calls"},
 		},
 		"no tools to choose": {
 			prompt: form.Prompt{Turns: hi, Choice: form.Choice{Mode: form.ChoiceAuto}, Parallel: &no}, to: third(), want: `{` + contents + `}`,
 		},
 		"strict, marked and custom tools": {
-			prompt: form.Prompt{Turns: hi, Choice: form.Choice{Mode: form.ChoiceNone}, Tools: []form.Tool{{Name: "c", Custom: true, Strict: &yes, Cache: form.MarkShort, At: form.In("tools", 0)}}}, to: third(),
+			prompt: form.Prompt{
+				Turns: hi, Choice: form.Choice{Mode: form.ChoiceNone},
+				Tools: []form.Tool{{Name: "c", Custom: true, Strict: &yes, Cache: form.MarkShort, At: form.In("tools", 0)}},
+			}, to: third(),
 			want: `{"tools":[{"functionDeclarations":[{"name":"c","parametersJsonSchema":{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}}]}],
 				"toolConfig":{"functionCallingConfig":{"mode":"NONE"}},` + contents + `}`, dropped: []string{"tools[].cache_control", "tools[].strict"},
 		},
@@ -223,8 +244,9 @@ func TestWrites(t *testing.T) {
 			prompt: form.Prompt{
 				Turns: hi, User: rawjson.Quote("u"), Limits: form.Limits{Stop: []rawjson.Text{rawjson.Quote("x")}, MaxTokens: rawjson.Value("5"), N: 2},
 				Sampling: form.Sampling{
-					Temperature: rawjson.Value("0.70"), TopP: rawjson.Value("1"), TopK: rawjson.Value("3"), Presence: rawjson.Value("0.1"), Frequency: rawjson.Value("-1"),
-					Seed: rawjson.Value("7"), LogitBias: rawjson.Value(`{"1":2}`), Logprobs: true, TopLogprobs: rawjson.Value("2"),
+					Temperature: rawjson.Value("0.70"), TopP: rawjson.Value("1"), TopK: rawjson.Value("3"), Presence: rawjson.Value("0.1"),
+					Frequency: rawjson.Value("-1"),
+					Seed:      rawjson.Value("7"), LogitBias: rawjson.Value(`{"1":2}`), Logprobs: true, TopLogprobs: rawjson.Value("2"),
 				},
 			}, to: plain(),
 			want: `{` + contents + `,"generationConfig":{"temperature":0.70,"topP":1,"topK":3,"presencePenalty":0.1,"frequencyPenalty":-1,"seed":7,"maxOutputTokens":5,
@@ -235,7 +257,8 @@ func TestWrites(t *testing.T) {
 			want: `{` + contents + `}`, dropped: []string{"service_tier"},
 		},
 		"JSON": {
-			prompt: form.Prompt{Turns: hi, Output: form.Output{Kind: form.OutputJSON}}, to: third(), want: `{` + contents + `,"generationConfig":{"responseMimeType":"application/json"}}`,
+			prompt: form.Prompt{Turns: hi, Output: form.Output{Kind: form.OutputJSON}}, to: third(),
+			want: `{` + contents + `,"generationConfig":{"responseMimeType":"application/json"}}`,
 		},
 		"a schema": {
 			prompt: form.Prompt{Turns: hi, Tools: f[:1:1], Output: form.Output{Kind: form.OutputSchema, Schema: schema}}, to: third(),
@@ -244,12 +267,17 @@ func TestWrites(t *testing.T) {
 			changed: []string{"response_format"},
 		},
 		"a schema that is described": {
-			prompt: form.Prompt{Turns: hi, Output: form.Output{Kind: form.OutputSchema, Schema: rawjson.Value(`{"type":"object"}`), Description: rawjson.Quote("d")}}, to: third(),
+			prompt: form.Prompt{Turns: hi, Output: form.Output{
+				Kind: form.OutputSchema, Schema: rawjson.Value(`{"type":"object"}`),
+				Description: rawjson.Quote("d"),
+			}}, to: third(),
 			want: `{` + contents + `,"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{"type":"object","description":"d"}}}`,
 		},
 		"JSON beside tools, second generation": {
 			prompt: form.Prompt{Turns: hi, Tools: []form.Tool{{Name: "g"}}, Output: form.Output{Kind: form.OutputJSON}}, to: second(),
-			want: `{"systemInstruction":{"parts":[{"text":"Answer in JSON."}]},"tools":[{"functionDeclarations":[{"name":"g"}]}],` + contents + `}`, changed: []string{"response_format"},
+			want: `{"systemInstruction":{"parts":[{"text":"Answer in JSON."}]},"tools":[{"functionDeclarations":[{"name":"g"}]}],` + contents +
+				`}`,
+			changed: []string{"response_format"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -335,14 +363,30 @@ func TestWriteRefuses(t *testing.T) {
 		to     form.Target
 		param  string
 	}{
-		"stop texts":             {form.Prompt{Turns: hi, Limits: form.Limits{Stop: make([]rawjson.Text, 6)}}, third(), "stop"},
-		"an address":             {form.Prompt{Turns: []form.Turn{user(medium(form.Media{Kind: form.Image, URL: rawjson.Quote("https://x/y.png")}))}}, plain(), "messages[0].content[1]"},
-		"a file":                 {form.Prompt{Turns: []form.Turn{user(medium(form.Media{Kind: form.Image, File: rawjson.Quote("file-1")}))}}, third(), "messages[0].content[1]"},
-		"own fields":             {form.Prompt{Turns: hi, Own: []form.Member{{Name: "container", Must: true}}}, third(), "container"},
-		"an image instructs":     {form.Prompt{System: []form.Block{medium(form.Media{Kind: form.Image, Data: []byte("AA==")})}, Turns: hi}, third(), "messages[0].content[1]"},
-		"a result of no call":    {form.Prompt{Turns: []form.Turn{user(answered("x", said("r")))}}, third(), "messages[1].tool_call_id"},
-		"nothing":                {form.Prompt{}, third(), "messages"},
-		"a schema, far too long": {form.Prompt{Turns: hi, Output: form.Output{Kind: form.OutputSchema, Schema: rawjson.Value(`{"title":"` + strings.Repeat("x", 600<<10) + `"}`)}}, third(), "response_format"},
+		"stop texts": {form.Prompt{Turns: hi, Limits: form.Limits{Stop: make([]rawjson.Text, 6)}}, third(), "stop"},
+		"an address": {form.Prompt{Turns: []form.Turn{user(medium(form.Media{
+			Kind: form.Image,
+			URL:  rawjson.Quote("https://x/y.png"),
+		}))}}, plain(), "messages[0].content[1]"},
+		"a file": {
+			form.Prompt{Turns: []form.Turn{user(medium(form.Media{Kind: form.Image, File: rawjson.Quote("file-1")}))}},
+			third(), "messages[0].content[1]",
+		},
+		"own fields": {form.Prompt{Turns: hi, Own: []form.Member{{Name: "container", Must: true}}}, third(), "container"},
+		"an image instructs": {
+			form.Prompt{System: []form.Block{medium(form.Media{Kind: form.Image, Data: []byte("AA==")})}, Turns: hi},
+			third(), "messages[0].content[1]",
+		},
+		"a result of no call": {form.Prompt{Turns: []form.Turn{user(answered("x", said("r")))}}, third(), "messages[1].tool_call_id"},
+		"nothing":             {form.Prompt{}, third(), "messages"},
+		"a schema, far too long": {
+			form.Prompt{
+				Turns:  hi,
+				Output: form.Output{Kind: form.OutputSchema, Schema: rawjson.Value(`{"title":"` + strings.Repeat("x", 600<<10) + `"}`)},
+			},
+			third(),
+			"response_format",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -403,10 +447,14 @@ func TestCounts(t *testing.T) {
 		t.Fatal(fault)
 	}
 	raw, err := io.ReadAll(payload.Reader())
-	if want := `{"generateContentRequest":{"model":"models/m","contents":[{"role":"user","parts":[{"text":"hi"}]}]}}`; err != nil || string(raw) != want {
+	if want := `{"generateContentRequest":{"model":"models/m","contents":[{"role":"user","parts":[{"text":"hi"}]}]}}`; err != nil ||
+		string(raw) != want {
 		t.Errorf("got %s, want %s", raw, want)
 	}
-	for _, body := range []string{string(raw), `{"contents":[{"parts":[{"text":"hi"}]}]}`, `{"generate_content_request":{"contents":[{"parts":[{"text":"hi"}]}]}}`} {
+	for _, body := range []string{
+		string(raw), `{"contents":[{"parts":[{"text":"hi"}]}]}`,
+		`{"generate_content_request":{"contents":[{"parts":[{"text":"hi"}]}]}}`,
+	} {
 		p, _, fault := gemini.ReadCount(providers.Call{Model: "m", Content: providers.Content{Body: []byte(body)}}, &loss)
 		if fault != nil || len(p.Turns) != 1 || p.Turns[0].Blocks[0].Text.String() != "hi" {
 			t.Errorf("%s: got %+v, %v", body, p, fault)

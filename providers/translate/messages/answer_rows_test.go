@@ -24,7 +24,10 @@ func TestAnswerRows(t *testing.T) {
 			[]string{"start 0", `text 0 "a"`, "ping 0"},
 		},
 		"the type tells more than the name": {
-			[][2]string{{"message_stop", `{"type":"ping"}`}, {"ping", `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a"}}`}},
+			[][2]string{
+				{"message_stop", `{"type":"ping"}`},
+				{"ping", `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a"}}`},
+			},
 			[]string{"ping 0", "start 0", `text 0 "a"`},
 		},
 		// Imitators give the input at the start and again in pieces: it counts once.
@@ -46,7 +49,11 @@ func TestAnswerRows(t *testing.T) {
 			[]string{"start 0", "begin 0 t f", `args 0 "{\"a\":1}"`, "end 0"},
 		},
 		"an end with a call that is open": {
-			[][2]string{{"", strings.Replace(tool, "INPUT", `{"a":1}`, 1)}, {"", `{"type":"message_delta","delta":{"stop_reason":"tool_use"}}`}, {"", `{"type":"message_stop"}`}},
+			[][2]string{
+				{"", strings.Replace(tool, "INPUT", `{"a":1}`, 1)},
+				{"", `{"type":"message_delta","delta":{"stop_reason":"tool_use"}}`},
+				{"", `{"type":"message_stop"}`},
+			},
 			[]string{"start 0", "begin 0 t f", `args 0 "{\"a\":1}"`, "end 0", "stop 3 "},
 		},
 		// stop_details: RefusalStopDetails of @anthropic-ai/sdk 1.11.
@@ -92,7 +99,8 @@ func TestKeyFaults(t *testing.T) {
 		`"type":"invalid_request_error","message":"This organization has been disabled."`:                        providers.KeyRefused,
 	} {
 		events := messages.NewReader().Event(nil, []byte(`{"type":"error","error":{`+err+`}}`), nil)
-		if got := events[0].Fault; events[0].Kind != form.EventFailed || got.Blame != providers.BlameKey || got.Key != want || got.UpstreamMessage != "" {
+		if got := events[0].Fault; events[0].Kind != form.EventFailed || got.Blame != providers.BlameKey || got.Key != want ||
+			got.UpstreamMessage != "" {
 			t.Errorf("%s: got %+v", err, got)
 		}
 	}

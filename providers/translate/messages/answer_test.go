@@ -64,7 +64,10 @@ func showStreamed(e *form.Event) string {
 }
 
 func show(e *form.Event) string {
-	name := []string{"start", "text", "thought", "refusal", "state", "begin", "args", "end", "search", "citation", "media", "stop", "counts", "ping", "failed", "over"}[e.Kind]
+	name := []string{
+		"start", "text", "thought", "refusal", "state", "begin", "args", "end", "search", "citation", "media", "stop", "counts",
+		"ping", "failed", "over",
+	}[e.Kind]
 	line := fmt.Sprintf("%s %d", name, e.Block)
 	switch e.Kind {
 	case form.EventText, form.EventThought, form.EventRefusal, form.EventCallArgs:
@@ -78,7 +81,8 @@ func show(e *form.Event) string {
 	case form.EventCounts:
 		line = fmt.Sprintf("counts %+v", *e.Counts)
 	case form.EventFailed:
-		line = fmt.Sprintf("failed %s blame=%d accepted=%d code=%s said=%s", e.Fault.Kind, e.Fault.Blame, e.Fault.Accepted, e.Fault.Code, e.Fault.UpstreamMessage)
+		line = fmt.Sprintf("failed %s blame=%d accepted=%d code=%s said=%s", e.Fault.Kind, e.Fault.Blame, e.Fault.Accepted, e.Fault.Code,
+			e.Fault.UpstreamMessage)
 	}
 	return line
 }
@@ -184,32 +188,60 @@ func TestAnswerBreaks(t *testing.T) {
 		stream []string
 		want   string
 	}{
-		"nothing":               {nil, "failed upstream blame=2 accepted=0 code= said="},
-		"an end too early":      {[]string{start}, "failed upstream blame=2 accepted=0 code= said="},
-		"an end behind a delta": {[]string{start, `{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`}, "failed upstream blame=2 accepted=0 code= said="},
-		"overloaded":            {[]string{failure("overloaded_error", "Overloaded")}, "failed overloaded blame=2 accepted=0 code=overloaded_error said="},
-		"limited":               {[]string{failure("rate_limit_error", "slow")}, "failed rate_limited blame=1 accepted=1 code=rate_limit_error said="},
-		"broken":                {[]string{start, failure("api_error", "Internal")}, "failed upstream blame=2 accepted=0 code=api_error said="},
-		"slow":                  {[]string{failure("timeout_error", "x")}, "failed timeout blame=2 accepted=0 code=timeout_error said="},
-		"refused":               {[]string{failure("invalid_request_error", "messages: no")}, "failed invalid blame=0 accepted=1 code=invalid_request_error said=messages: no"},
-		"too large":             {[]string{failure("request_too_large", "big")}, "failed too_large blame=0 accepted=1 code=request_too_large said=big"},
-		"no model":              {[]string{failure("not_found_error", "model: x")}, "failed model_not_found blame=0 accepted=1 code=not_found_error said="},
-		"not found":             {[]string{failure("not_found_error", "x")}, "failed not_found blame=0 accepted=1 code=not_found_error said="},
-		"key":                   {[]string{failure("authentication_error", "x")}, "failed upstream blame=1 accepted=1 code=authentication_error said="},
-		"key may not":           {[]string{failure("permission_error", "x")}, "failed upstream blame=1 accepted=1 code=permission_error said="},
-		"money":                 {[]string{failure("invalid_request_error", "Your credit balance is too low")}, "failed upstream blame=1 accepted=1 code=invalid_request_error said="},
-		"disabled":              {[]string{failure("invalid_request_error", "This organization has been disabled.")}, "failed upstream blame=1 accepted=1 code=invalid_request_error said="},
-		"bill":                  {[]string{failure("billing_error", "x")}, "failed upstream blame=1 accepted=1 code=billing_error said="},
-		"end_turn":              {ending("end_turn"), fmt.Sprintf("stop %d ", form.StopEnd)},
-		"max_tokens":            {ending("max_tokens"), fmt.Sprintf("stop %d ", form.StopMaxTokens)},
-		"pause_turn":            {ending("pause_turn"), fmt.Sprintf("stop %d ", form.StopPaused)},
-		"full":                  {ending("model_context_window_exceeded"), fmt.Sprintf("stop %d ", form.StopContextFull)},
-		"refusal":               {ending("refusal"), fmt.Sprintf("stop %d ", form.StopRefusal)},
-		"unknown":               {ending("bored"), fmt.Sprintf("stop %d ", form.StopOther)},
+		"nothing":          {nil, "failed upstream blame=2 accepted=0 code= said="},
+		"an end too early": {[]string{start}, "failed upstream blame=2 accepted=0 code= said="},
+		"an end behind a delta": {
+			[]string{start, `{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`},
+			"failed upstream blame=2 accepted=0 code= said=",
+		},
+		"overloaded": {
+			[]string{failure("overloaded_error", "Overloaded")},
+			"failed overloaded blame=2 accepted=0 code=overloaded_error said=",
+		},
+		"limited": {
+			[]string{failure("rate_limit_error", "slow")},
+			"failed rate_limited blame=1 accepted=1 code=rate_limit_error said=",
+		},
+		"broken": {[]string{start, failure("api_error", "Internal")}, "failed upstream blame=2 accepted=0 code=api_error said="},
+		"slow":   {[]string{failure("timeout_error", "x")}, "failed timeout blame=2 accepted=0 code=timeout_error said="},
+		"refused": {
+			[]string{failure("invalid_request_error", "messages: no")},
+			"failed invalid blame=0 accepted=1 code=invalid_request_error said=messages: no",
+		},
+		"too large": {
+			[]string{failure("request_too_large", "big")},
+			"failed too_large blame=0 accepted=1 code=request_too_large said=big",
+		},
+		"no model": {
+			[]string{failure("not_found_error", "model: x")},
+			"failed model_not_found blame=0 accepted=1 code=not_found_error said=",
+		},
+		"not found": {[]string{failure("not_found_error", "x")}, "failed not_found blame=0 accepted=1 code=not_found_error said="},
+		"key": {
+			[]string{failure("authentication_error", "x")},
+			"failed upstream blame=1 accepted=1 code=authentication_error said=",
+		},
+		"key may not": {[]string{failure("permission_error", "x")}, "failed upstream blame=1 accepted=1 code=permission_error said="},
+		"money": {
+			[]string{failure("invalid_request_error", "Your credit balance is too low")},
+			"failed upstream blame=1 accepted=1 code=invalid_request_error said=",
+		},
+		"disabled": {
+			[]string{failure("invalid_request_error", "This organization has been disabled.")},
+			"failed upstream blame=1 accepted=1 code=invalid_request_error said=",
+		},
+		"bill":       {[]string{failure("billing_error", "x")}, "failed upstream blame=1 accepted=1 code=billing_error said="},
+		"end_turn":   {ending("end_turn"), fmt.Sprintf("stop %d ", form.StopEnd)},
+		"max_tokens": {ending("max_tokens"), fmt.Sprintf("stop %d ", form.StopMaxTokens)},
+		"pause_turn": {ending("pause_turn"), fmt.Sprintf("stop %d ", form.StopPaused)},
+		"full":       {ending("model_context_window_exceeded"), fmt.Sprintf("stop %d ", form.StopContextFull)},
+		"refusal":    {ending("refusal"), fmt.Sprintf("stop %d ", form.StopRefusal)},
+		"unknown":    {ending("bored"), fmt.Sprintf("stop %d ", form.StopOther)},
 		// Xerxes-2/clewdr #153, BerriAI/litellm #36262: tool_use without a call.
 		"tool_use without one": {ending("tool_use"), fmt.Sprintf("stop %d ", form.StopEnd)},
 		"a call that was cut off": {
-			append([]string{start, `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"1","name":"f","input":{}}}`}, ending("max_tokens")...),
+			append([]string{start, `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"1","name":"f","input":{}}}`},
+				ending("max_tokens")...),
 			fmt.Sprintf("stop %d ", form.StopMaxTokens),
 		},
 		// BerriAI/litellm #34692: calls that end as end_turn.
@@ -291,7 +323,10 @@ func TestMessage(t *testing.T) {
 // TestFaultsFallOver: after an overloaded error another channel is tried.
 func TestFaultsFallOver(t *testing.T) {
 	t.Parallel()
-	for kind, want := range map[string]bool{"overloaded_error": true, "rate_limit_error": true, "api_error": true, "invalid_request_error": false} {
+	for kind, want := range map[string]bool{
+		"overloaded_error": true, "rate_limit_error": true, "api_error": true,
+		"invalid_request_error": false,
+	} {
 		events := messages.NewReader().Event(nil, []byte(`{"type":"error","error":{"type":"`+kind+`"}}`), nil)
 		if got := events[0].Fault.Retryable(); got != want {
 			t.Errorf("%s: got %t", kind, got)

@@ -41,8 +41,11 @@ var (
 	budget = providers.AnthropicTraits{
 		Sampling: true, OneSampler: true, Budget: true, Schema: true, Prefill: true, MaxOutput: 64000,
 	}
-	always = providers.AnthropicTraits{Adaptive: true, AlwaysThinks: true, Effort: true, XHigh: true, Schema: true, InlineSystem: true, MaxOutput: 128000}
-	old    = providers.AnthropicTraits{Sampling: true, Prefill: true, MaxOutput: 4096}
+	always = providers.AnthropicTraits{
+		Adaptive: true, AlwaysThinks: true, Effort: true, XHigh: true, Schema: true, InlineSystem: true,
+		MaxOutput: 128000,
+	}
+	old = providers.AnthropicTraits{Sampling: true, Prefill: true, MaxOutput: 4096}
 )
 
 // write writes a prompt as an indented document.
@@ -134,7 +137,8 @@ func describeBlock(block *form.Block) string {
 		}
 	case form.BlockMedia:
 		m := block.Media
-		fmt.Fprintf(&b, "media %d %s data=%s url=%s file=%s text=%s title=%s", m.Kind, m.Type, m.Data, []byte(m.URL), []byte(m.File), []byte(m.Text), []byte(m.Title))
+		fmt.Fprintf(&b, "media %d %s data=%s url=%s file=%s text=%s title=%s", m.Kind, m.Type, m.Data, []byte(m.URL), []byte(m.File),
+			[]byte(m.Text), []byte(m.Title))
 	default:
 		fmt.Fprintf(&b, "block %d", block.Kind)
 	}

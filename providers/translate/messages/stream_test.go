@@ -82,12 +82,14 @@ func TestWriterAnswers(t *testing.T) {
 			start(), text(0, "a"), {Kind: form.EventStop, Stop: form.Stop{Reason: form.StopSequence, Sequence: rawjson.Quote("END")}},
 		}},
 		"blocks": {events: []form.Event{
-			start(), thinks(0, "hm"), text(1, "one"), text(2, "two"), begin(3, "call_1", "f"), args(3, `{"a"`), args(3, `:1}`), end(3), text(4, "three"),
+			start(), thinks(0, "hm"), text(1, "one"), text(2, "two"), begin(3, "call_1", "f"), args(3, `{"a"`), args(3, `:1}`), end(3),
+			text(4, "three"),
 			begin(5, "call_2", "g"), end(5), stop(form.StopCalls),
 		}},
 		// QuantumNous/new-api #6394, ls1intum/edutelligence #923, BerriAI/litellm #15315: inputs of parallel calls that come in turns.
 		"turns": {events: []form.Event{
-			start(), begin(0, "a", "f"), begin(1, "b", "g"), args(0, `{"x":`), args(1, `{"y":"`), args(0, `"}"}`), args(1, `{"}`), end(0), end(1), stop(form.StopCalls),
+			start(), begin(0, "a", "f"), begin(1, "b", "g"), args(0, `{"x":`), args(1, `{"y":"`), args(0, `"}"}`), args(1, `{"}`), end(0), end(1),
+			stop(form.StopCalls),
 		}},
 		"state of Gemini": {events: []form.Event{
 			start(), thinks(0, "summary"), state(1, form.StateGemini, "s1"), begin(1, "a", "f"), args(1, `{"a":1}`), end(1),
@@ -104,7 +106,8 @@ func TestWriterAnswers(t *testing.T) {
 			text(2, "b"), stop(form.StopEnd),
 		}},
 		"own state": {events: []form.Event{
-			start(), thinks(0, "a"), state(0, form.StateAnthropic, "s=="), state(1, form.StateAnthropic, "t=="), state(2, form.StateRedacted, "r=="), text(3, "b"), stop(form.StopEnd),
+			start(), thinks(0, "a"), state(0, form.StateAnthropic, "s=="), state(1, form.StateAnthropic, "t=="), state(2, form.StateRedacted, "r=="),
+			text(3, "b"), stop(form.StopEnd),
 		}},
 		"hidden": {ask: form.Ask{ShowThought: false}, events: []form.Event{
 			start(), thinks(0, "secret"), state(1, form.StateGemini, "s"), begin(1, "a", "f"), end(1), stop(form.StopCalls),
@@ -115,8 +118,16 @@ func TestWriterAnswers(t *testing.T) {
 			start(), begin(0, "a", "f"), args(0, " "), args(0, "\n"), end(0), begin(1, "b", "f"), args(1, "nu"), args(1, "ll"), end(1),
 			begin(2, "c", "f"), args(2, "ls \""), args(2, "-l\""), end(2), stop(form.StopCalls),
 		}},
-		"several choices":                         {events: []form.Event{start(), text(0, "a"), {Kind: form.EventText, Choice: 1, Text: rawjson.Quote("b")}, stop(form.StopEnd), {Kind: form.EventStop, Choice: 1, Stop: form.Stop{Reason: form.StopMaxTokens}}}},
-		"counts of an upstream that counts oddly": {events: []form.Event{start(), text(0, "a"), counts(form.Counts{Input: 5, Read: 7}), stop(form.StopEnd)}},
+		"several choices": {events: []form.Event{
+			start(), text(0, "a"),
+			{Kind: form.EventText, Choice: 1, Text: rawjson.Quote("b")},
+			stop(form.StopEnd),
+			{Kind: form.EventStop, Choice: 1, Stop: form.Stop{Reason: form.StopMaxTokens}},
+		}},
+		"counts of an upstream that counts oddly": {events: []form.Event{
+			start(), text(0, "a"), counts(form.Counts{Input: 5, Read: 7}),
+			stop(form.StopEnd),
+		}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +188,8 @@ func TestWriterStarts(t *testing.T) {
 		t.Errorf("estimate: got %s", got)
 	}
 	usage := first(start(), counts(form.Counts{Input: 9, Read: 4, Write: 2}))
-	if got := fmt.Sprintf("%s %s %s", usage.Get("input_tokens"), usage.Get("cache_read_input_tokens"), usage.Get("cache_creation_input_tokens")); got != "3 4 2" {
+	if got := fmt.Sprintf("%s %s %s", usage.Get("input_tokens"), usage.Get("cache_read_input_tokens"),
+		usage.Get("cache_creation_input_tokens")); got != "3 4 2" {
 		t.Errorf("counts: got %s", got)
 	}
 }

@@ -80,7 +80,8 @@ func (r *reader) settleChoice() {
 	if r.p.Search == nil || choice.Mode != form.ChoiceAny {
 		return
 	}
-	if len(choice.Names) == 1 && choice.Names[0] == searchName && !slices.ContainsFunc(r.p.Tools, func(t form.Tool) bool { return t.Name == searchName }) {
+	if len(choice.Names) == 1 && choice.Names[0] == searchName &&
+		!slices.ContainsFunc(r.p.Tools, func(t form.Tool) bool { return t.Name == searchName }) {
 		r.p.Search.Forced, choice.Names = true, nil
 	}
 	r.p.Search.Forced = r.p.Search.Forced || len(r.p.Tools) == 0

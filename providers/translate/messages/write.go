@@ -108,7 +108,8 @@ func (w *writer) arrange() (fault *providers.Fault) {
 		w.trimPrefill(last)
 	}
 	if last.Role == form.Assistant && !w.traits.Prefill {
-		return form.Refusedf(w.p.Fields[form.FieldTurns], form.Messages, "and goes on with no turn of the assistant: the last turn must be the user's.")
+		return form.Refusedf(w.p.Fields[form.FieldTurns], form.Messages,
+			"and goes on with no turn of the assistant: the last turn must be the user's.")
 	}
 	return nil
 }

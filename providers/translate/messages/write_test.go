@@ -75,7 +75,10 @@ func TestWriteFields(t *testing.T) {
 		"max_tokens as asked":     {body: `{` + hello + `,"max_tokens":7}`, traits: modern, want: map[string]string{"max_tokens": "7"}},
 		"max_tokens by the model": {body: `{` + hello + `}`, traits: modern, want: map[string]string{"max_tokens": "128000"}},
 		"max_tokens of any model": {body: `{` + hello + `}`, want: map[string]string{"max_tokens": "4096"}},
-		"max_tokens cut":          {body: `{` + hello + `,"max_tokens":5000}`, traits: old, want: map[string]string{"max_tokens": "4096"}, lost: "; changed: max_tokens"},
+		"max_tokens cut": {
+			body: `{` + hello + `,"max_tokens":5000}`, traits: old, want: map[string]string{"max_tokens": "4096"},
+			lost: "; changed: max_tokens",
+		},
 		"max_tokens of an unknown model": {
 			body: `{` + hello + `,"max_tokens":500000}`, want: map[string]string{"max_tokens": "500000"},
 		},
@@ -94,12 +97,19 @@ func TestWriteFields(t *testing.T) {
 			body: `{` + hello + `,"temperature":0.3,"top_p":0.5,"top_k":3}`, traits: modern,
 			want: map[string]string{"temperature": "", "top_p": "", "top_k": ""}, lost: "temperature, top_p, top_k; changed: ",
 		},
-		"no sampling, nothing asked": {body: `{` + hello + `,"temperature":1,"top_p":1.0}`, traits: modern, want: map[string]string{"temperature": "", "top_p": ""}},
+		"no sampling, nothing asked": {
+			body: `{` + hello + `,"temperature":1,"top_p":1.0}`, traits: modern,
+			want: map[string]string{"temperature": "", "top_p": ""},
+		},
 		"sampling beside thinking": {
 			body: `{` + hello + `,"temperature":0.3,"top_k":3,"thinking":{"type":"enabled","budget_tokens":2000}}`, traits: budget,
-			want: map[string]string{"temperature": "", "top_k": "", "thinking": `{"type":"enabled","budget_tokens":2000}`}, lost: "temperature, top_k; changed: ",
+			want: map[string]string{"temperature": "", "top_k": "", "thinking": `{"type":"enabled","budget_tokens":2000}`},
+			lost: "temperature, top_k; changed: ",
 		},
-		"hot": {body: `{` + hello + `,"temperature":1.7}`, traits: old, want: map[string]string{"temperature": "1"}, lost: "; changed: temperature"},
+		"hot": {
+			body: `{` + hello + `,"temperature":1.7}`, traits: old, want: map[string]string{"temperature": "1"},
+			lost: "; changed: temperature",
+		},
 		"what is not known": {
 			body: `{` + hello + `}`, traits: old,
 			set: func(p *form.Prompt) {
@@ -121,10 +131,14 @@ func TestWriteFields(t *testing.T) {
 		},
 		"stop": {body: `{` + hello + `,"stop_sequences":["a"," b"]}`, want: map[string]string{"stop_sequences": `["a"," b"]`}},
 		"stop with white space": {
-			body: `{` + hello + `,"stop_sequences":["a","\n"]}`, want: map[string]string{"stop_sequences": `["a"]`}, lost: "; changed: stop_sequences",
+			body: `{` + hello + `,"stop_sequences":["a","\n"]}`, want: map[string]string{"stop_sequences": `["a"]`},
+			lost: "; changed: stop_sequences",
 		},
-		"stop of white space": {body: `{` + hello + `,"stop_sequences":[" "]}`, want: map[string]string{"stop_sequences": ""}, lost: "stop_sequences; changed: "},
-		"user":                {body: `{` + hello + `,"metadata":{"user_id":"u"}}`, want: map[string]string{"metadata": `{"user_id":"u"}`}},
+		"stop of white space": {
+			body: `{` + hello + `,"stop_sequences":[" "]}`, want: map[string]string{"stop_sequences": ""},
+			lost: "stop_sequences; changed: ",
+		},
+		"user": {body: `{` + hello + `,"metadata":{"user_id":"u"}}`, want: map[string]string{"metadata": `{"user_id":"u"}`}},
 
 		"thinking unset": {body: `{` + hello + `}`, traits: modern, want: map[string]string{"thinking": "", "output_config": ""}},
 		"thoughts to see": {
@@ -132,15 +146,37 @@ func TestWriteFields(t *testing.T) {
 		},
 		// platform.claude.com/docs/en/about-claude/models/whats-new-claude-4-7: thoughts are left out unless they are asked for.
 		"thoughts to see of what always thinks": {
-			body: `{` + hello + `}`, traits: always, set: showThoughts, want: map[string]string{"thinking": `{"type":"adaptive","display":"summarized"}`},
+			body: `{` + hello + `}`, traits: always, set: showThoughts,
+			want: map[string]string{"thinking": `{"type":"adaptive","display":"summarized"}`},
 		},
-		"thinking off":              {body: `{` + hello + `,"thinking":{"type":"disabled"}}`, traits: modern, want: map[string]string{"thinking": `{"type":"disabled"}`}},
-		"thinking off at an old":    {body: `{` + hello + `,"thinking":{"type":"disabled"}}`, traits: old, want: map[string]string{"thinking": ""}},
-		"thinking that must be":     {body: `{` + hello + `,"thinking":{"type":"disabled"}}`, traits: always, want: map[string]string{"thinking": ""}, lost: "thinking; changed: "},
-		"thinking of an old":        {body: `{` + hello + `,"thinking":{"type":"adaptive"}}`, traits: old, want: map[string]string{"thinking": ""}, lost: "thinking; changed: "},
-		"thinking adaptive":         {body: `{` + hello + `,"thinking":{"type":"adaptive"}}`, traits: modern, want: map[string]string{"thinking": `{"type":"adaptive","display":"summarized"}`}},
-		"thinking unseen":           {body: `{` + hello + `,"thinking":{"type":"adaptive","display":"omitted"}}`, traits: modern, want: map[string]string{"thinking": `{"type":"adaptive"}`}},
-		"thinking adaptive, budget": {body: `{` + hello + `,"thinking":{"type":"adaptive"}}`, traits: budget, want: map[string]string{"thinking": `{"type":"enabled","budget_tokens":16384}`}},
+		"thinking off": {
+			body: `{` + hello + `,"thinking":{"type":"disabled"}}`, traits: modern,
+			want: map[string]string{"thinking": `{"type":"disabled"}`},
+		},
+		"thinking off at an old": {
+			body: `{` + hello + `,"thinking":{"type":"disabled"}}`, traits: old,
+			want: map[string]string{"thinking": ""},
+		},
+		"thinking that must be": {
+			body: `{` + hello + `,"thinking":{"type":"disabled"}}`, traits: always,
+			want: map[string]string{"thinking": ""}, lost: "thinking; changed: ",
+		},
+		"thinking of an old": {
+			body: `{` + hello + `,"thinking":{"type":"adaptive"}}`, traits: old,
+			want: map[string]string{"thinking": ""}, lost: "thinking; changed: ",
+		},
+		"thinking adaptive": {
+			body: `{` + hello + `,"thinking":{"type":"adaptive"}}`, traits: modern,
+			want: map[string]string{"thinking": `{"type":"adaptive","display":"summarized"}`},
+		},
+		"thinking unseen": {
+			body: `{` + hello + `,"thinking":{"type":"adaptive","display":"omitted"}}`, traits: modern,
+			want: map[string]string{"thinking": `{"type":"adaptive"}`},
+		},
+		"thinking adaptive, budget": {
+			body: `{` + hello + `,"thinking":{"type":"adaptive"}}`, traits: budget,
+			want: map[string]string{"thinking": `{"type":"enabled","budget_tokens":16384}`},
+		},
 		"budget as effort": {
 			body: `{` + hello + `,"thinking":{"type":"enabled","budget_tokens":5000}}`, traits: modern,
 			want: map[string]string{"thinking": `{"type":"adaptive","display":"summarized"}`, "output_config": `{"effort":"medium"}`},
@@ -162,17 +198,47 @@ func TestWriteFields(t *testing.T) {
 			body: `{` + hello + `}`, traits: budget, set: func(p *form.Prompt) { p.Thinking = form.Thinking{Mode: form.ThinkingBudget, Budget: -1} },
 			want: map[string]string{"thinking": `{"type":"enabled","budget_tokens":16384}`},
 		},
-		"effort low":            {body: effort("minimal"), set: setEffort("minimal"), traits: modern, want: map[string]string{"output_config": `{"effort":"low"}`}},
-		"effort max":            {body: effort("max"), traits: modern, want: map[string]string{"output_config": `{"effort":"max"}`}},
-		"effort beyond":         {body: effort("xhigh"), traits: providers.AnthropicTraits{Adaptive: true, Effort: true}, want: map[string]string{"output_config": `{"effort":"high"}`}, lost: "; changed: output_config.effort"},
-		"effort as it sees fit": {body: effort("high"), traits: providers.AnthropicTraits{Adaptive: true}, want: map[string]string{"thinking": `{"type":"adaptive"}`, "output_config": ""}, lost: "; changed: output_config.effort"},
-		"effort minimal, old":   {body: effort("low"), set: setEffort("minimal"), traits: budget, want: map[string]string{"thinking": `{"type":"enabled","budget_tokens":1024}`}},
-		"effort low, old":       {body: effort("low"), traits: budget, want: map[string]string{"thinking": `{"type":"enabled","budget_tokens":2048}`}},
-		"effort medium, old":    {body: effort("medium"), traits: budget, want: map[string]string{"thinking": `{"type":"enabled","budget_tokens":8192}`}},
-		"effort high, old":      {body: effort("high"), traits: budget, want: map[string]string{"thinking": `{"type":"enabled","budget_tokens":16384}`}},
-		"effort xhigh, old":     {body: effort("xhigh"), traits: budget, want: map[string]string{"thinking": `{"type":"enabled","budget_tokens":24576}`}},
-		"effort max, old":       {body: effort("max"), traits: budget, want: map[string]string{"thinking": `{"type":"enabled","budget_tokens":32000}`}},
-		"effort of no thinker":  {body: effort("max"), traits: old, want: map[string]string{"thinking": "", "output_config": ""}, lost: "output_config.effort; changed: "},
+		"effort low": {
+			body: effort("minimal"), set: setEffort("minimal"), traits: modern,
+			want: map[string]string{"output_config": `{"effort":"low"}`},
+		},
+		"effort max": {body: effort("max"), traits: modern, want: map[string]string{"output_config": `{"effort":"max"}`}},
+		"effort beyond": {
+			body: effort("xhigh"), traits: providers.AnthropicTraits{Adaptive: true, Effort: true},
+			want: map[string]string{"output_config": `{"effort":"high"}`}, lost: "; changed: output_config.effort",
+		},
+		"effort as it sees fit": {
+			body: effort("high"), traits: providers.AnthropicTraits{Adaptive: true},
+			want: map[string]string{"thinking": `{"type":"adaptive"}`, "output_config": ""}, lost: "; changed: output_config.effort",
+		},
+		"effort minimal, old": {
+			body: effort("low"), set: setEffort("minimal"), traits: budget,
+			want: map[string]string{"thinking": `{"type":"enabled","budget_tokens":1024}`},
+		},
+		"effort low, old": {
+			body: effort("low"), traits: budget,
+			want: map[string]string{"thinking": `{"type":"enabled","budget_tokens":2048}`},
+		},
+		"effort medium, old": {
+			body: effort("medium"), traits: budget,
+			want: map[string]string{"thinking": `{"type":"enabled","budget_tokens":8192}`},
+		},
+		"effort high, old": {
+			body: effort("high"), traits: budget,
+			want: map[string]string{"thinking": `{"type":"enabled","budget_tokens":16384}`},
+		},
+		"effort xhigh, old": {
+			body: effort("xhigh"), traits: budget,
+			want: map[string]string{"thinking": `{"type":"enabled","budget_tokens":24576}`},
+		},
+		"effort max, old": {
+			body: effort("max"), traits: budget,
+			want: map[string]string{"thinking": `{"type":"enabled","budget_tokens":32000}`},
+		},
+		"effort of no thinker": {
+			body: effort("max"), traits: old, want: map[string]string{"thinking": "", "output_config": ""},
+			lost: "output_config.effort; changed: ",
+		},
 
 		"schema": {
 			body: `{` + hello + `,"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{},"additionalProperties":false}}}}`, traits: modern,
@@ -181,7 +247,8 @@ func TestWriteFields(t *testing.T) {
 		// laravel/ai #715: limits that the vendor refuses stand as words.
 		"schema cut": {
 			body: `{` + hello + `,"output_format":{"type":"json_schema","schema":{"type":"string","minLength":3}}}`, traits: modern,
-			want: map[string]string{"output_config": `{"format":{"type":"json_schema","schema":{"type":"string","description":"{minLength: 3}"}}}`}, lost: "; changed: output_format",
+			want: map[string]string{"output_config": `{"format":{"type":"json_schema","schema":{"type":"string","description":"{minLength: 3}"}}}`},
+			lost: "; changed: output_format",
 		},
 		"schema as words": {
 			body: `{` + hello + `,"output_format":{"type":"json_schema","schema":{"type":"object"}}}`, traits: old,
@@ -190,19 +257,32 @@ func TestWriteFields(t *testing.T) {
 		"json": {
 			body: `{"system":"s",` + hello + `}`, traits: modern,
 			set:  func(p *form.Prompt) { p.Output.Kind, p.Fields[form.FieldOutput] = form.OutputJSON, "response_format" },
-			want: map[string]string{"system": `[{"type":"text","text":"s"},{"type":"text","text":"Answer in JSON."}]`}, lost: "; changed: response_format",
+			want: map[string]string{"system": `[{"type":"text","text":"s"},{"type":"text","text":"Answer in JSON."}]`},
+			lost: "; changed: response_format",
 		},
 
-		"choice unset":     {body: tools(``), want: map[string]string{"tool_choice": "", "tools": "*"}},
-		"choice auto":      {body: tools(`,"tool_choice":{"type":"auto"}`), want: map[string]string{"tool_choice": `{"type":"auto"}`}},
-		"choice none":      {body: tools(`,"tool_choice":{"type":"none"}`), want: map[string]string{"tool_choice": `{"type":"none"}`, "tools": "*"}},
-		"choice any":       {body: tools(`,"tool_choice":{"type":"any"}`), want: map[string]string{"tool_choice": `{"type":"any"}`}},
-		"choice of one":    {body: tools(`,"tool_choice":{"type":"tool","name":"g"}`), want: map[string]string{"tool_choice": `{"type":"tool","name":"g"}`, "tools": "*\"h\""}},
-		"choice, no tools": {body: `{` + hello + `,"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}`, want: map[string]string{"tool_choice": "", "tools": ""}},
+		"choice unset": {body: tools(``), want: map[string]string{"tool_choice": "", "tools": "*"}},
+		"choice auto":  {body: tools(`,"tool_choice":{"type":"auto"}`), want: map[string]string{"tool_choice": `{"type":"auto"}`}},
+		"choice none": {
+			body: tools(`,"tool_choice":{"type":"none"}`),
+			want: map[string]string{"tool_choice": `{"type":"none"}`, "tools": "*"},
+		},
+		"choice any": {body: tools(`,"tool_choice":{"type":"any"}`), want: map[string]string{"tool_choice": `{"type":"any"}`}},
+		"choice of one": {
+			body: tools(`,"tool_choice":{"type":"tool","name":"g"}`),
+			want: map[string]string{"tool_choice": `{"type":"tool","name":"g"}`, "tools": "*\"h\""},
+		},
+		"choice, no tools": {
+			body: `{` + hello + `,"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}`,
+			want: map[string]string{"tool_choice": "", "tools": ""},
+		},
 		// maximhq/bifrost #7348: allowed tools lost.
 		"choice of some": {
 			body: tools(`,"tool_choice":{"type":"any"}`), set: func(p *form.Prompt) { p.Choice.Names = []string{"f", "h"} },
-			want: map[string]string{"tool_choice": `{"type":"any"}`, "tools": `[{"name":"f","input_schema":{"type":"object"}},{"name":"h","input_schema":{"type":"object","properties":{}}}]`},
+			want: map[string]string{
+				"tool_choice": `{"type":"any"}`,
+				"tools":       `[{"name":"f","input_schema":{"type":"object"}},{"name":"h","input_schema":{"type":"object","properties":{}}}]`,
+			},
 		},
 		"choice of one if any": {
 			body: tools(``), set: func(p *form.Prompt) { p.Choice = form.Choice{Mode: form.ChoiceAuto, Names: []string{"h"}} },
@@ -231,8 +311,9 @@ func TestWriteFields(t *testing.T) {
 			want: map[string]string{"thinking": "", "tool_choice": `{"type":"any"}`}, lost: "thinking; changed: ",
 		},
 		"forced tool and budget": {
-			body: tools(`,"temperature":0.5,"tool_choice":{"type":"tool","name":"f"},"thinking":{"type":"enabled","budget_tokens":2000}`), traits: budget,
-			want: map[string]string{"thinking": "", "temperature": "0.5"}, lost: "thinking; changed: ",
+			body:   tools(`,"temperature":0.5,"tool_choice":{"type":"tool","name":"f"},"thinking":{"type":"enabled","budget_tokens":2000}`),
+			traits: budget,
+			want:   map[string]string{"thinking": "", "temperature": "0.5"}, lost: "thinking; changed: ",
 		},
 
 		"tool that is strict": {
@@ -345,24 +426,43 @@ func TestWriteRefuses(t *testing.T) {
 		param  string
 	}{
 		"several answers": {`{` + hello + `}`, func(p *form.Prompt) { p.Limits.N, p.Fields[form.FieldN] = 2, "n" }, old, "n"},
-		"probabilities":   {`{` + hello + `}`, func(p *form.Prompt) { p.Sampling.Logprobs, p.Fields[form.FieldLogprobs] = true, "logprobs" }, old, "logprobs"},
+		"probabilities": {
+			`{` + hello + `}`, func(p *form.Prompt) { p.Sampling.Logprobs, p.Fields[form.FieldLogprobs] = true, "logprobs" }, old,
+			"logprobs",
+		},
 		"a forced tool of one that always thinks": {tools(`,"tool_choice":{"type":"any"}`), nil, always, "tool_choice"},
 		// maximhq/bifrost #3596: a choice that names no tool.
-		"a choice of no tool":      {tools(`,"tool_choice":{"type":"tool","name":"x"}`), nil, modern, "tool_choice"},
-		"a forced tool of none":    {`{` + hello + `,"tool_choice":{"type":"any"}}`, nil, modern, "tool_choice"},
-		"a turn to go on with":     {`{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y"}]}`, nil, modern, "messages"},
-		"a result without a call":  {`{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"1"}]}]}`, nil, modern, "messages[0].content[0].tool_use_id"},
-		"nothing":                  {`{"messages":[]}`, nil, modern, "messages"},
-		"an image of another type": {media(`{"type":"image","source":{"type":"base64","media_type":"image/bmp","data":"eA=="}}`), nil, modern, "messages[0].content[1]"},
-		"another account's file":   {media(`{"type":"document","source":{"type":"file","file_id":"f"}}`), nil, modern, "messages[0].content[1]"},
-		"another store":            {media(`{"type":"image","source":{"type":"url","url":"gs://b/o.png"}}`), nil, modern, "messages[0].content[1]"},
+		"a choice of no tool":   {tools(`,"tool_choice":{"type":"tool","name":"x"}`), nil, modern, "tool_choice"},
+		"a forced tool of none": {`{` + hello + `,"tool_choice":{"type":"any"}}`, nil, modern, "tool_choice"},
+		"a turn to go on with":  {`{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y"}]}`, nil, modern, "messages"},
+		"a result without a call": {
+			`{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"1"}]}]}`, nil, modern,
+			"messages[0].content[0].tool_use_id",
+		},
+		"nothing": {`{"messages":[]}`, nil, modern, "messages"},
+		"an image of another type": {
+			media(`{"type":"image","source":{"type":"base64","media_type":"image/bmp","data":"eA=="}}`), nil, modern,
+			"messages[0].content[1]",
+		},
+		"another account's file": {media(`{"type":"document","source":{"type":"file","file_id":"f"}}`), nil, modern, "messages[0].content[1]"},
+		"another store": {
+			media(`{"type":"image","source":{"type":"url","url":"gs://b/o.png"}}`), nil, modern,
+			"messages[0].content[1]",
+		},
 		"a schema that refers to itself": {
-			`{` + hello + `,"output_format":{"type":"json_schema","schema":{"type":"object","properties":{"next":{"$ref":"#"}}}}}`, nil, modern, "output_format",
+			`{` + hello + `,"output_format":{"type":"json_schema","schema":{"type":"object","properties":{"next":{"$ref":"#"}}}}}`, nil, modern,
+			"output_format",
 		},
 		"sound": {`{` + hello + `}`, func(p *form.Prompt) {
-			p.Turns[0].Blocks[0] = form.Block{Kind: form.BlockMedia, Media: form.Media{Kind: form.Audio, Data: []byte("eA==")}, At: form.In("messages", 3)}
+			p.Turns[0].Blocks[0] = form.Block{
+				Kind: form.BlockMedia, Media: form.Media{Kind: form.Audio, Data: []byte("eA==")},
+				At: form.In("messages", 3),
+			}
 		}, modern, "messages[3]"},
-		"what only another vendor knows": {`{` + hello + `}`, func(p *form.Prompt) { p.Own = []form.Member{{Name: "audio", Must: true}} }, modern, "audio"},
+		"what only another vendor knows": {
+			`{` + hello + `}`, func(p *form.Prompt) { p.Own = []form.Member{{Name: "audio", Must: true}} }, modern,
+			"audio",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -397,7 +497,8 @@ func TestWriteRenames(t *testing.T) {
 func TestWriteRefersToLongValues(t *testing.T) {
 	t.Parallel()
 	data := strings.Repeat("iVBORw0K", 10_000)
-	body := `{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + data + `"}}]}]}`
+	body := `{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + data +
+		`"}}]}]}`
 	call := client(body)
 	p, _, fault := messages.Read(call, new(form.Loss))
 	if fault != nil {

@@ -31,7 +31,8 @@ func TestWriteTurns(t *testing.T) {
 		lost           string
 	}{
 		"signed thoughts stay as they are": {
-			in: user + `,{"role":"assistant","content":[` + signed("a") + `,{"type":"redacted_thinking","data":"d"},` + call + `]},` + result, rest: thinking,
+			in:     user + `,{"role":"assistant","content":[` + signed("a") + `,{"type":"redacted_thinking","data":"d"},` + call + `]},` + result,
+			rest:   thinking,
 			traits: budget, thinks: true,
 			want: user + `,{"role":"assistant","content":[` + signed("a") + `,{"type":"redacted_thinking","data":"d"},` + call + `]},` + result,
 		},
@@ -48,22 +49,29 @@ func TestWriteTurns(t *testing.T) {
 			want: user + `,{"role":"assistant","content":[` + call + `]},` + result,
 		},
 		"thinking goes on behind a new question": {
-			in: user + `,{"role":"assistant","content":[` + call + `]},` + result + `,{"role":"assistant","content":"y"},` + user, rest: thinking, traits: budget, thinks: true,
-			want: user + `,{"role":"assistant","content":[` + call + `]},` + result + `,{"role":"assistant","content":[{"type":"text","text":"y"}]},` + user,
+			in: user + `,{"role":"assistant","content":[` + call + `]},` + result + `,{"role":"assistant","content":"y"},` + user, rest: thinking,
+			traits: budget, thinks: true,
+			want: user + `,{"role":"assistant","content":[` + call + `]},` + result +
+				`,{"role":"assistant","content":[{"type":"text","text":"y"}]},` + user,
 		},
 		"a question beside results is none of its own": {
-			in: user + `,{"role":"assistant","content":[` + call + `]},` + result + `,` + user, rest: thinking, traits: budget, lost: "thinking; changed: ",
-			want: user + `,{"role":"assistant","content":[` + call + `]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"},{"type":"text","text":"x"}]}`,
+			in: user + `,{"role":"assistant","content":[` + call + `]},` + result + `,` + user, rest: thinking, traits: budget,
+			lost: "thinking; changed: ",
+			want: user + `,{"role":"assistant","content":[` + call +
+				`]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"},{"type":"text","text":"x"}]}`,
 		},
 		// platform.claude.com/docs/en/build-with-claude/extended-thinking: a model that does not interleave thinks once for all
 		// steps of a turn.
 		"one thought of several steps": {
-			in: user + `,{"role":"assistant","content":[` + signed("a") + `,` + call + `]},` + result + `,{"role":"assistant","content":[` + call2 + `]},` + result2, rest: thinking,
+			in: user + `,{"role":"assistant","content":[` + signed("a") + `,` + call + `]},` + result + `,{"role":"assistant","content":[` + call2 +
+				`]},` + result2, rest: thinking,
 			traits: budget, thinks: true,
-			want: user + `,{"role":"assistant","content":[` + signed("a") + `,` + call + `]},` + result + `,{"role":"assistant","content":[` + call2 + `]},` + result2,
+			want: user + `,{"role":"assistant","content":[` + signed("a") + `,` + call + `]},` + result + `,{"role":"assistant","content":[` +
+				call2 + `]},` + result2,
 		},
 		"adaptive thinking needs no state": {
-			in: user + `,{"role":"assistant","content":[` + gemini + `,` + call + `]},` + result, rest: `,"thinking":{"type":"adaptive"}`, traits: modern, thinks: true,
+			in: user + `,{"role":"assistant","content":[` + gemini + `,` + call + `]},` + result, rest: `,"thinking":{"type":"adaptive"}`,
+			traits: modern, thinks: true,
 			want: user + `,{"role":"assistant","content":[` + call + `]},` + result,
 		},
 		// "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`."
@@ -78,7 +86,8 @@ func TestWriteTurns(t *testing.T) {
 		},
 		// "If an assistant message contains any thinking blocks, the first block must be thinking" (anthropics/claude-code #20705)
 		"thoughts come first": {
-			in: user + `,{"role":"assistant","content":"one"},{"role":"assistant","content":[` + signed("a") + `,` + call + `]},` + result, rest: thinking,
+			in:     user + `,{"role":"assistant","content":"one"},{"role":"assistant","content":[` + signed("a") + `,` + call + `]},` + result,
+			rest:   thinking,
 			traits: budget, thinks: true,
 			want: user + `,{"role":"assistant","content":[` + signed("a") + `,{"type":"text","text":"one"},` + call + `]},` + result,
 		},
@@ -88,7 +97,8 @@ func TestWriteTurns(t *testing.T) {
 		},
 		"later instructions in place": {
 			in: user + `,{"role":"system","content":"s"},{"role":"assistant","content":"one"},` + user, traits: modern,
-			want: user + `,{"role":"system","content":[{"type":"text","text":"s"}]},{"role":"assistant","content":[{"type":"text","text":"one"}]},` + user,
+			want: user + `,{"role":"system","content":[{"type":"text","text":"s"}]},{"role":"assistant","content":[{"type":"text","text":"one"}]},` +
+				user,
 		},
 		"later instructions in words": {
 			in: user + `,{"role":"system","content":"s"}`, traits: old,
@@ -113,10 +123,12 @@ func TestWriteTurns(t *testing.T) {
 		},
 		// NanmiCoder/cc-haha #1278, zeroclaw-labs/zeroclaw #9596.
 		"a result with an image that failed": {
-			in: user + `,{"role":"assistant","content":[` + call + `]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"r"},{"type":"text","text":""},` +
+			in: user + `,{"role":"assistant","content":[` + call +
+				`]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"r"},{"type":"text","text":""},` +
 				`{"type":"image","source":{"type":"base64","media_type":"image/jpg","data":"/9j/"}}],"is_error":true}]}`,
 			traits: old,
-			want: user + `,{"role":"assistant","content":[` + call + `]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"r"},` +
+			want: user + `,{"role":"assistant","content":[` + call +
+				`]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"r"},` +
 				`{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"/9j/"}}],"is_error":true}]}`,
 		},
 		"a result that is an object": {
@@ -124,14 +136,16 @@ func TestWriteTurns(t *testing.T) {
 			set: func(p *form.Prompt) {
 				p.Turns[2].Blocks[0].Result = &form.Result{ID: "1", Object: rawjson.Value(`{"error":"bad"}`)}
 			},
-			want: user + `,{"role":"assistant","content":[` + call + `]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"bad","is_error":true}]}`,
+			want: user + `,{"role":"assistant","content":[` + call +
+				`]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"bad","is_error":true}]}`,
 		},
 		"an object as it is": {
 			in: user + `,{"role":"assistant","content":[` + call + `]},` + result, traits: old,
 			set: func(p *form.Prompt) {
 				p.Turns[2].Blocks[0].Result = &form.Result{ID: "1", Object: rawjson.Value(`{"a":1,"b":2}`)}
 			},
-			want: user + `,{"role":"assistant","content":[` + call + `]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"{\"a\":1,\"b\":2}"}]}`,
+			want: user + `,{"role":"assistant","content":[` + call +
+				`]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"{\"a\":1,\"b\":2}"}]}`,
 		},
 	}
 	for name, test := range tests {

@@ -36,11 +36,17 @@ func TestReaderRows(t *testing.T) {
 			{"", `{"type":"response.output_item.done","output_index":0,"item":{"id":"m","type":"message","content":[{"type":"refusal","refusal":"no"}]}}`, ""},
 		},
 		"a thought without pieces": {
-			{"", `{"type":"response.reasoning_summary_text.done","item_id":"r","output_index":0,"summary_index":0,"text":"hm"}`, "start\nthought 0: hm"},
+			{
+				"", `{"type":"response.reasoning_summary_text.done","item_id":"r","output_index":0,"summary_index":0,"text":"hm"}`,
+				"start\nthought 0: hm",
+			},
 			{"", `{"type":"response.output_item.done","output_index":0,"item":{"id":"r","type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]}}`, ""},
 		},
 		"a call without a call_id": {
-			{"", `{"type":"response.output_item.added","output_index":0,"item":{"id":"fc_1","type":"function_call","name":"f"}}`, "start\ncall 0: fc_1 f custom false"},
+			{
+				"", `{"type":"response.output_item.added","output_index":0,"item":{"id":"fc_1","type":"function_call","name":"f"}}`,
+				"start\ncall 0: fc_1 f custom false",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +131,8 @@ func TestWriterHoldsNoMore(t *testing.T) {
 func TestFailedResponseCounts(t *testing.T) {
 	t.Parallel()
 	stream := written(form.Ask{Stream: true, Echo: echoOf(t, `{}`)}, form.Event{Kind: form.EventStart}, text(0, "a"),
-		form.Event{Kind: form.EventCounts, Counts: &form.Counts{Input: 7, Output: 3}}, form.Event{Kind: form.EventFailed, Fault: &providers.Fault{Kind: providers.Upstream}})
+		form.Event{Kind: form.EventCounts, Counts: &form.Counts{Input: 7, Output: 3}},
+		form.Event{Kind: form.EventFailed, Fault: &providers.Fault{Kind: providers.Upstream}})
 	if got := rawjson.Value(lastResponse(t, stream)).At("usage", "total_tokens"); string(got) != "10" {
 		t.Errorf("got %s tokens in all in %s", got, lastResponse(t, stream))
 	}

@@ -161,15 +161,33 @@ func TestReaderStreams(t *testing.T) {
 			{"type":"response.completed","response":{"status":"completed","output":[{"id":"e","type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}}`,
 			"start\ncall 0: c f custom false\ninput 0: {}\ncall 0 ends\nstop 3",
 		},
-		"cut off":        {`{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"function_call","call_id":"c","name":"f","arguments":"{"}]}}`, "start\ncall 0: c f custom false\ninput 0: {\ncall 0 ends\nstop 2"},
-		"filtered":       {`{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"content_filter"}}}`, "start\nstop 5"},
-		"refused":        {`{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"content_filter"},"output":[{"type":"message","content":[{"type":"refusal","refusal":"no"}]}]}}`, "start\nrefusal 0: no\nstop 4"},
-		"stopped":        {`{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"steered"}}}`, "start\nstop 8"},
-		"failed":         {`{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"secret"}}}`, "start\nfailed upstream: The upstream failed."},
-		"an error":       {`{"type":"error","code":"rate_limit_exceeded","message":"slow","param":null,"sequence_number":1}`, "failed rate_limited: The upstream limits the rate of requests."},
-		"a nested error": {`{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"too long"}}`, "failed invalid: The upstream refused the request.too long"},
-		"broken off":     {`{"type":"response.output_text.delta","delta":"4"}`, "start\ntext 0: 4\nfailed upstream: The upstream broke off its answer."},
-		"nothing":        {``, "failed upstream: The upstream broke off its answer."},
+		"cut off": {`{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"function_call","call_id":"c","name":"f","arguments":"{"}]}}`, "start\ncall 0: c f custom false\ninput 0: {\ncall 0 ends\nstop 2"},
+		"filtered": {
+			`{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"content_filter"}}}`,
+			"start\nstop 5",
+		},
+		"refused": {`{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"content_filter"},"output":[{"type":"message","content":[{"type":"refusal","refusal":"no"}]}]}}`, "start\nrefusal 0: no\nstop 4"},
+		"stopped": {
+			`{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"steered"}}}`,
+			"start\nstop 8",
+		},
+		"failed": {
+			`{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"secret"}}}`,
+			"start\nfailed upstream: The upstream failed.",
+		},
+		"an error": {
+			`{"type":"error","code":"rate_limit_exceeded","message":"slow","param":null,"sequence_number":1}`,
+			"failed rate_limited: The upstream limits the rate of requests.",
+		},
+		"a nested error": {
+			`{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"too long"}}`,
+			"failed invalid: The upstream refused the request.too long",
+		},
+		"broken off": {
+			`{"type":"response.output_text.delta","delta":"4"}`,
+			"start\ntext 0: 4\nfailed upstream: The upstream broke off its answer.",
+		},
+		"nothing": {``, "failed upstream: The upstream broke off its answer."},
 		"what nobody knows": {
 			`{"type":"response.new.thing","x":1}
 			[DONE]
@@ -202,7 +220,10 @@ func TestReaderDocuments(t *testing.T) {
 			"start\nthought 0: hm\n\nso\nstate 0: o gA rs_1\ntext 1: a [{\"token\":\"a\"}]\ntext 2: b\ncall 3: c f custom false\ninput 3: {\"x\":1}\ncall 3 ends\n" +
 				"call 4: d p custom true\ninput 4: {\"input\":\"i\"}\ncall 4 ends\n" + counted + "\nstop 3",
 		},
-		"failed":            {`{"status":"failed","error":{"code":"invalid_prompt","message":"bad"},"output":[]}`, "start\nfailed invalid: The upstream refused the request.bad"},
+		"failed": {
+			`{"status":"failed","error":{"code":"invalid_prompt","message":"bad"},"output":[]}`,
+			"start\nfailed invalid: The upstream refused the request.bad",
+		},
 		"in the background": {`{"status":"queued","output":[]}`, "start\nfailed upstream: The upstream broke off its answer."},
 		"an error":          {`{"error":{"code":"server_is_overloaded","message":"x"}}`, "failed overloaded: The upstream is overloaded."},
 		"another document":  {`{"choices":[]}`, "failed upstream: The upstream broke off its answer."},
@@ -223,7 +244,8 @@ func TestReaderReadsWriter(t *testing.T) {
 	t.Parallel()
 	ask := form.Ask{Model: "m", Stream: true, ShowThought: true, Custom: map[string]bool{"patch": true}}
 	events := answer(form.StopCalls, thought(0, "h"), thought(0, "m"), text(1, "a"), text(1, "b"), text(2, "c\n"),
-		form.Event{Kind: form.EventRefusal, Block: 3, Text: rawjson.Text(`"no"`)}, call(4, "c1", "f", `{"x"`, `:1}`), call(5, "c2", "patch", `{"input":"`, `i\"j`, `"}`), call(6, "c3", "g", "{}"))
+		form.Event{Kind: form.EventRefusal, Block: 3, Text: rawjson.Text(`"no"`)}, call(4, "c1", "f", `{"x"`, `:1}`),
+		call(5, "c2", "patch", `{"input":"`, `i\"j`, `"}`), call(6, "c3", "g", "{}"))
 	written1, whole := written(ask, events...), written(form.Ask{Model: "m", ShowThought: true, Custom: ask.Custom}, events...)
 	var lines strings.Builder
 	for line := range strings.Lines(string(written1)) {
@@ -268,7 +290,9 @@ func TestReaderAllocatesNothing(t *testing.T) {
 // FuzzAnswer: the reader never panics, and ends each call and answer that it begins.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
-		`{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f"}}` + "\n" + `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{"}` + "\n" + `{"type":"response.completed","response":{"output":[{"type":"custom_tool_call","input":"x"}]}}`,
+		`{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f"}}` + "\n" +
+			`{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{"}` + "\n" +
+			`{"type":"response.completed","response":{"output":[{"type":"custom_tool_call","input":"x"}]}}`,
 		`{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"a"}]},{"type":"reasoning","content":[{"type":"reasoning_text","text":"b"}]}],"usage":{"input_tokens":1e3}}`,
 		`{"type":"response.reasoning_summary_text.delta","delta":"x","summary_index":-1}` + "\n" + `{"type":"error"}`,
 		`{"type":"response.output_item.done","item":[]}` + "\n" + `[1]`,

@@ -18,7 +18,10 @@ const (
 func (r *reading) compact() {
 	p := r.prompt
 	at := form.Path{}.Field("input")
-	p.Turns = append(p.Turns, form.Turn{Role: form.User, At: at, Blocks: []form.Block{{Kind: form.BlockText, Text: rawjson.Quote(compactInstruction), At: at}}})
+	p.Turns = append(p.Turns, form.Turn{
+		Role: form.User, At: at,
+		Blocks: []form.Block{{Kind: form.BlockText, Text: rawjson.Quote(compactInstruction), At: at}},
+	})
 	p.Search, p.Output, p.Choice = nil, form.Output{}, form.Choice{}
 	if len(p.Tools) > 0 {
 		p.Choice.Mode = form.ChoiceNone
@@ -71,7 +74,10 @@ func (w *writer) summarize(event *form.Event) {
 // compacted ends the answer's one item.
 func (w *writer) compacted() {
 	if len(w.summary) == 0 {
-		w.fault = &providers.Fault{Kind: providers.Upstream, Message: "The model gave no summary of the conversation.", Blame: providers.BlameChannel, Malformed: true}
+		w.fault = &providers.Fault{
+			Kind: providers.Upstream, Message: "The model gave no summary of the conversation.",
+			Blame: providers.BlameChannel, Malformed: true,
+		}
 		return
 	}
 	w.keep(w.ask.Seal(string(w.summary)), `"}`)

@@ -93,7 +93,8 @@ func (r *reading) readItem(value rawjson.Value, at form.Path) {
 		r.readCompaction(&item)
 		return
 	}
-	if item.kind.Is("web_search_call") || item.kind.Is("tool_search_call") || item.kind.Is("tool_search_output") { // what was found is in what followed
+	// what was found is in what followed
+	if item.kind.Is("web_search_call") || item.kind.Is("tool_search_call") || item.kind.Is("tool_search_output") {
 		return
 	}
 	if item.kind != nil && !isKnown(item.kind) {

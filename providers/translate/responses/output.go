@@ -290,12 +290,18 @@ func (w *output) textSince(from int) rawjson.Text {
 
 // delta is the name of the event with a piece of the part.
 func (k partKind) delta() string {
-	return [...]string{outputText: "response.output_text.delta", refusal: "response.refusal.delta", summary: "response.reasoning_summary_text.delta"}[k]
+	return [...]string{
+		outputText: "response.output_text.delta", refusal: "response.refusal.delta",
+		summary: "response.reasoning_summary_text.delta",
+	}[k]
 }
 
 // done is the name of the event with all of the part's text.
 func (k partKind) done() string {
-	return [...]string{outputText: "response.output_text.done", refusal: "response.refusal.done", summary: "response.reasoning_summary_text.done"}[k]
+	return [...]string{
+		outputText: "response.output_text.done", refusal: "response.refusal.done",
+		summary: "response.reasoning_summary_text.done",
+	}[k]
 }
 
 // opens is how a part begins, up to its text.

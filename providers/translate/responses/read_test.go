@@ -147,11 +147,14 @@ parallel false
 			body: `"text":{"format":{"type":"json_schema","name":"n","strict":true,"schema":{"type":"object"},"description":"d"},"verbosity":"low"}`,
 			want: "output 2 \"n\" {\"type\":\"object\"} strict true d\nown text.verbosity \"low\" must false\n",
 		},
-		"JSON":              {body: `"text":{"format":{"type":"json_object"}}`, want: "output 1 \"\"  strict false \n"},
-		"thinking":          {body: `"reasoning":{"effort":"xhigh","summary":"auto"}`, want: "thinking 2 \"xhigh\" show true\n"},
-		"thoughts to see":   {body: `"reasoning":{"summary":"auto"}`, want: "thinking 0 \"\" show true\n"},
-		"thinking off":      {body: `"reasoning":{"effort":"none","summary":null}`, want: "thinking 1 \"\" show false\n"},
-		"sampling":          {body: `"temperature":1.0,"top_p":0.50,"include":["message.output_text.logprobs"],"top_logprobs":3`, want: "sampling 1.0 0.50 logprobs true 3\n"},
+		"JSON":            {body: `"text":{"format":{"type":"json_object"}}`, want: "output 1 \"\"  strict false \n"},
+		"thinking":        {body: `"reasoning":{"effort":"xhigh","summary":"auto"}`, want: "thinking 2 \"xhigh\" show true\n"},
+		"thoughts to see": {body: `"reasoning":{"summary":"auto"}`, want: "thinking 0 \"\" show true\n"},
+		"thinking off":    {body: `"reasoning":{"effort":"none","summary":null}`, want: "thinking 1 \"\" show false\n"},
+		"sampling": {
+			body: `"temperature":1.0,"top_p":0.50,"include":["message.output_text.logprobs"],"top_logprobs":3`,
+			want: "sampling 1.0 0.50 logprobs true 3\n",
+		},
 		"limits and a user": {body: `"max_output_tokens":5,"user":"old","safety_identifier":"new"`, want: "max 5\nfor new\n"},
 		"the vendor's alone": {
 			body: `"store":true,"metadata":{"a":"b"},"service_tier":"flex","truncation":"auto","max_tool_calls":3,"prompt_cache_key":"k","include":["reasoning.encrypted_content","web_search_call.results"]`,
@@ -221,13 +224,20 @@ func TestReadRefuses(t *testing.T) {
 		"sound that is none":    {`"input":[{"role":"user","content":[{"type":"input_audio"}]}]`, "input[0].content[0]", "neither"},
 		"a role that is none":   {`"input":[{"role":"tool","content":"a"}]`, "input[0].role", "role"},
 		// maximhq/bifrost #3596: a choice of no tool.
-		"a choice of no tool":     {`"tools":[{"type":"function","name":"f"}],"tool_choice":{"type":"function","name":"g"}`, "tool_choice", "declare"},
-		"an allowed tool of none": {`"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"g"}]}`, "tool_choice.tools[0]", "declare"},
-		"a choice that is none":   {`"tool_choice":"sometimes"`, "tool_choice", "must be"},
+		"a choice of no tool": {
+			`"tools":[{"type":"function","name":"f"}],"tool_choice":{"type":"function","name":"g"}`, "tool_choice",
+			"declare",
+		},
+		"an allowed tool of none": {
+			`"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"g"}]}`,
+			"tool_choice.tools[0]", "declare",
+		},
+		"a choice that is none": {`"tool_choice":"sometimes"`, "tool_choice", "must be"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, _, fault := responses.Read(providers.Call{Model: "m", Content: providers.Content{Body: []byte(`{"model":"m",` + test.body + `}`)}}, new(form.Loss))
+			_, _, fault := responses.Read(providers.Call{Model: "m", Content: providers.Content{Body: []byte(`{"model":"m",` + test.body + `}`)}},
+				new(form.Loss))
 			if fault == nil || fault.Kind != providers.Invalid || fault.Param != test.param || !strings.Contains(fault.Message, test.message) {
 				t.Errorf("fault %+v, want one of %s about %q", fault, test.param, test.message)
 			}

@@ -20,8 +20,8 @@ func newResponseID() string {
 	return "resp_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
 }
 
-// SplitInput copies the input of a call: its first items, as many as earlier says, and the others. Both are items with commas between them. A
-// text is one message.
+// SplitInput copies the input of a call: its first items, as many as earlier says, and the others. Both are items with commas between them.
+// A text is one message.
 func SplitInput(input rawjson.Value, earlier int) (before, own []byte) {
 	if text := input.Text(); text != nil {
 		var out form.Out

@@ -44,7 +44,10 @@ func TestWriterStores(t *testing.T) {
 		"stored":     {answer(form.StopEnd, said), true, true, 1},
 		"incomplete": {answer(form.StopMaxTokens, said), true, true, 1},
 		"refused":    {answer(form.StopEnd, said), false, false, 1},
-		"failed":     {[]form.Event{{Kind: form.EventStart}, said, {Kind: form.EventFailed, Fault: &providers.Fault{Kind: providers.Upstream}}}, true, false, 0},
+		"failed": {
+			[]form.Event{{Kind: form.EventStart}, said, {Kind: form.EventFailed, Fault: &providers.Fault{Kind: providers.Upstream}}},
+			true, false, 0,
+		},
 	} {
 		for _, stream := range []bool{true, false} {
 			if !stream && test.stored == 0 {

@@ -127,7 +127,8 @@ func answer(reason form.StopReason, parts ...any) []form.Event {
 		}
 	}
 	counts := &form.Counts{Input: 10, Read: 4, Write: 3, Output: 7, Reasoning: 2}
-	return append(events, form.Event{Kind: form.EventStop, Stop: form.Stop{Reason: reason}}, form.Event{Kind: form.EventCounts, Counts: counts}, form.Event{Kind: form.EventEnd})
+	return append(events, form.Event{Kind: form.EventStop, Stop: form.Stop{Reason: reason}},
+		form.Event{Kind: form.EventCounts, Counts: counts}, form.Event{Kind: form.EventEnd})
 }
 
 func TestWriter(t *testing.T) {
@@ -202,26 +203,32 @@ func TestWriter(t *testing.T) {
 			events: answer(form.StopEnd, thought(0, "h"), thought(0, "m"), text(1, "a")),
 			outline: "output_item.added\nreasoning_summary_part.added\nreasoning_summary_text.delta h\nreasoning_summary_text.delta m\nreasoning_summary_text.done\nreasoning_summary_part.done\noutput_item.done\n" +
 				"output_item.added\ncontent_part.added\noutput_text.delta a\noutput_text.done\ncontent_part.done\noutput_item.done",
-			output: `{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"mr1.n."},{"type":"message",` + texts + `{"type":"output_text","annotations":[],"text":"a","logprobs":[]}],"status":"completed"}`,
+			output: `{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"mr1.n."},{"type":"message",` + texts +
+				`{"type":"output_text","annotations":[],"text":"a","logprobs":[]}],"status":"completed"}`,
 		},
 		"a signed thought, one that is only signed, and one that nobody reads": {
-			events: answer(form.StopEnd, thought(0, "hm"), state(0, form.StateAnthropic, "s0"), state(1, form.StateAnthropic, "s1"), state(2, form.StateRedacted, "r")),
+			events: answer(form.StopEnd, thought(0, "hm"), state(0, form.StateAnthropic, "s0"), state(1, form.StateAnthropic, "s1"),
+				state(2, form.StateRedacted, "r")),
 			outline: "output_item.added\nreasoning_summary_part.added\nreasoning_summary_text.delta hm\nreasoning_summary_text.done\nreasoning_summary_part.done\noutput_item.done\n" +
 				"output_item.added\noutput_item.done\noutput_item.added\noutput_item.done",
 			output: `{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"` + sealed('a', "s0") + `"},` +
-				`{"type":"reasoning","summary":[],"encrypted_content":"` + sealed('a', "s1") + `"},{"type":"reasoning","summary":[],"encrypted_content":"` + sealed('r', "r") + `"}`,
+				`{"type":"reasoning","summary":[],"encrypted_content":"` + sealed('a', "s1") +
+				`"},{"type":"reasoning","summary":[],"encrypted_content":"` + sealed('r', "r") + `"}`,
 		},
 		// Portkey-AI/gateway #1442: the signature of a call.
 		"signatures of what follows and of the text before": {
-			events: answer(form.StopCalls, state(0, form.StateGemini, "g"), call(0, "c1", "f", "{}"), text(1, "a"), state(1, form.StateGeminiBefore, "p")),
+			events: answer(form.StopCalls, state(0, form.StateGemini, "g"), call(0, "c1", "f", "{}"), text(1, "a"),
+				state(1, form.StateGeminiBefore, "p")),
 			outline: "output_item.added\noutput_item.done\noutput_item.added\nfunction_call_arguments.delta {}\nfunction_call_arguments.done\noutput_item.done\n" +
 				"output_item.added\ncontent_part.added\noutput_text.delta a\noutput_text.done\ncontent_part.done\noutput_item.done\noutput_item.added\noutput_item.done",
-			output: `{"type":"reasoning","summary":[],"encrypted_content":"` + sealed('g', "g") + `"},{"type":"function_call","call_id":"c1","name":"f","arguments":"{}","status":"completed"},` +
+			output: `{"type":"reasoning","summary":[],"encrypted_content":"` + sealed('g', "g") +
+				`"},{"type":"function_call","call_id":"c1","name":"f","arguments":"{}","status":"completed"},` +
 				`{"type":"message",` + texts + `{"type":"output_text","annotations":[],"text":"a","logprobs":[]}],"status":"completed"},{"type":"reasoning","summary":[],"encrypted_content":"` + sealed('p', "p") + `"}`,
 		},
 		// BerriAI/litellm #15315: inputs of parallel calls in turns.
 		"calls in turns": {
-			events: answer(form.StopCalls, call(0, "c1", "f")[:1], call(1, "c2", "g")[:1], call(0, "", "", `{"x"`)[1:2], call(1, "", "", `{}`)[1:2], call(0, "", "", `:1}`)[1:2]),
+			events: answer(form.StopCalls, call(0, "c1", "f")[:1], call(1, "c2", "g")[:1], call(0, "", "", `{"x"`)[1:2], call(1, "", "", `{}`)[1:2],
+				call(0, "", "", `:1}`)[1:2]),
 			outline: "output_item.added\nfunction_call_arguments.delta {\"x\"\nfunction_call_arguments.delta :1}\nfunction_call_arguments.done\noutput_item.done\n" +
 				"output_item.added\nfunction_call_arguments.delta {}\nfunction_call_arguments.done\noutput_item.done",
 			output: `{"type":"function_call","call_id":"c1","name":"f","arguments":"{\"x\":1}","status":"completed"},{"type":"function_call","call_id":"c2","name":"g","arguments":"{}","status":"completed"}`,
@@ -282,7 +289,8 @@ func echoOf(t *testing.T, body string) []byte {
 // The members are those that openai-node 7.55 requires of a Response, with what OpenAI writes next to them.
 func TestWriterResponse(t *testing.T) {
 	t.Parallel()
-	ask := form.Ask{Model: "claude", Echo: echoOf(t, `{"model":"claude","instructions":"be","temperature":0.5,"metadata":{"a":"b"},"tools":[{"type":"function","name":"f"}]}`)}
+	ask := form.Ask{Model: "claude", Echo: echoOf(t,
+		`{"model":"claude","instructions":"be","temperature":0.5,"metadata":{"a":"b"},"tools":[{"type":"function","name":"f"}]}`)}
 	got := steady(written(ask, answer(form.StopEnd)...))
 	want := `{"id":"resp_","object":"response","created_at":0,"status":"completed","completed_at":0,"error":null,"incomplete_details":null,"model":"claude",` +
 		`"instructions":"be","max_output_tokens":null,"max_tool_calls":null,"metadata":{"a":"b"},"parallel_tool_calls":true,"prompt_cache_key":null,` +
@@ -302,9 +310,13 @@ func TestWriterFails(t *testing.T) {
 		code    string
 		message string
 	}{
-		"limited":    {providers.Fault{Kind: providers.RateLimited, Message: "m"}, "rate_limit_exceeded", "m"},
-		"a bad call": {providers.Fault{Kind: providers.Invalid, Message: "m", UpstreamMessage: "the image is broken"}, "invalid_prompt", "the image is broken"},
-		"broken":     {providers.Fault{Kind: providers.Upstream, Message: "m"}, "server_error", "m"},
+		"limited": {providers.Fault{Kind: providers.RateLimited, Message: "m"}, "rate_limit_exceeded", "m"},
+		"a bad call": {
+			providers.Fault{Kind: providers.Invalid, Message: "m", UpstreamMessage: "the image is broken"},
+			"invalid_prompt",
+			"the image is broken",
+		},
+		"broken": {providers.Fault{Kind: providers.Upstream, Message: "m"}, "server_error", "m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -371,7 +383,8 @@ func TestWriterAllocatesNothing(t *testing.T) {
 func TestThoughtsThatAreNotShown(t *testing.T) {
 	t.Parallel()
 	for _, stream := range []bool{false, true} {
-		body := written(form.Ask{Model: "m", Stream: stream, Echo: echoOf(t, `{}`)}, answer(form.StopEnd, thought(0, "h"), thought(0, "m"), text(1, "a"))...)
+		body := written(form.Ask{Model: "m", Stream: stream, Echo: echoOf(t, `{}`)},
+			answer(form.StopEnd, thought(0, "h"), thought(0, "m"), text(1, "a"))...)
 		if strings.Contains(string(body), "reasoning_summary") || strings.Contains(string(body), `"hm`) {
 			t.Errorf("stream %t: the thought is shown: %s", stream, body)
 		}
@@ -384,7 +397,8 @@ func TestThoughtsThatAreNotShown(t *testing.T) {
 		if items.Len() != 2 {
 			t.Fatalf("stream %t: got %s", stream, items)
 		}
-		call := providers.Call{Content: providers.Content{Body: []byte(`{"input":` + strings.TrimSuffix(string(items), "]") + `,{"role":"user","content":"go on"}]}`)}}
+		call := providers.Call{Content: providers.Content{Body: []byte(`{"input":` + strings.TrimSuffix(string(items), "]") +
+			`,{"role":"user","content":"go on"}]}`)}}
 		prompt, _, fault := responses.Read(call, new(form.Loss))
 		if fault != nil {
 			t.Fatal(fault)

@@ -91,7 +91,8 @@ func BenchmarkReadImage(b *testing.B) {
 
 // A small call: one text.
 func BenchmarkReadSmall(b *testing.B) {
-	call := providers.Call{Content: providers.Content{Body: []byte(`{"model":"m","input":"` + strings.Repeat("words ", 160) + `","stream":true,"temperature":0.5}`)}}
+	call := providers.Call{Content: providers.Content{Body: []byte(`{"model":"m","input":"` + strings.Repeat("words ", 160) +
+		`","stream":true,"temperature":0.5}`)}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, _, fault := responses.Read(call, new(form.Loss)); fault != nil {

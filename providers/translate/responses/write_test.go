@@ -88,7 +88,8 @@ func TestWrite(t *testing.T) {
 		// Foreign state is dropped silently, and so are thoughts that are not sealed.
 		"foreign thoughts": {
 			body: `"input":[{"role":"user","content":"hi"},{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"` +
-				(form.State{Kind: form.StateAnthropic, Data: []byte("s")}).Envelope() + `"},{"role":"assistant","content":"a"},{"role":"user","content":"b"}]`,
+				(form.State{Kind: form.StateAnthropic, Data: []byte("s")}).Envelope() +
+				`"},{"role":"assistant","content":"a"},{"role":"user","content":"b"}]`,
 			want: `"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]},` +
 				`{"type":"message","role":"user","content":[{"type":"input_text","text":"b"}]}],` + store,
 		},
@@ -119,7 +120,8 @@ func TestWrite(t *testing.T) {
 		},
 		// microsoft/autogen #6377, warpdotdev/warp #11001: foreign ids.
 		"ids that are too long": {
-			body: `"input":[{"role":"user","content":"hi"},{"type":"function_call","call_id":"` + strings.Repeat("x", 65) + `","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"` + strings.Repeat("x", 65) + `","output":"1"}]`,
+			body: `"input":[{"role":"user","content":"hi"},{"type":"function_call","call_id":"` + strings.Repeat("x", 65) +
+				`","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"` + strings.Repeat("x", 65) + `","output":"1"}]`,
 			want: `"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]},{"type":"function_call","call_id":"ID","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"ID","output":"1"}],` + store,
 		},
 		"a result that failed": {
@@ -156,23 +158,66 @@ func TestWrite(t *testing.T) {
 			from: form.Chat,
 			want: `"input":[{"type":"custom_tool_call","call_id":"c1","name":"c","input":"a\"b"},{"type":"custom_tool_call_output","call_id":"c1","output":"ok"}],"tools":[{"type":"custom","name":"c"}],` + store,
 		},
-		"auto":                            {body: `"input":"hi",` + decl + `,"tool_choice":"auto"`, want: hi + "," + f + `,"tool_choice":"auto",` + store},
-		"none":                            {body: `"input":"hi",` + decl + `,"tool_choice":"none"`, want: hi + "," + f + `,"tool_choice":"none",` + store},
-		"one tool":                        {body: `"input":"hi",` + decl + `,"tool_choice":{"type":"function","name":"f"}`, want: hi + "," + f + `,"tool_choice":{"type":"function","name":"f"},` + store},
-		"some tools":                      {body: `"input":"hi",` + decl + `,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"f"}]}`, want: hi + "," + f + `,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"f"}]},` + store},
-		"a choice without tools":          {body: `"input":"hi","tool_choice":"auto","parallel_tool_calls":false`, want: hi + "," + store},
-		"JSON":                            {body: `"instructions":"JSON!","input":"hi","text":{"format":{"type":"json_object"}}`, want: `"instructions":"JSON!","input":[{"type":"message","role":"developer","content":[{"type":"input_text","text":"Answer in JSON."}]},` + hi[9:] + `,"text":{"format":{"type":"json_object"}},` + store},
-		"JSON that is spoken of":          {body: `"input":"as Json","text":{"format":{"type":"json_object"}}`, want: strings.Replace(hi, `"hi"`, `"as Json"`, 1) + `,"text":{"format":{"type":"json_object"}},` + store},
-		"a schema":                        {body: `"input":"hi","text":{"format":{"type":"json_schema","schema":{"type":"object"}}}`, want: hi + `,"text":{"format":{"type":"json_schema","name":"output","schema":{"type":"object"}}},` + store},
-		"a strict schema with its name":   {body: `"input":"hi","text":{"format":{"type":"json_schema","name":"n","description":"d","strict":true,"schema":{"type":"object"}},"verbosity":"low"}`, want: hi + `,"text":{"format":{"type":"json_schema","name":"n","description":"d","strict":true,"schema":{"type":"object"}},"verbosity":"low"},` + store, from: form.Responses},
-		"thinking":                        {body: `"input":"hi","reasoning":{"effort":"high","summary":"detailed"}`, traits: reasons(), want: hi + `,"reasoning":{"effort":"high","summary":"auto"},` + think},
-		"thinking off":                    {body: `"input":"hi","reasoning":{"effort":"none"}`, traits: reasons(), want: hi + `,"reasoning":{"effort":"none"},` + think},
-		"thinking that cannot be":         {body: `"input":"hi","reasoning":{"effort":"high","summary":"auto"}`, want: hi + "," + store, dropped: "reasoning.effort"},
-		"short":                           {body: `"input":"hi","max_output_tokens":5`, want: hi + `,"max_output_tokens":16,` + store, changed: "max_output_tokens"},
-		"long enough":                     {body: `"input":"hi","max_output_tokens":16`, want: hi + `,"max_output_tokens":16,` + store},
-		"sampling":                        {body: `"input":"hi","temperature":0.20,"top_p":1,"user":"u"`, want: hi + `,"temperature":0.20,"top_p":1,"safety_identifier":"u",` + store},
-		"sampling of a model that thinks": {body: `"input":"hi","temperature":0.20,"top_p":1`, traits: reasons(), want: hi + "," + think, dropped: "temperature, top_p"},
-		"logprobs":                        {body: `"input":"hi","include":["message.output_text.logprobs"],"top_logprobs":2`, want: hi + `,"top_logprobs":2,"include":["message.output_text.logprobs"],` + store},
+		"auto": {
+			body: `"input":"hi",` + decl + `,"tool_choice":"auto"`,
+			want: hi + "," + f + `,"tool_choice":"auto",` + store,
+		},
+		"none": {
+			body: `"input":"hi",` + decl + `,"tool_choice":"none"`,
+			want: hi + "," + f + `,"tool_choice":"none",` + store,
+		},
+		"one tool": {
+			body: `"input":"hi",` + decl + `,"tool_choice":{"type":"function","name":"f"}`,
+			want: hi + "," + f + `,"tool_choice":{"type":"function","name":"f"},` + store,
+		},
+		"some tools": {
+			body: `"input":"hi",` + decl +
+				`,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"f"}]}`,
+			want: hi + "," + f + `,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"f"}]},` + store,
+		},
+		"a choice without tools": {body: `"input":"hi","tool_choice":"auto","parallel_tool_calls":false`, want: hi + "," + store},
+		"JSON": {
+			body: `"instructions":"JSON!","input":"hi","text":{"format":{"type":"json_object"}}`,
+			want: `"instructions":"JSON!","input":[{"type":"message","role":"developer","content":[{"type":"input_text","text":"Answer in JSON."}]},` + hi[9:] + `,"text":{"format":{"type":"json_object"}},` + store,
+		},
+		"JSON that is spoken of": {
+			body: `"input":"as Json","text":{"format":{"type":"json_object"}}`,
+			want: strings.Replace(hi, `"hi"`, `"as Json"`, 1) + `,"text":{"format":{"type":"json_object"}},` + store,
+		},
+		"a schema": {
+			body: `"input":"hi","text":{"format":{"type":"json_schema","schema":{"type":"object"}}}`,
+			want: hi + `,"text":{"format":{"type":"json_schema","name":"output","schema":{"type":"object"}}},` + store,
+		},
+		"a strict schema with its name": {body: `"input":"hi","text":{"format":{"type":"json_schema","name":"n","description":"d","strict":true,"schema":{"type":"object"}},"verbosity":"low"}`, want: hi + `,"text":{"format":{"type":"json_schema","name":"n","description":"d","strict":true,"schema":{"type":"object"}},"verbosity":"low"},` + store, from: form.Responses},
+		"thinking": {
+			body: `"input":"hi","reasoning":{"effort":"high","summary":"detailed"}`, traits: reasons(),
+			want: hi + `,"reasoning":{"effort":"high","summary":"auto"},` + think,
+		},
+		"thinking off": {
+			body: `"input":"hi","reasoning":{"effort":"none"}`, traits: reasons(),
+			want: hi + `,"reasoning":{"effort":"none"},` + think,
+		},
+		"thinking that cannot be": {
+			body: `"input":"hi","reasoning":{"effort":"high","summary":"auto"}`, want: hi + "," + store,
+			dropped: "reasoning.effort",
+		},
+		"short": {
+			body: `"input":"hi","max_output_tokens":5`, want: hi + `,"max_output_tokens":16,` + store,
+			changed: "max_output_tokens",
+		},
+		"long enough": {body: `"input":"hi","max_output_tokens":16`, want: hi + `,"max_output_tokens":16,` + store},
+		"sampling": {
+			body: `"input":"hi","temperature":0.20,"top_p":1,"user":"u"`,
+			want: hi + `,"temperature":0.20,"top_p":1,"safety_identifier":"u",` + store,
+		},
+		"sampling of a model that thinks": {
+			body: `"input":"hi","temperature":0.20,"top_p":1`, traits: reasons(), want: hi + "," + think,
+			dropped: "temperature, top_p",
+		},
+		"logprobs": {
+			body: `"input":"hi","include":["message.output_text.logprobs"],"top_logprobs":2`,
+			want: hi + `,"top_logprobs":2,"include":["message.output_text.logprobs"],` + store,
+		},
 		"what the dialect has not": {
 			body: `"input":"hi"`, from: form.Chat,
 			with: func(p *form.Prompt) {
@@ -186,7 +231,8 @@ func TestWrite(t *testing.T) {
 		"the vendor's own": {
 			body: `"input":"hi","metadata":{"a":"b"},"service_tier":"flex","prompt_cache_key":"k","store":true,"stream_options":{"include_obfuscation":true}`, from: form.Chat, stream: true,
 			with: func(p *form.Prompt) {
-				p.Own = append(p.Own, form.Member{Name: "verbosity", Value: rawjson.Value(`"low"`)}, form.Member{Name: "prediction", Value: rawjson.Value(`{"type":"content"}`)})
+				p.Own = append(p.Own, form.Member{Name: "verbosity", Value: rawjson.Value(`"low"`)},
+					form.Member{Name: "prediction", Value: rawjson.Value(`{"type":"content"}`)})
 			},
 			want:    hi + `,"text":{"verbosity":"low"},"metadata":{"a":"b"},"service_tier":"flex","prompt_cache_key":"k","stream_options":{"include_obfuscation":true},` + store + `,"stream":true`,
 			dropped: "store, prediction",
@@ -196,7 +242,8 @@ func TestWrite(t *testing.T) {
 			want: hi + "," + store, dropped: "metadata, text.verbosity",
 		},
 		"what this dialect alone has": {
-			body: `"input":"hi","truncation":"auto","max_tool_calls":3,"include":["web_search_call.results","reasoning.encrypted_content"]`, from: form.Responses,
+			body: `"input":"hi","truncation":"auto","max_tool_calls":3,"include":["web_search_call.results","reasoning.encrypted_content"]`,
+			from: form.Responses,
 			want: hi + `,"truncation":"auto","max_tool_calls":3,"include":["web_search_call.results"],` + store,
 		},
 		"strict": {
@@ -211,11 +258,13 @@ func TestWrite(t *testing.T) {
 				test.with(p)
 			}
 			var loss form.Loss
-			payload, fault := responses.Write(p, form.Target{Model: "gpt", Traits: providers.Traits{OpenAI: test.traits}, Stream: test.stream}, &loss)
+			payload, fault := responses.Write(p, form.Target{Model: "gpt", Traits: providers.Traits{OpenAI: test.traits}, Stream: test.stream},
+				&loss)
 			if fault != nil {
 				t.Fatalf("refused: %v on %s", fault, fault.Param)
 			}
-			want := strings.ReplaceAll(`{"model":"gpt",`+test.want+`}`, `"ID"`, `"`+form.CallID(strings.Repeat("x", 65), func(string) bool { return false })+`"`)
+			want := strings.ReplaceAll(`{"model":"gpt",`+test.want+`}`, `"ID"`,
+				`"`+form.CallID(strings.Repeat("x", 65), func(string) bool { return false })+`"`)
 			if got := whole(payload); got != want || !rawjson.Valid([]byte(got)) {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
@@ -245,10 +294,16 @@ func TestWriteRefuses(t *testing.T) {
 		"texts that end an answer": {with: func(p *form.Prompt) {
 			p.Limits.Stop, p.Fields[form.FieldStop] = []rawjson.Text{rawjson.Text(`"x"`)}, "stop"
 		}, param: "stop"},
-		"several answers":       {with: func(p *form.Prompt) { p.Limits.N, p.Fields[form.FieldN] = 2, "n" }, param: "n"},
-		"sound":                 {with: media(form.Media{Kind: form.Audio, Type: "audio/wav", Data: []byte("AA")}), param: "messages[0].content[1]"},
-		"a video":               {with: media(form.Media{Kind: form.Video, URL: rawjson.Text(`"gs://x"`)}), param: "messages[0].content[1]"},
-		"another vendor's file": {from: form.Messages, with: media(form.Media{Kind: form.Document, File: rawjson.Text(`"file_1"`)}), param: "messages[0].content[1]"},
+		"several answers": {with: func(p *form.Prompt) { p.Limits.N, p.Fields[form.FieldN] = 2, "n" }, param: "n"},
+		"sound": {
+			with:  media(form.Media{Kind: form.Audio, Type: "audio/wav", Data: []byte("AA")}),
+			param: "messages[0].content[1]",
+		},
+		"a video": {with: media(form.Media{Kind: form.Video, URL: rawjson.Text(`"gs://x"`)}), param: "messages[0].content[1]"},
+		"another vendor's file": {
+			from: form.Messages, with: media(form.Media{Kind: form.Document, File: rawjson.Text(`"file_1"`)}),
+			param: "messages[0].content[1]",
+		},
 		"another vendor's must": {from: form.Messages, with: func(p *form.Prompt) {
 			p.Own = []form.Member{{Name: "container", Must: true}}
 		}, param: "container"},
@@ -256,7 +311,10 @@ func TestWriteRefuses(t *testing.T) {
 			p.Own = []form.Member{{Name: "web_search_options", Must: true}}
 		}, param: "web_search_options"},
 		// The id of a result whose call is nowhere.
-		"a result of no call": {body: `"input":[{"role":"user","content":"hi"},{"type":"function_call_output","call_id":"c","output":"x"}]`, param: "input[1].call_id"},
+		"a result of no call": {
+			body:  `"input":[{"role":"user","content":"hi"},{"type":"function_call_output","call_id":"c","output":"x"}]`,
+			param: "input[1].call_id",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -112,7 +112,8 @@ func (s *chatStream) checkEnd() {
 		if answer.Finish == "" {
 			s.Errorf("choice %d does not end", i)
 		}
-		if called := len(answer.Calls) > 0; (answer.Finish == "tool_calls" || answer.Finish == "function_call") && !called || answer.Finish == "stop" && called {
+		if called := len(answer.Calls) > 0; (answer.Finish == "tool_calls" || answer.Finish == "function_call") && !called ||
+			answer.Finish == "stop" && called {
 			s.Errorf("choice %d ends by %s, calls: %t", i, answer.Finish, called)
 		}
 		for _, call := range answer.Calls {

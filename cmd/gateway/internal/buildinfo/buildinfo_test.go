@@ -63,7 +63,8 @@ func settings(pairs ...string) (list []debug.BuildSetting) {
 func TestLinker(t *testing.T) {
 	t.Parallel()
 	const variables = "-X modelrelay/cmd/gateway/internal/buildinfo."
-	out, err := exec.CommandContext(t.Context(), "go", "run", "-ldflags", variables+"version=9.8.7 "+variables+"commit=abc123", "./testdata/print").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "run", "-ldflags", variables+"version=9.8.7 "+variables+"commit=abc123",
+		"./testdata/print").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

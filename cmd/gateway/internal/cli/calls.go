@@ -206,7 +206,8 @@ func lineOf(c logs.Call) string {
 	if c.Skipped > 0 {
 		note = fmt.Sprintf("and %d like it", c.Skipped)
 	}
-	line := fmt.Sprintf("%s  %-14s %-20s %-16s %-18s first %-8s %-8s %-22s %s", c.At.UTC().Format("2006-01-02 15:04:05.000Z"), orDash(c.TokenName), orDash(c.Model),
+	line := fmt.Sprintf("%s  %-14s %-20s %-16s %-18s first %-8s %-8s %-22s %s", c.At.UTC().Format("2006-01-02 15:04:05.000Z"),
+		orDash(c.TokenName), orDash(c.Model),
 		strings.Join(through, " > "), end, first, shortMS(c.MS), note, c.ID)
 	return providers.Shown(strings.TrimRight(line, " "))
 }

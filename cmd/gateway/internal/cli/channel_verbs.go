@@ -30,7 +30,8 @@ func (c *channelPauseCmd) Run(ctx context.Context, p *Program) error {
 		return &UsageError{Err: errors.New("--for: wants 1m to 720h")}
 	}
 	body := operator.ChannelPause{Minutes: int(c.For.Minutes()), Reason: c.Reason}
-	return p.channelVerb(ctx, c.Name, "pause", body, func(state health.ChannelState) string { return "paused until " + moment(state.Pause.Until) })
+	return p.channelVerb(ctx, c.Name, "pause", body,
+		func(state health.ChannelState) string { return "paused until " + moment(state.Pause.Until) })
 }
 
 // channelName names the one channel of a command.
@@ -115,5 +116,8 @@ func testedRow(r operator.ChannelTested) []string {
 	if !r.OK {
 		good = "failed"
 	}
-	return []string{r.Channel, good, r.Key, count(r.Status), strconv.Itoa(int(r.Took)), providers.Cut(strings.Join(strings.Fields(r.Verdict), " "), mostVerdict)}
+	return []string{
+		r.Channel, good, r.Key, count(r.Status), strconv.Itoa(int(r.Took)),
+		providers.Cut(strings.Join(strings.Fields(r.Verdict), " "), mostVerdict),
+	}
 }

@@ -86,9 +86,11 @@ func printChannels(p *Program, states []health.ChannelState) error {
 				state.State = "unknown"
 			}
 		}
-		rows = append(rows, append([]string{state.Name, state.Vendor, strconv.Itoa(state.Priority), strconv.Itoa(state.Weight)}, healthCells(state.TargetState)...))
+		rows = append(rows, append([]string{state.Name, state.Vendor, strconv.Itoa(state.Priority), strconv.Itoa(state.Weight)},
+			healthCells(state.TargetState)...))
 		for _, model := range state.Models {
-			rows = append(rows, append([]string{"  model " + model.Model, "", "", ""}, healthCells(health.TargetState{CircuitState: model.CircuitState})...))
+			rows = append(rows, append([]string{"  model " + model.Model, "", "", ""},
+				healthCells(health.TargetState{CircuitState: model.CircuitState})...))
 		}
 		for i, key := range state.Keys {
 			if state.Processes == 0 {
@@ -96,7 +98,8 @@ func printChannels(p *Program, states []health.ChannelState) error {
 			}
 			rows = append(rows, append([]string{"  " + strconv.Itoa(i+1) + ". key " + key.Fingerprint, "", "", ""}, healthCells(key.TargetState)...))
 			for _, model := range key.Models {
-				rows = append(rows, append([]string{"       for " + model.Model, "", "", ""}, healthCells(health.TargetState{CircuitState: model.CircuitState})...))
+				rows = append(rows, append([]string{"       for " + model.Model, "", "", ""},
+					healthCells(health.TargetState{CircuitState: model.CircuitState})...))
 			}
 		}
 	}
@@ -114,7 +117,10 @@ func healthCells(h health.TargetState) []string {
 	if h.CooldownLeft > 0 {
 		left = time.Duration(h.CooldownLeft * float64(time.Second)).Round(time.Second).String()
 	}
-	return []string{stateText(h.CircuitState), left, number(h.InFlight), number(h.CallsPerMinute), number(h.FaultsPerMinute), faultText(h.LastFault)}
+	return []string{
+		stateText(h.CircuitState), left, number(h.InFlight), number(h.CallsPerMinute), number(h.FaultsPerMinute),
+		faultText(h.LastFault),
+	}
 }
 
 // stateText is the state with what restricts it.

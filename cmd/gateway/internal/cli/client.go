@@ -134,7 +134,8 @@ func retryable(err error) (wait time.Duration, again bool) {
 	case !errors.As(err, &answer):
 		return -1, true // the connection failed
 	}
-	again = answer.status == http.StatusConflict || answer.status == http.StatusTooManyRequests || answer.status == http.StatusRequestTimeout ||
+	again = answer.status == http.StatusConflict || answer.status == http.StatusTooManyRequests ||
+		answer.status == http.StatusRequestTimeout ||
 		answer.status >= http.StatusInternalServerError
 	return answer.retryAfter, again && !answer.final
 }

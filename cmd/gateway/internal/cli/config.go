@@ -67,7 +67,10 @@ func printSummary(w io.Writer, s config.Summary) error {
 	}
 	fmt.Fprintf(w, "%s is valid\n\n", s.File)
 	channels := rowsOf(s.Channels, func(c config.ChannelSummary) []string {
-		return []string{c.Name, c.Vendor, c.BaseURL, strconv.Itoa(c.Keys), strings.Join(c.Models, ", "), strings.Join(c.Groups, ", "), state(c.Disabled)}
+		return []string{
+			c.Name, c.Vendor, c.BaseURL, strconv.Itoa(c.Keys), strings.Join(c.Models, ", "), strings.Join(c.Groups, ", "),
+			state(c.Disabled),
+		}
 	})
 	tokens := rowsOf(s.Tokens, func(t config.TokenSummary) []string {
 		standing := state(t.Disabled)

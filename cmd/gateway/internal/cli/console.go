@@ -53,7 +53,10 @@ func (c *Console) Run(ctx context.Context, p *Program) error {
 	}
 	address := consoleAddress(s.Config) + "/console/enter/" + code
 	if p.JSON {
-		return printJSON(p.Stdout, map[string]string{"url": address, link.Kind: link.Owner, "expires": time.Now().Add(c.For).UTC().Format(time.RFC3339)})
+		return printJSON(p.Stdout, map[string]string{
+			"url": address, link.Kind: link.Owner,
+			"expires": time.Now().Add(c.For).UTC().Format(time.RFC3339),
+		})
 	}
 	fmt.Fprintln(p.Stdout, address)
 	fmt.Fprintf(p.Stderr, "It signs in as the %s %s, once, within %s.\n", link.Kind, link.Owner, c.For)

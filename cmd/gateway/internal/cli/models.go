@@ -74,7 +74,10 @@ func modelCells(m operator.Model) []string {
 	if m.MoreChannels > 0 {
 		channels = append(channels, fmt.Sprintf("and %d more", m.MoreChannels))
 	}
-	cells := []string{name, strings.Join(m.Formats, " "), strings.Join(m.Groups, " "), strings.Join(channels, ", "), priceText(m.Price), "", "", ""}
+	cells := []string{
+		name, strings.Join(m.Formats, " "), strings.Join(m.Groups, " "), strings.Join(channels, ", "), priceText(m.Price), "",
+		"", "",
+	}
 	if m.LastMonth != nil {
 		cells[5], cells[6], cells[7] = number(m.LastMonth.Requests), number(m.LastMonth.Tasks), m.LastMonth.Cost.String()
 	}
@@ -140,7 +143,8 @@ func (c *pricesDraftCmd) Run(ctx context.Context, p *Program) error {
 	for _, one := range draft.Ambiguous {
 		rows = append(rows, []string{one.Model, strings.Join(one.Found, ", "), "ambiguous"})
 	}
-	fmt.Fprintf(p.Stderr, "From models.dev: %d of %d models change.\n", strings.Count(draft.YAML, "\n")-min(1, len(draft.YAML)), len(draft.Data)+len(draft.Ambiguous)+len(draft.Missing))
+	fmt.Fprintf(p.Stderr, "From models.dev: %d of %d models change.\n", strings.Count(draft.YAML, "\n")-min(1, len(draft.YAML)),
+		len(draft.Data)+len(draft.Ambiguous)+len(draft.Missing))
 	if len(rows) > 0 {
 		if err := printTable(p.Stderr, []string{"MODEL", "IN THE LIST", "CHANGE", "BEFORE", "AFTER"}, rows); err != nil {
 			return err

@@ -143,7 +143,9 @@ type page struct {
 }
 
 // askPages reads limit entries of a list, page by page; 0: all. It returns them as they came, for machines, as well.
-func askPages[T any](ctx context.Context, p *Program, path string, query url.Values, limit int) (list []json.RawMessage, entries []T, err error) {
+func askPages[T any](ctx context.Context, p *Program, path string, query url.Values, limit int) (list []json.RawMessage, entries []T,
+	err error,
+) {
 	if limit < 0 {
 		return nil, nil, &UsageError{Err: errors.New("--limit: is negative; 0 lists all")}
 	}
@@ -173,7 +175,9 @@ func askPages[T any](ctx context.Context, p *Program, path string, query url.Val
 }
 
 // printPages prints limit entries of a list: as they came for machines, else as rows of a table.
-func printPages[T any](ctx context.Context, p *Program, path string, query url.Values, limit int, head []string, row func(T) []string) error {
+func printPages[T any](ctx context.Context, p *Program, path string, query url.Values, limit int, head []string,
+	row func(T) []string,
+) error {
 	list, entries, err := askPages[T](ctx, p, path, query, limit)
 	if err != nil {
 		return err
@@ -261,7 +265,8 @@ func (c *Traffic) Run(ctx context.Context, p *Program) error {
 	return p.askShown(ctx, "/admin/traffic", query, &list, func() error {
 		return printTable(p.Stdout, head, rowsOf(list.Data, func(s logs.Traffic) []string {
 			return []string{
-				moment(s.At), of(s.Channel), of(s.Model), number(s.Requests), number(s.Failed), number(s.Tokens), s.Cost.String(), milliseconds(s.FirstP50), milliseconds(s.FirstP95),
+				moment(s.At), of(s.Channel), of(s.Model), number(s.Requests), number(s.Failed), number(s.Tokens), s.Cost.String(),
+				milliseconds(s.FirstP50), milliseconds(s.FirstP95),
 			}
 		}))
 	})

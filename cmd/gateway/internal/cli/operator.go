@@ -66,7 +66,10 @@ func (c *taskListCmd) Run(ctx context.Context, p *Program) error {
 		if !task.Due.IsZero() && task.Due.Before(now) {
 			note = "stuck, due " + moment(task.Due)
 		}
-		return []string{task.ID, string(task.Phase), cmp.Or(task.Operation, string(task.Kind)), task.Model, task.Token, task.Channel, moment(task.Created), moment(task.Closed), note}
+		return []string{
+			task.ID, string(task.Phase), cmp.Or(task.Operation, string(task.Kind)), task.Model, task.Token, task.Channel,
+			moment(task.Created), moment(task.Closed), note,
+		}
 	}))
 }
 
@@ -75,7 +78,8 @@ func (c *taskListCmd) printQuery(p *Program, values url.Values) error {
 	since, _ := time.Parse(time.RFC3339, values.Get("since")) // "" is the zero time, and setTimes wrote the others
 	until, _ := time.Parse(time.RFC3339, values.Get("until"))
 	filter := tasks.Filter{
-		Kind: c.Kind, Operation: c.Operation, Token: c.Token, Model: c.Model, Channel: c.Channel, Phase: workflows.Phase(c.State), Stuck: c.Stuck, Since: since, Until: until,
+		Kind: c.Kind, Operation: c.Operation, Token: c.Token, Model: c.Model, Channel: c.Channel, Phase: workflows.Phase(c.State), Stuck: c.Stuck,
+		Since: since, Until: until,
 	}
 	query, err := filter.Query(time.Now())
 	if err != nil {
@@ -164,7 +168,8 @@ func (taskReindexCmd) Run(ctx context.Context, p *Program) error {
 	if err := note(ctx, s.Redis, "reindex", "", []audit.Change{audit.Set("tasks", all)}, err); err != nil {
 		return fmt.Errorf("after %d tasks: %w", all, err)
 	}
-	return p.showFields(map[string]int{"tasks": all, "unfinished": unfinished}, fields{{"tasks", strconv.Itoa(all)}, {"unfinished", strconv.Itoa(unfinished)}})
+	return p.showFields(map[string]int{"tasks": all, "unfinished": unfinished},
+		fields{{"tasks", strconv.Itoa(all)}, {"unfinished", strconv.Itoa(unfinished)}})
 }
 
 type taskRedeliverCmd struct {

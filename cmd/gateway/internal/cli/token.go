@@ -95,9 +95,10 @@ type tokenListCmd struct {
 // Run lists tokens.
 func (c *tokenListCmd) Run(ctx context.Context, p *Program) error {
 	query := filters("q", c.Q, "group", c.Group, "state", c.State, "sort", c.Sort)
-	return printPages(ctx, p, "/admin/tokens", query, c.Limit, []string{"NAME", "ID", "KEY", "GROUP", "MODELS", "STATE", "CREATED"}, func(t operator.Token) []string {
-		return []string{t.Name, t.ID, t.Hint, t.Group, orAll(t.Models), standing(t), moment(of(t.CreatedAt))}
-	})
+	return printPages(ctx, p, "/admin/tokens", query, c.Limit, []string{"NAME", "ID", "KEY", "GROUP", "MODELS", "STATE", "CREATED"},
+		func(t operator.Token) []string {
+			return []string{t.Name, t.ID, t.Hint, t.Group, orAll(t.Models), standing(t), moment(of(t.CreatedAt))}
+		})
 }
 
 type tokenShowCmd struct {
@@ -172,7 +173,8 @@ func (c *tokenRotateCmd) Run(ctx context.Context, p *Program) error {
 		return &UsageError{Err: errors.New("--overlap: is negative")}
 	}
 	if c.WebhookSecret {
-		return p.changeToken(ctx, http.MethodPost, tokenPath(c.Token)+"/rotate-webhook-secret", operator.SecretRotation{Overlap: new(int(c.Overlap / time.Second))})
+		return p.changeToken(ctx, http.MethodPost, tokenPath(c.Token)+"/rotate-webhook-secret",
+			operator.SecretRotation{Overlap: new(int(c.Overlap / time.Second))})
 	}
 	return p.changeToken(ctx, http.MethodPost, tokenPath(c.Token)+"/rotate", nil)
 }
@@ -244,9 +246,13 @@ type tokenGroupsCmd struct{ remote }
 
 // Run lists the groups.
 func (c *tokenGroupsCmd) Run(ctx context.Context, p *Program) error {
-	return printPages(ctx, p, "/admin/groups", url.Values{}, 0, []string{"GROUP", "CHANNELS", "DEFAULTS", "CEILINGS", "FORBIDS"}, func(group operator.Group) []string {
-		return []string{group.Name, strings.Join(group.Channels, ", "), limitWords(group.Defaults), limitWords(group.Ceilings), strings.Join(group.Forbid, ", ")}
-	})
+	return printPages(ctx, p, "/admin/groups", url.Values{}, 0, []string{"GROUP", "CHANNELS", "DEFAULTS", "CEILINGS", "FORBIDS"},
+		func(group operator.Group) []string {
+			return []string{
+				group.Name, strings.Join(group.Channels, ", "), limitWords(group.Defaults), limitWords(group.Ceilings),
+				strings.Join(group.Forbid, ", "),
+			}
+		})
 }
 
 // limitWords are the limits that are set.

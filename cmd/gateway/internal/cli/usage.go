@@ -91,9 +91,10 @@ func (c *Usage) print(p *Program, rows []operator.UsageRow) error {
 // unsettled lists reservations that no process is going to settle.
 func (c *Usage) unsettled(ctx context.Context, p *Program) error {
 	query := filters("token", c.Token, "model", c.Model)
-	return printPages(ctx, p, "/admin/usage/unsettled", query, 0, []string{"ID", "TOKEN", "MODEL", "AMOUNT", "SINCE", "WHY"}, func(row operator.UnsettledRow) []string {
-		return []string{row.ID, row.Token, row.Model, row.Amount.String(), moment(row.Since), row.Why}
-	})
+	return printPages(ctx, p, "/admin/usage/unsettled", query, 0, []string{"ID", "TOKEN", "MODEL", "AMOUNT", "SINCE", "WHY"},
+		func(row operator.UnsettledRow) []string {
+			return []string{row.ID, row.Token, row.Model, row.Amount.String(), moment(row.Since), row.Why}
+		})
 }
 
 // end charges or refunds the reservation of the id, or all.
@@ -103,5 +104,6 @@ func (c *Usage) end(ctx context.Context, p *Program, id, do, done string) error 
 	if err := p.call(ctx, http.MethodPost, path, nil, &ended); err != nil {
 		return err
 	}
-	return p.say(map[string]json.RawMessage{done: fmt.Append(nil, len(ended.Data)), "amount": []byte(ended.Amount.String())}, "%s %d, %s in all\n", done, len(ended.Data), ended.Amount)
+	return p.say(map[string]json.RawMessage{done: fmt.Append(nil, len(ended.Data)), "amount": []byte(ended.Amount.String())},
+		"%s %d, %s in all\n", done, len(ended.Data), ended.Amount)
 }

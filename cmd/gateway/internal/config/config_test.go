@@ -67,7 +67,8 @@ relay:    {max_body: 64MiB, first_byte_timeout: 120s, idle_timeout: 120s, max_at
 tokens:
   - {name: demo, key: sk-demo, group: default, models: ["*"], requests_per_minute: 600, tokens_per_minute: 0, concurrency: 0, max_tasks: 0, max_sockets: 0,
      budget: 0, weight: 1, lane: normal, expires: "", networks: [], operations: [], webhook_url: "", webhook_secret: "", disabled: false}
-prices: {gpt-4o: {input: 2.5, cached_input: 1.25, output: 10, unit: 1M}, sora-2: {second: 0.1, request: 0.000000001, video: 0.5, tiers: [{resolution: 1080P, audio: true, second: 0.3, video: 1}]}}
+prices: {gpt-4o: {input: 2.5, cached_input: 1.25, output: 10, unit: 1M},
+  sora-2: {second: 0.1, request: 0.000000001, video: 0.5, tiers: [{resolution: 1080P, audio: true, second: 0.3, video: 1}]}}
 channels:
   - name: main
     vendor: openai
@@ -100,7 +101,8 @@ func TestWholeFile(t *testing.T) {
 	want.CORS.Origins = []string{"https://app.example.com", "http://localhost:3000"}
 	want.Archive.AccessKey, want.Archive.SecretKey, want.Archive.PublicEndpoint = "x", "y", "http://127.0.0.1:9000"
 	want.Tokens = []config.Token{{
-		Name: "demo", Key: "sk-demo", Group: "default", Models: []string{"*"}, Limits: tokens.Limits{RequestsPerMinute: 600}, Weight: 1, Lane: "normal",
+		Name: "demo", Key: "sk-demo", Group: "default", Models: []string{"*"}, Limits: tokens.Limits{RequestsPerMinute: 600}, Weight: 1,
+		Lane:     "normal",
 		Networks: []string{}, Operations: []string{},
 	}}
 	want.Prices = map[string]config.Price{
@@ -113,7 +115,8 @@ func TestWholeFile(t *testing.T) {
 	want.Channels = []config.Channel{{
 		Name: "main", Vendor: "openai", BaseURL: "https://api.example.test/v1", Keys: []providers.Secret{"sk-upstream"},
 		Models: map[string]string{"gpt-4o": "", "fast": "gpt-4o-mini"}, Groups: []string{"default"}, Weight: 1,
-		Dialect: "chat", Background: config.BackgroundGateway, ModelFacts: config.ModelFacts{Traits: map[string][]string{"gpt-4o": {"reasons"}, "mistral-": {}}},
+		Dialect: "chat", Background: config.BackgroundGateway,
+		ModelFacts: config.ModelFacts{Traits: map[string][]string{"gpt-4o": {"reasons"}, "mistral-": {}}},
 	}}
 	want.Aliases = map[string]string{"gpt-4o-2024-05-13": "gpt-4o"}
 	if !reflect.DeepEqual(got, want) {
@@ -173,21 +176,42 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"operator without a name", "operators:\n- {key: k, role: viewer}\n", "2:3: operators[0].name: is missing"},
 		{"operator without a role", "operators:\n- {name: a, key: k}\n", "2:3: operators[0].role: is missing; known are operator, viewer"},
 		{"operator without a key", "operators: [{name: a, role: viewer}]\n", "operators[0].key: is missing"},
-		{"operator of another role", "operators: [{name: a, key: k, role: root}]\n", `operators[0].role: "root" is unknown; known are operator, viewer`},
-		{"operator called admin", "operators: [{name: admin, key: k, role: viewer}]\n", "operators[0].name: is the name of the operator of admin_key"},
+		{
+			"operator of another role", "operators: [{name: a, key: k, role: root}]\n",
+			`operators[0].role: "root" is unknown; known are operator, viewer`,
+		},
+		{
+			"operator called admin", "operators: [{name: admin, key: k, role: viewer}]\n",
+			"operators[0].name: is the name of the operator of admin_key",
+		},
 		{"operator with a reserved name", "operators: [{name: cli, key: k, role: viewer}]\n", `operators[0].name: "cli" is reserved`},
-		{"operator with the admin key", "admin_key: k\noperators: [{name: a, key: k, role: viewer}]\n", "operators[0].key: is the same as admin_key"},
-		{"operator with a token's key", token + "group: g}\noperators: [{name: a, key: k, role: viewer}]\n", "operators[0].key: is the same as tokens[0].key"},
-		{"operator twice", "operators: [{name: a, key: k, role: viewer}, {name: a, key: l, role: viewer}]\n", "operators[1].name: is the same as operators[0].name"},
+		{
+			"operator with the admin key", "admin_key: k\noperators: [{name: a, key: k, role: viewer}]\n",
+			"operators[0].key: is the same as admin_key",
+		},
+		{
+			"operator with a token's key", token + "group: g}\noperators: [{name: a, key: k, role: viewer}]\n",
+			"operators[0].key: is the same as tokens[0].key",
+		},
+		{
+			"operator twice", "operators: [{name: a, key: k, role: viewer}, {name: a, key: l, role: viewer}]\n",
+			"operators[1].name: is the same as operators[0].name",
+		},
 		{"unset variable", "admin_key: ${NOT_SET}\n", "1:12: admin_key: the environment variable NOT_SET is not set"},
-		{"unset variable in a list", channel + "groups: [\"${NOT_SET}\"]}\n", "channels[0].groups[0]: the environment variable NOT_SET is not set"},
+		{
+			"unset variable in a list", channel + "groups: [\"${NOT_SET}\"]}\n",
+			"channels[0].groups[0]: the environment variable NOT_SET is not set",
+		},
 		{"bad variable", "admin_key: ${1X}\n", "1:12: admin_key: ${ begins the name of an environment variable"},
 		{"open variable", "admin_key: ${ADMIN\n", "1:12: admin_key: ${ begins the name"},
 		{"variable of the wrong type", "relay:\n  max_attempts: ${ADMIN}\n", "2:17: relay.max_attempts: ${ADMIN} does not hold a whole number"},
 
 		{"listen", "listen: here\n", `1:1: listen: "here" is no host:port`},
 		{"port", "listen: 127.0.0.1:99999\n", `1:1: listen: "99999" is no port`},
-		{"metrics on the public listener", "listen: 127.0.0.1:1\nmetrics: {listen: 127.0.0.1:1}\n", "2:11: metrics.listen: is the address of listen"},
+		{
+			"metrics on the public listener", "listen: 127.0.0.1:1\nmetrics: {listen: 127.0.0.1:1}\n",
+			"2:11: metrics.listen: is the address of listen",
+		},
 		{"labels of no model", "metrics: {models: 0}\n", "1:11: metrics.models: wants 1 or more"},
 		{"admin on the public listener", "listen: 127.0.0.1:1\nadmin: {listen: 127.0.0.1:1}\n", "2:9: admin.listen: is the address of listen"},
 		{"admin's address", "admin: {listen: here}\n", `1:9: admin.listen: "here" is no host:port`},
@@ -209,7 +233,10 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"archive keys", "archive: {secret_key: b}\n", "1:1: archive.access_key: is missing beside secret_key"},
 		{"retention", "video: {retention: 0s}\n", "1:9: video.retention: wants a duration above 0"},
 		{"responses", "responses: {retention: -1h}\n", "1:13: responses.retention: is negative"},
-		{"history of nothing", "calls: {recent: 0, retention: 720h}\n", "1:20: calls.retention: wants calls.recent above 0: the history goes on where that ends"},
+		{
+			"history of nothing", "calls: {recent: 0, retention: 720h}\n",
+			"1:20: calls.retention: wants calls.recent above 0: the history goes on where that ends",
+		},
 		{"copies", "video:\n  copies: 1\n", "2:3: video.copies: wants 2 or more: one of a slow source must leave room for another"},
 		{"poll", "video:\n  poll_min: 1m\n  poll_max: 10s\n", "2:3: video.poll_min: is 1m, longer than poll_max, which is 10s"},
 		{"output", "video: {max_output_bytes: -1}\n", "is not a size"},
@@ -233,50 +260,122 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"budget", token + "budget: -0.5}\n", "tokens[0].budget: is negative"},
 		{"budget that rounds to no limit", token + "budget: 1e-12}\n", "tokens[0].budget: is below one billionth, the smallest amount of money"},
 		{"network", token + "networks: [10.0.0.0/8, nowhere]}\n", `tokens[0].networks[1]: "nowhere" is neither an address nor a CIDR range`},
-		{"operation", token + "operations: [relay, videos]}\n", `2:43: tokens[0].operations[1]: "videos" is unknown; known are relay, video, realtime`},
+		{
+			"operation", token + "operations: [relay, videos]}\n",
+			`2:43: tokens[0].operations[1]: "videos" is unknown; known are relay, video, realtime`,
+		},
 		{"empty operation", token + "operations: [\"\"]}\n", "tokens[0].operations[0]: is missing; known are relay"},
-		{"webhook", token + "webhook_url: \"ftp://x\", webhook_secret: whsec_aGlkZGVuIGhpZGRlbiBoaWRkZW4gaGlk}\n", "tokens[0].webhook_url: must be http://host"},
+		{
+			"webhook", token + "webhook_url: \"ftp://x\", webhook_secret: whsec_aGlkZGVuIGhpZGRlbiBoaWRkZW4gaGlk}\n",
+			"tokens[0].webhook_url: must be http://host",
+		},
 		{"webhook secret", token + "webhook_url: \"http://x\"}\n", "tokens[0].webhook_secret: is missing beside webhook_url"},
 		{"webhook secret's form", token + "webhook_secret: whsec_a}\n", "tokens[0].webhook_secret: wants 24 to 64 bytes"},
-		{"private webhook", token + "webhook_url: \"http://10.0.0.1/\", webhook_secret: whsec_aGlkZGVuIGhpZGRlbiBoaWRkZW4gaGlk}\n", "tokens[0].webhook_url: leads to a private"},
+		{
+			"private webhook", token + "webhook_url: \"http://10.0.0.1/\", webhook_secret: whsec_aGlkZGVuIGhpZGRlbiBoaWRkZW4gaGlk}\n",
+			"tokens[0].webhook_url: leads to a private",
+		},
 		{"token twice", "tokens:\n  - {name: a, key: k}\n  - {name: a, key: l}\n", "3:6: tokens[1].name: is the same as tokens[0].name"},
 		{"key twice", "tokens:\n  - {name: a, key: k}\n  - {name: b, key: k}\n", "3:15: tokens[1].key: is the same as tokens[0].key"},
 		{"unit", "prices: {m: {unit: 5}}\n", "1:14: prices.m.unit: \"5\" is unknown; known are 1, 1K, 1M"},
 		{"public address without a scheme", "public_url: gateway.example.com\n", "1:1: public_url: wants http://host or https://host"},
 		{"public address with a query", "public_url: https://h/?a=b\n", "1:1: public_url: wants nothing after ?"},
 		{"tier of nothing", "prices: {m: {tiers: [{resolution: 720p}]}}\n", "1:22: prices.m.tiers[0]: wants second or video"},
-		{"tier by pixels", "prices: {m: {tiers: [{resolution: 1280x720, video: 1}]}}\n", "prices.m.tiers[0].resolution: wants a word such as 720p"},
-		{"tier with some sound", "prices: {m: {tiers: [{audio: yes, video: 1}]}}\n", "prices.m.tiers[0].audio: \"yes\" is unknown; known are true, false"},
+		{
+			"tier by pixels", "prices: {m: {tiers: [{resolution: 1280x720, video: 1}]}}\n",
+			"prices.m.tiers[0].resolution: wants a word such as 720p",
+		},
+		{
+			"tier with some sound", "prices: {m: {tiers: [{audio: yes, video: 1}]}}\n",
+			"prices.m.tiers[0].audio: \"yes\" is unknown; known are true, false",
+		},
 		{"tier's price", "prices: {m: {tiers: [{video: x}]}}\n", "prices.m.tiers[0].video: \"x\": want a decimal amount"},
 		{"price", "prices: {m: {second: -1}}\n", "1:14: prices.m.second: \"-1\": want a decimal amount, not negative"},
 
-		{"vendor", "channels:\n  - name: a\n    vendor: opnai\n    base_url: http://u\n    keys: [k]\n    models: {m: }\n", `3:5: channels[0].vendor: "opnai" is unknown; known are hosts, openai, vendorc`},
-		{"no vendor", "channels: [{name: a, base_url: \"http://u\", keys: [k], models: {m: }}]\n", "channels[0].vendor: is missing; known are hosts, openai, vendorc"},
-		{"base url", "channels:\n  - {name: a, vendor: openai, base_url: u.test, keys: [k], models: {m: }}\n", "2:31: channels[0].base_url: wants http://host or https://host"},
-		{"user in url", "channels:\n  - {name: a, vendor: openai, base_url: \"http://u:hidden@u.test\", keys: [k], models: {m: }}\n", "2:31: channels[0].base_url: wants no user and password"},
-		{"the vendor's url", "channels:\n  - {name: a, vendor: vendorc, base_url: \"http://u.test/v1\", keys: [\"k:l\"], models: {m: }}\n", "2:32: channels[0].base_url: wants no /v1"},
-		{"no keys", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, models: {m: }}\n", "channels[0].keys: wants at least one key"},
-		{"empty key", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k, \"\"], models: {m: }}\n", "channels[0].keys[1]: is empty"},
-		{"same key", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k, l, k], models: {m: }}\n", "channels[0].keys[2]: is the same as keys[0]"},
-		{"key shape", "channels:\n  - {name: a, vendor: vendorc, base_url: http://u.test, keys: [hidden], models: {m: }}\n", "channels[0].keys[0]: wants ACCESS_KEY:SECRET_KEY"},
-		{"no models", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k]}\n", "channels[0].models: wants at least one model"},
-		{"every model renamed", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k], models: {\"*\": x}}\n", "channels[0].models.*: opens every name"},
-		{"two stars", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k], models: {\"a*b*\": x}}\n", "channels[0].models.a*b*: has more than one *"},
-		{"a star for nothing", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k], models: {a: \"x-*\"}}\n", "channels[0].models.a: its upstream name has a *"},
+		{
+			"vendor", "channels:\n  - name: a\n    vendor: opnai\n    base_url: http://u\n    keys: [k]\n    models: {m: }\n",
+			`3:5: channels[0].vendor: "opnai" is unknown; known are hosts, openai, vendorc`,
+		},
+		{
+			"no vendor", "channels: [{name: a, base_url: \"http://u\", keys: [k], models: {m: }}]\n",
+			"channels[0].vendor: is missing; known are hosts, openai, vendorc",
+		},
+		{
+			"base url", "channels:\n  - {name: a, vendor: openai, base_url: u.test, keys: [k], models: {m: }}\n",
+			"2:31: channels[0].base_url: wants http://host or https://host",
+		},
+		{
+			"user in url", "channels:\n  - {name: a, vendor: openai, base_url: \"http://u:hidden@u.test\", keys: [k], models: {m: }}\n",
+			"2:31: channels[0].base_url: wants no user and password",
+		},
+		{
+			"the vendor's url", "channels:\n  - {name: a, vendor: vendorc, base_url: \"http://u.test/v1\", keys: [\"k:l\"], models: {m: }}\n",
+			"2:32: channels[0].base_url: wants no /v1",
+		},
+		{
+			"no keys", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, models: {m: }}\n",
+			"channels[0].keys: wants at least one key",
+		},
+		{
+			"empty key", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k, \"\"], models: {m: }}\n",
+			"channels[0].keys[1]: is empty",
+		},
+		{
+			"same key", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k, l, k], models: {m: }}\n",
+			"channels[0].keys[2]: is the same as keys[0]",
+		},
+		{
+			"key shape", "channels:\n  - {name: a, vendor: vendorc, base_url: http://u.test, keys: [hidden], models: {m: }}\n",
+			"channels[0].keys[0]: wants ACCESS_KEY:SECRET_KEY",
+		},
+		{
+			"no models", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k]}\n",
+			"channels[0].models: wants at least one model",
+		},
+		{
+			"every model renamed", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k], models: {\"*\": x}}\n",
+			"channels[0].models.*: opens every name",
+		},
+		{
+			"two stars", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k], models: {\"a*b*\": x}}\n",
+			"channels[0].models.a*b*: has more than one *",
+		},
+		{
+			"a star for nothing", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k], models: {a: \"x-*\"}}\n",
+			"channels[0].models.a: its upstream name has a *",
+		},
 		{"alias of a pattern", "aliases: {a: \"b-*\"}\n", "1:11: aliases.a: takes no *"},
 		{"alias of an alias", "aliases: {a: b, b: c}\n", "aliases.a: stands for \"b\", which is an alias itself"},
 		{"alias of itself", "aliases: {a: a}\n", "aliases.a: stands for itself"},
 		{"alias of nothing", "aliases: {a: }\n", "aliases: a name is empty"},
-		{"runner of background calls", channel + "background: vendor}\n", "channels[0].background: \"vendor\" is unknown; known are gateway, upstream"},
+		{
+			"runner of background calls", channel + "background: vendor}\n",
+			"channels[0].background: \"vendor\" is unknown; known are gateway, upstream",
+		},
 		{"runner of another vendor", "channels:\n  - {name: a, vendor: vendorc, base_url: http://u.test, keys: [\"k:l\"], models: {m: }, background: upstream}\n", "channels[0].background: is of vendors that run calls in the background alone, which vendorc does not"},
 		{"rule of a channel", channel + "lost_answer: again}\n", "channels[0].lost_answer: \"again\" is unknown; known are repeat, fail"},
 		{"dialect", channel + "dialect: completions}\n", "channels[0].dialect: \"completions\" is unknown; known are both, chat, responses"},
 		{"dialect of another vendor", "channels:\n  - {name: a, vendor: vendorc, base_url: http://u.test, keys: [\"k:l\"], models: {m: }, dialect: chat}\n", "channels[0].dialect: is of vendors that have both chat endpoints alone, which vendorc does not"},
-		{"fields of another vendor", channel + "fields: {m: {image: i}}}\n", "2:82: channels[0].fields: is of vendors that host many models alone, which openai does not"},
-		{"field", hosting + "fields: {a/b.c: {images: i}}}\n", "2:98: channels[0].fields.a/b.c.images: is no field; known are aspect_ratio, audio, "},
-		{"field's key", hosting + "fields: {a/b.c: {image: {nam: i}}}}\n", "2:106: channels[0].fields.a/b.c.image.nam: unknown key; known here are as, name"},
-		{"field's form", hosting + "fields: {a: {seconds: {name: d, as: list}}}}\n", `channels[0].fields.a.seconds: "list" is no way to write it; known are ["number" "text" "unit"]`},
-		{"field's one form", hosting + "fields: {a: {aspect_ratio: {as: text}}}}\n", `channels[0].fields.a.aspect_ratio: is written in one way alone; leave "as" out`},
+		{
+			"fields of another vendor", channel + "fields: {m: {image: i}}}\n",
+			"2:82: channels[0].fields: is of vendors that host many models alone, which openai does not",
+		},
+		{
+			"field", hosting + "fields: {a/b.c: {images: i}}}\n",
+			"2:98: channels[0].fields.a/b.c.images: is no field; known are aspect_ratio, audio, ",
+		},
+		{
+			"field's key", hosting + "fields: {a/b.c: {image: {nam: i}}}}\n",
+			"2:106: channels[0].fields.a/b.c.image.nam: unknown key; known here are as, name",
+		},
+		{
+			"field's form", hosting + "fields: {a: {seconds: {name: d, as: list}}}}\n",
+			`channels[0].fields.a.seconds: "list" is no way to write it; known are ["number" "text" "unit"]`,
+		},
+		{
+			"field's one form", hosting + "fields: {a: {aspect_ratio: {as: text}}}}\n",
+			`channels[0].fields.a.aspect_ratio: is written in one way alone; leave "as" out`,
+		},
 		{"field without a name", hosting + "fields: {a: {prompt: }}}\n", "channels[0].fields.a.prompt: wants a name: each model has a prompt"},
 		{"fields of one name", hosting + "fields: {a: {image: x, last_image: x}}}\n", "channels[0].fields.a.last_image: has the name of image; "},
 		{"field of another type", hosting + "fields: {a: {image: [x]}}}\n", "channels[0].fields.a.image: wants keys and values, not a list"},
@@ -286,7 +385,10 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"lane", "tokens: [{name: a, key: b, lane: fast}]\n", "tokens[0].lane: \"fast\" is unknown; known are high, normal, low"},
 		{"weight", channel + "weight: -1}\n", "channels[0].weight: is negative; 0 counts as 1"},
 		{"max_jobs", channel + "max_jobs: -1}\n", "channels[0].max_jobs: is negative"},
-		{"channel twice", channel + "}\n" + strings.TrimPrefix(channel, "channels:\n") + "}\n", "3:6: channels[1].name: is the same as channels[0].name"},
+		{
+			"channel twice", channel + "}\n" + strings.TrimPrefix(channel, "channels:\n") + "}\n",
+			"3:6: channels[1].name: is the same as channels[0].name",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -373,7 +475,8 @@ func TestScalarsKeepTheirText(t *testing.T) {
 func TestNamesWithColons(t *testing.T) {
 	t.Parallel()
 	for _, models := range []string{
-		"{m: , org/llama:70b: , a:b: c:d}", "{\"org/llama:70b\": , 'a:b': c:d, m: }", "{\"org/llama:70b\":, \"a:b\":c:d, m:}", "\n      org/llama:70b:\n      a:b: c:d\n      m:",
+		"{m: , org/llama:70b: , a:b: c:d}", "{\"org/llama:70b\": , 'a:b': c:d, m: }", "{\"org/llama:70b\":, \"a:b\":c:d, m:}",
+		"\n      org/llama:70b:\n      a:b: c:d\n      m:",
 		"\n      \"org/llama:70b\": \"\"\n      a:b:\n        c:d\n      m: ",
 	} {
 		got, err := parse("channels:\n  - name: a\n    vendor: openai\n    base_url: http://u.test\n    keys: [k]\n    models: " + models + "\n")
@@ -468,7 +571,10 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		}
 	}
 	// Every key that fullConfig sets is listed, and nothing else.
-	for _, want := range []string{"admin_key", "video.max_output_bytes", "tokens[].lane", "prices.<name>.cached_input", "channels[].max_jobs"} {
+	for _, want := range []string{
+		"admin_key", "video.max_output_bytes", "tokens[].lane", "prices.<name>.cached_input",
+		"channels[].max_jobs",
+	} {
 		if !slices.ContainsFunc(keys, func(key config.Key) bool { return key.Path == want }) {
 			t.Errorf("key %s is not in the table", want)
 		}

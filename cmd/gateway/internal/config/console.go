@@ -15,9 +15,11 @@ const (
 
 // checkConsole checks where the console is and how people come to it.
 func checkConsole(v *validator, c Config) {
-	v.listener("console.listen", c.Console.Listen, "is the address of another listener; leave it empty to have /console at listen", c.Listen, c.Metrics.Listen, c.Admin.Listen)
+	v.listener("console.listen", c.Console.Listen, "is the address of another listener; leave it empty to have /console at listen", c.Listen,
+		c.Metrics.Listen, c.Admin.Listen)
 	if c.Console.URL != "" {
-		if address, ok := v.httpURL("console.url", c.Console.URL); ok && (strings.Trim(address.Path, "/") != "" || address.RawQuery != "" || address.User != nil) {
+		if address, ok := v.httpURL("console.url", c.Console.URL); ok &&
+			(strings.Trim(address.Path, "/") != "" || address.RawQuery != "" || address.User != nil) {
 			v.add("console.url", "wants the address of the host alone, such as https://gateway.example.com")
 		}
 	}

@@ -51,7 +51,9 @@ func (c Channel) route() providers.Channel {
 	return providers.Channel{
 		Name: c.Name, Vendor: c.Vendor, BaseURL: strings.TrimRight(c.BaseURL, "/"), Keys: c.Keys, Models: c.Models, Groups: c.Groups,
 		Priority: c.Priority, Weight: c.Weight, Capacity: providers.Capacity{MaxJobs: c.MaxJobs, MaxCalls: c.MaxCalls}, OpenValues: c.OpenValues,
-		Dialect: c.Dialect, NativeOnly: !c.Translate, NoStreamUsage: !c.StreamUsage, ModelFacts: c.facts(), AllowPrivateResults: c.AllowPrivateResults, LostAnswer: c.LostAnswer, RunsBackground: c.Background == BackgroundUpstream, Disabled: c.Disabled,
+		Dialect: c.Dialect, NativeOnly: !c.Translate, NoStreamUsage: !c.StreamUsage, ModelFacts: c.facts(),
+		AllowPrivateResults: c.AllowPrivateResults, LostAnswer: c.LostAnswer, RunsBackground: c.Background == BackgroundUpstream,
+		Disabled: c.Disabled,
 	}
 }
 

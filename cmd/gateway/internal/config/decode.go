@@ -85,7 +85,8 @@ func (d *decoder) syntax(err error, text []byte) {
 	switch {
 	case at.line >= len(lines) && refused.ContextMark.Line > 0: // the text ends within something
 		at = place{refused.ContextMark.Line, refused.ContextMark.Column}
-	case at.line > 0 && at.line <= len(lines) && at.column > 1 && at.column <= len(lines[at.line-1]) && strings.HasPrefix(lines[at.line-1][at.column-2:], "${"):
+	case at.line > 0 && at.line <= len(lines) && at.column > 1 && at.column <= len(lines[at.line-1]) &&
+		strings.HasPrefix(lines[at.line-1][at.column-2:], "${"):
 		hint = `; inside [ ] and { } write "${NAME}" with quotes`
 	}
 	if refused.ContextMsg != "" {

@@ -33,10 +33,12 @@ func TestSecretFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.AdminKey.Reveal() != "sk-from-a-file" || cfg.Seeds()[0].Key != "sk-from-a-file-2" || !strings.Contains(cfg.Routes()[0].Keys[0].Reveal(), "\n") {
+	if cfg.AdminKey.Reveal() != "sk-from-a-file" || cfg.Seeds()[0].Key != "sk-from-a-file-2" ||
+		!strings.Contains(cfg.Routes()[0].Keys[0].Reveal(), "\n") {
 		t.Errorf("got %q, %+v", cfg.AdminKey.Reveal(), cfg.Routes()[0].Keys)
 	}
-	if got, want := cfg.SecretFiles(), []string{filepath.Join(folder, "key"), filepath.Join(folder, "account.json")}; !slices.Equal(got, want) {
+	if got, want := cfg.SecretFiles(), []string{filepath.Join(folder, "key"), filepath.Join(folder, "account.json")}; !slices.Equal(got,
+		want) {
 		t.Errorf("files: got %v, want %v", got, want)
 	}
 	for text, want := range map[string]string{

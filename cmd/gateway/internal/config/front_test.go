@@ -25,10 +25,13 @@ func TestFront(t *testing.T) {
 	testcert.New(t, folder("good"))
 	testcert.Ending(t, folder("old"), time.Now().Add(-time.Hour))
 	for text, want := range map[string]string{
-		"listen: 127.0.0.1:80\ntls: {cert: good/tls.crt}":                      "2:1: tls.key: is missing, although there is a cert",
-		"tls: {cert: none.crt, key: good/tls.key}":                             "1:7: tls.cert: the file cannot be read: open " + dir + "/none.crt",
-		"tls: {cert: good/tls.crt, key: none.key}":                             "1:27: tls.key: the file cannot be read: open " + dir + "/none.key",
-		"tls: {cert: good/tls.crt, key: old/tls.key}":                          "tls.cert: " + dir + "/good/tls.crt and " + dir + "/old/tls.key do not match",
+		"listen: 127.0.0.1:80\ntls: {cert: good/tls.crt}": "2:1: tls.key: is missing, although there is a cert",
+		"tls: {cert: none.crt, key: good/tls.key}": "1:7: tls.cert: the file cannot be read: open " + dir +
+			"/none.crt",
+		"tls: {cert: good/tls.crt, key: none.key}": "1:27: tls.key: the file cannot be read: open " + dir +
+			"/none.key",
+		"tls: {cert: good/tls.crt, key: old/tls.key}": "tls.cert: " + dir + "/good/tls.crt and " + dir +
+			"/old/tls.key do not match",
 		"tls: {cert: good/tls.key, key: good/tls.key}":                         "do not match",
 		"tls: {cert: old/tls.crt, key: old/tls.key}":                           "tls.cert: " + dir + "/old/tls.crt expired on ",
 		"tls: {cert: good/tls.crt, key: good/tls.key}\nh2c: true":              "2:1: h2c: is for a listener without tls",
@@ -43,11 +46,13 @@ func TestFront(t *testing.T) {
 			t.Errorf("%s\ngot %v\nwant %s", text, err, want)
 		}
 	}
-	cfg, err := config.Parse(filepath.Join(dir, "gateway.yaml"), []byte("tls: {cert: good/tls.crt, key: good/tls.key}"), testEnv, testVendors())
+	cfg, err := config.Parse(filepath.Join(dir, "gateway.yaml"), []byte("tls: {cert: good/tls.crt, key: good/tls.key}"), testEnv,
+		testVendors())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if warnings := cfg.Warnings(testVendors()); len(warnings) != 1 || warnings[0].Key != "tls.cert" || !strings.HasPrefix(warnings[0].Message, "ends on ") {
+	if warnings := cfg.Warnings(testVendors()); len(warnings) != 1 || warnings[0].Key != "tls.cert" ||
+		!strings.HasPrefix(warnings[0].Message, "ends on ") {
 		t.Errorf("of a certificate that ends in an hour: %v", warnings)
 	}
 	if config.Default().TLS.Config() != nil {

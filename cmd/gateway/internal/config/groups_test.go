@@ -33,7 +33,8 @@ func TestGroups(t *testing.T) {
 	if own, got := seeds[0].Token, held(seeds[0].Token); own.Limits != (tokens.Limits{}) || got.Limits != filled || got.Budget != 5 {
 		t.Errorf("a token without limits: got %+v, budget %v", got.Limits, got.Budget)
 	}
-	if got, want := held(seeds[1].Token), (tokens.Limits{RequestsPerMinute: 600, Concurrency: 2, MaxSockets: 10}); got.Limits != want || got.Budget != 7 {
+	if got, want := held(seeds[1].Token), (tokens.Limits{RequestsPerMinute: 600, Concurrency: 2, MaxSockets: 10}); got.Limits != want ||
+		got.Budget != 7 {
 		t.Errorf("limits of its own: got %+v, budget %v", got.Limits, got.Budget)
 	}
 	if got := held(seeds[2].Token); got.Limits != (tokens.Limits{}) || got.Budget != 0 {
@@ -61,7 +62,8 @@ func TestGroups(t *testing.T) {
 		if _, problem := cfg.CheckToken(&was, token); problem == nil {
 			t.Errorf("%s, from another group: no problem", key)
 		}
-		if _, problem := cfg.CheckToken(&made, token); problem == nil || problem.Key != key || !strings.Contains(problem.Message, "the ceiling of the group") {
+		if _, problem := cfg.CheckToken(&made, token); problem == nil || problem.Key != key ||
+			!strings.Contains(problem.Message, "the ceiling of the group") {
 			t.Errorf("%s: got %v", key, problem)
 		}
 	}

@@ -136,7 +136,8 @@ func warnTiers(v *validator, c Config, vendors providers.Catalog, model string) 
 	for i, tier := range price.Tiers {
 		at := key("prices."+model+".tiers", i)
 		if first := slices.IndexFunc(price.Tiers[:i], func(before pricing.Tier) bool { return before.Covers(tier) }); first >= 0 {
-			v.warn(at, "tier_behind", map[string]string{"first": key("tiers", first)}, "never applies: %s comes first and covers every such video", key("tiers", first))
+			v.warn(at, "tier_behind", map[string]string{"first": key("tiers", first)}, "never applies: %s comes first and covers every such video",
+				key("tiers", first))
 			continue
 		}
 		makes := func(table providers.VideoModel) bool { return table.Makes(tier.Resolution, string(tier.Sound)) }

@@ -26,14 +26,17 @@ func TestRedis(t *testing.T) {
 	}
 	const secure = "redis:\n  url: rediss://redis.internal:6379/0\n"
 	for text, want := range map[string]string{
-		"redis: {username: relay}":                                                      "1:1: redis.password: is missing beside username",
-		"redis:\n  tls: {ca: good.pem}":                                                 "2:3: redis.tls: wants redis.url to begin with rediss://",
-		secure + "  tls: {ca: none.pem}":                                                "3:9: redis.tls.ca: the file cannot be read: open " + at("none.pem"),
-		secure + "  tls: {ca: empty.pem}":                                               "redis.tls.ca: " + at("empty.pem") + " holds no certificate",
-		secure + "  tls: {cert: good.pem}":                                              "redis.tls.key: is missing, although there is a cert",
-		secure + "  tls: {key: good.key}":                                               "redis.tls.cert: is missing, although there is a key",
-		secure + "  tls: {cert: good.pem, key: none.key}":                               "redis.tls.key: the file cannot be read",
-		secure + "  tls: {cert: good.pem, key: old.key}":                                "redis.tls.cert: " + at("good.pem") + " and " + at("old.key") + " do not match",
+		"redis: {username: relay}":      "1:1: redis.password: is missing beside username",
+		"redis:\n  tls: {ca: good.pem}": "2:3: redis.tls: wants redis.url to begin with rediss://",
+		secure + "  tls: {ca: none.pem}": "3:9: redis.tls.ca: the file cannot be read: open " +
+			at("none.pem"),
+		secure + "  tls: {ca: empty.pem}": "redis.tls.ca: " + at("empty.pem") +
+			" holds no certificate",
+		secure + "  tls: {cert: good.pem}":                "redis.tls.key: is missing, although there is a cert",
+		secure + "  tls: {key: good.key}":                 "redis.tls.cert: is missing, although there is a key",
+		secure + "  tls: {cert: good.pem, key: none.key}": "redis.tls.key: the file cannot be read",
+		secure + "  tls: {cert: good.pem, key: old.key}": "redis.tls.cert: " + at("good.pem") + " and " +
+			at("old.key") + " do not match",
 		secure + "  tls: {cert: old.pem, key: old.key}":                                 "redis.tls.cert: " + at("old.pem") + " expired on ",
 		"redis: {prefix: \"\"}":                                                         "1:9: redis.prefix: wants 1 to 64 visible",
 		"redis: {prefix: \"a b\"}":                                                      "1:9: redis.prefix: wants 1 to 64 visible",
@@ -51,12 +54,14 @@ func TestRedis(t *testing.T) {
 			t.Errorf("%s\ngot %v\nwant %s", text, err, want)
 		}
 	}
-	cfg, err := load(secure + "  username: relay\n  password: " + testPassword + "\n  tls: {ca: good.pem, cert: good.pem, key: good.key, server_name: redis}\n  sentinel: {master: m, addresses: [\"a:26379\"], password: s}\n")
+	cfg, err := load(secure + "  username: relay\n  password: " + testPassword +
+		"\n  tls: {ca: good.pem, cert: good.pem, key: good.key, server_name: redis}\n  sentinel: {master: m, addresses: [\"a:26379\"], password: s}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	opts := cfg.Redis.Options()
-	if opts.Username != "relay" || opts.Password != testPassword || opts.Sentinel.Master != "m" || opts.Sentinel.Password != "s" || opts.Sentinel.Addresses[0] != "a:26379" {
+	if opts.Username != "relay" || opts.Password != testPassword || opts.Sentinel.Master != "m" || opts.Sentinel.Password != "s" ||
+		opts.Sentinel.Addresses[0] != "a:26379" {
 		t.Errorf("got %+v", opts)
 	}
 	first, err := opts.TLS()
@@ -73,7 +78,8 @@ func TestRedis(t *testing.T) {
 	if err := os.Rename(at("old.pem"), at("good.pem")); err != nil {
 		t.Fatal(err)
 	}
-	if next, err := opts.TLS(); err != nil || next == first || string(next.Certificates[0].Certificate[0]) == string(first.Certificates[0].Certificate[0]) {
+	if next, err := opts.TLS(); err != nil || next == first ||
+		string(next.Certificates[0].Certificate[0]) == string(first.Certificates[0].Certificate[0]) {
 		t.Errorf("both are new: got %p, %v, want another than %p", next, err, first)
 	}
 }

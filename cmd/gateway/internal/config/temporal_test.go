@@ -36,23 +36,30 @@ func TestTemporalSection(t *testing.T) {
 	}
 	key := base64.StdEncoding.EncodeToString(make([]byte, 32))
 	for text, want := range map[string]string{
-		`{tls: {cert: client.pem}}`:                                                 "1:12: temporal.tls.key: is missing, although there is a cert",
-		`{tls: {key: client.key}}`:                                                  "1:12: temporal.tls.cert: is missing, although there is a key",
-		`{tls: {ca: nowhere.pem}}`:                                                  "1:18: temporal.tls.ca: the file cannot be read: open " + filepath.Join(folder, "nowhere.pem"),
-		`{tls: {ca: garbage.pem}}`:                                                  "temporal.tls.ca: " + filepath.Join(folder, "garbage.pem") + " holds no certificate in PEM",
-		`{tls: {ca: large.pem}}`:                                                    "temporal.tls.ca: the file " + filepath.Join(folder, "large.pem") + " is larger than 1024 KiB",
-		`{tls: {cert: client.pem, key: nowhere.key}}`:                               "temporal.tls.key: the file cannot be read: open " + filepath.Join(folder, "nowhere.key"),
-		`{tls: {cert: client.pem, key: other.key}}`:                                 "temporal.tls.cert: " + filepath.Join(folder, "client.pem") + " and " + filepath.Join(folder, "other.key") + " do not match",
-		`{tls: {certificate: client.pem}}`:                                          "temporal.tls.certificate: unknown key",
-		`{api_key: "a key"}`:                                                        "temporal.api_key: wants visible ASCII characters",
-		`{api_key: "${file:nowhere}"}`:                                              "temporal.api_key: the file cannot be read",
-		`{payload_keys: [{id: a}]}`:                                                 "temporal.payload_keys[0].key: is missing",
-		`{payload_keys: [{key: ` + key + `}]}`:                                      "temporal.payload_keys[0].id: is missing",
-		`{payload_keys: [{id: a, key: c2hvcnQ=}]}`:                                  "temporal.payload_keys[0].key: must be 32 random bytes in base64",
-		`{payload_keys: [{id: a, key: ` + key + `}, {id: b, key: ` + key + `}]}`:    "temporal.payload_keys[1].key: is the same as temporal.payload_keys[0].key",
-		`{payload_keys: [{id: a, key: ` + key + `}, {id: a, key: "1` + key + `"}]}`: "temporal.payload_keys[1].id: is the same as temporal.payload_keys[0].id",
-		`{ui_origin: "*"}`:                                                          "temporal.ui_origin: wants one origin",
-		`{ui_origin: "https://ui.example.com/"}`:                                    "temporal.ui_origin: ",
+		`{tls: {cert: client.pem}}`: "1:12: temporal.tls.key: is missing, although there is a cert",
+		`{tls: {key: client.key}}`:  "1:12: temporal.tls.cert: is missing, although there is a key",
+		`{tls: {ca: nowhere.pem}}`: "1:18: temporal.tls.ca: the file cannot be read: open " +
+			filepath.Join(folder, "nowhere.pem"),
+		`{tls: {ca: garbage.pem}}`: "temporal.tls.ca: " + filepath.Join(folder, "garbage.pem") +
+			" holds no certificate in PEM",
+		`{tls: {ca: large.pem}}`: "temporal.tls.ca: the file " +
+			filepath.Join(folder, "large.pem") + " is larger than 1024 KiB",
+		`{tls: {cert: client.pem, key: nowhere.key}}`: "temporal.tls.key: the file cannot be read: open " +
+			filepath.Join(folder, "nowhere.key"),
+		`{tls: {cert: client.pem, key: other.key}}`: "temporal.tls.cert: " + filepath.Join(folder, "client.pem") +
+			" and " + filepath.Join(folder, "other.key") + " do not match",
+		`{tls: {certificate: client.pem}}`:         "temporal.tls.certificate: unknown key",
+		`{api_key: "a key"}`:                       "temporal.api_key: wants visible ASCII characters",
+		`{api_key: "${file:nowhere}"}`:             "temporal.api_key: the file cannot be read",
+		`{payload_keys: [{id: a}]}`:                "temporal.payload_keys[0].key: is missing",
+		`{payload_keys: [{key: ` + key + `}]}`:     "temporal.payload_keys[0].id: is missing",
+		`{payload_keys: [{id: a, key: c2hvcnQ=}]}`: "temporal.payload_keys[0].key: must be 32 random bytes in base64",
+		`{payload_keys: [{id: a, key: ` + key + `}, {id: b, key: ` + key +
+			`}]}`: "temporal.payload_keys[1].key: is the same as temporal.payload_keys[0].key",
+		`{payload_keys: [{id: a, key: ` + key + `}, {id: a, key: "1` + key +
+			`"}]}`: "temporal.payload_keys[1].id: is the same as temporal.payload_keys[0].id",
+		`{ui_origin: "*"}`:                       "temporal.ui_origin: wants one origin",
+		`{ui_origin: "https://ui.example.com/"}`: "temporal.ui_origin: ",
 	} {
 		if _, err := parseIn(folder, "temporal: "+text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", text, err, want)
@@ -79,7 +86,8 @@ func TestTemporalIsSecure(t *testing.T) {
 	certificate(t, folder, "client")
 	for text, want := range map[string]bool{
 		"": false, "temporal: {}": false, "temporal: {tls: }": false, "temporal: {tls: {}}": true, "temporal: {api_key: k}": true,
-		"temporal: {api_key: k, tls: {}}": true, "temporal: {tls: {server_name: a.example.com}}": true, "temporal: {tls: {ca: client.pem, cert: client.pem, key: client.key}}": true,
+		"temporal: {api_key: k, tls: {}}": true, "temporal: {tls: {server_name: a.example.com}}": true,
+		"temporal: {tls: {ca: client.pem, cert: client.pem, key: client.key}}": true,
 	} {
 		cfg, err := parseIn(folder, text)
 		if err != nil || cfg.Temporal.Secure() != want {
@@ -87,7 +95,10 @@ func TestTemporalIsSecure(t *testing.T) {
 		}
 	}
 	cfg, err := parseIn(folder, "temporal: {tls: {ca: client.pem, cert: client.pem, key: client.key, server_name: t.example.com}}")
-	want := certs.Files{CA: filepath.Join(folder, "client.pem"), Cert: filepath.Join(folder, "client.pem"), Key: filepath.Join(folder, "client.key"), ServerName: "t.example.com"}
+	want := certs.Files{
+		CA: filepath.Join(folder, "client.pem"), Cert: filepath.Join(folder, "client.pem"),
+		Key: filepath.Join(folder, "client.key"), ServerName: "t.example.com",
+	}
 	if err != nil || cfg.Temporal.TLS.Files() != want {
 		t.Errorf("got %+v, %v", cfg.Temporal.TLS.Files(), err)
 	}
@@ -112,7 +123,8 @@ func TestTemporalReload(t *testing.T) {
 	var fields []string
 	for _, change := range config.Changes(before, after) {
 		fields = append(fields, change.Field)
-		if text := string(change.Old) + string(change.New); strings.Contains(text, "one") || strings.Contains(text, keys[0]) || strings.Contains(text, keys[1]) {
+		if text := string(change.Old) + string(change.New); strings.Contains(text, "one") || strings.Contains(text, keys[0]) ||
+			strings.Contains(text, keys[1]) {
 			t.Errorf("%s shows a key: %s", change.Field, text)
 		}
 	}

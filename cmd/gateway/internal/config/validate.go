@@ -97,7 +97,8 @@ func checkCallers(v *validator, c Config) {
 			v.add("public_url", "wants nothing after ?")
 		}
 	}
-	v.listener("admin.listen", c.Admin.Listen, "is the address of listen or of metrics.listen; leave it empty to have /admin at listen", c.Listen, c.Metrics.Listen)
+	v.listener("admin.listen", c.Admin.Listen, "is the address of listen or of metrics.listen; leave it empty to have /admin at listen",
+		c.Listen, c.Metrics.Listen)
 	for i, network := range c.TrustedProxies {
 		if prefix, err := parseNetwork(network); err != nil {
 			v.add(key("trusted_proxies", i), "%q is neither an address nor a CIDR range such as 10.0.0.0/8", network)

@@ -84,21 +84,24 @@ func TestEveryKey(t *testing.T) {
 // TestProductionExample: the example of a production file of the compose stack is accepted, and has what such a file requires.
 func TestProductionExample(t *testing.T) {
 	t.Parallel()
-	example := parseExample(t, filepath.Join("..", "..", "..", "..", "dev", "compose", "gateway", "production.yaml"), "certs", func(name string) (string, bool) {
-		switch name {
-		case "EGRESS_PROXY":
-			return "http://proxy.internal.example.com:3128", true
-		case "PAYLOAD_KEY":
-			return "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", true
-		}
-		return "secret-of-" + name, true
-	})
+	example := parseExample(t, filepath.Join("..", "..", "..", "..", "dev", "compose", "gateway", "production.yaml"), "certs",
+		func(name string) (string, bool) {
+			switch name {
+			case "EGRESS_PROXY":
+				return "http://proxy.internal.example.com:3128", true
+			case "PAYLOAD_KEY":
+				return "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", true
+			}
+			return "secret-of-" + name, true
+		})
 	for _, key := range []string{
 		"tls.cert", "tls.key", "trusted_proxies", "proxy_protocol", "egress_proxy", "no_proxy",
-		"temporal.api_key", "temporal.tls.ca", "temporal.tls.cert", "temporal.payload_keys[].key", "temporal.ui_origin", "worker.deployment", "worker.build_id",
+		"temporal.api_key", "temporal.tls.ca", "temporal.tls.cert", "temporal.payload_keys[].key", "temporal.ui_origin", "worker.deployment",
+		"worker.build_id",
 		"redis.username", "redis.prefix", "redis.tls.ca", "redis.sentinel.master", "redis.sentinel.addresses",
 		"archive.style", "archive.sse", "archive.ca", "archive.create_bucket", "calls.retention",
-		"groups.<name>.defaults.requests_per_minute", "groups.<name>.ceilings.requests_per_minute", "groups.<name>.forbid", "channels[].max_calls", "channels[].ca",
+		"groups.<name>.defaults.requests_per_minute", "groups.<name>.ceilings.requests_per_minute", "groups.<name>.forbid",
+		"channels[].max_calls", "channels[].ca",
 	} {
 		if !has(example, key) {
 			t.Errorf("the example has no %s", key)

@@ -84,7 +84,8 @@ func TestPromote(t *testing.T) {
 		}
 		t.Cleanup(e.Close)
 		version := e.Version(config.Config{Temporal: test.temporal, Worker: config.Worker{Deployment: "video", BuildID: "2.4.0"}})
-		if got, want := version.Promote(), "temporal worker deployment set-current-version --deployment-name video --build-id 2.4.0 "+test.want; got != want {
+		if got, want := version.Promote(), "temporal worker deployment set-current-version --deployment-name video --build-id 2.4.0 "+
+			test.want; got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}

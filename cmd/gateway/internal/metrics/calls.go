@@ -100,18 +100,24 @@ const histogramsPerModel = 2
 
 func newCallMetrics(in *instruments, names *atomic.Pointer[names], models int) *callMetrics {
 	c := &callMetrics{
-		names:    names,
-		http:     in.seconds("http.server.request.duration", "Duration of HTTP requests, streams to their end.", httpBuckets()),
-		duration: in.seconds("gen_ai.client.operation.duration", "From handing a call to an upstream to the end of its answer, attempts at others included.", callBuckets()),
-		first:    in.seconds("gen_ai.client.operation.time_to_first_chunk", "From handing a streamed call to an upstream to the first bytes of its answer.", firstBuckets()),
-		before:   in.seconds("gateway.call.before_upstream", "From a call's arrival to handing it to an upstream: reading, checking, limits.", beforeBuckets()),
-		tokens:   in.amounts("gen_ai.client.token.usage", "{token}", "Tokens of a call as its upstream counted them, or as estimated where it did not.", tokenBuckets()),
-		cached:   in.counter("gateway.tokens.cached", "{token}", "Input tokens that an upstream had in its cache."),
-		spent:    in.sum("gateway.spent", "Cost of relayed calls in the currency of prices."),
+		names: names,
+		http:  in.seconds("http.server.request.duration", "Duration of HTTP requests, streams to their end.", httpBuckets()),
+		duration: in.seconds("gen_ai.client.operation.duration",
+			"From handing a call to an upstream to the end of its answer, attempts at others included.", callBuckets()),
+		first: in.seconds("gen_ai.client.operation.time_to_first_chunk",
+			"From handing a streamed call to an upstream to the first bytes of its answer.", firstBuckets()),
+		before: in.seconds("gateway.call.before_upstream", "From a call's arrival to handing it to an upstream: reading, checking, limits.",
+			beforeBuckets()),
+		tokens: in.amounts("gen_ai.client.token.usage", "{token}",
+			"Tokens of a call as its upstream counted them, or as estimated where it did not.", tokenBuckets()),
+		cached: in.counter("gateway.tokens.cached", "{token}", "Input tokens that an upstream had in its cache."),
+		spent:  in.sum("gateway.spent", "Cost of relayed calls in the currency of prices."),
 	}
-	c.attempts.counter = in.counter("gateway.attempts", "{attempt}", "Requests to upstreams; again: after another one of the same call had failed.")
+	c.attempts.counter = in.counter("gateway.attempts", "{attempt}",
+		"Requests to upstreams; again: after another one of the same call had failed.")
 	c.refusals.counter = in.counter("gateway.refusals", "{request}", "Requests refused by a limit of their token.")
-	c.translated.counter = in.counter("gateway.calls.translated", "{call}", "Calls answered by an upstream of another format, by the client's endpoint and the upstream's.")
+	c.translated.counter = in.counter("gateway.calls.translated", "{call}",
+		"Calls answered by an upstream of another format, by the client's endpoint and the upstream's.")
 	c.requestSeries.make = requestSeries
 	c.callSeries = series[callKey, callSeries]{make: newCallSeries, most: histogramsPerModel * models, other: func(key callKey) callKey {
 		key.model = otherName
@@ -140,7 +146,8 @@ func newCallMetrics(in *instruments, names *atomic.Pointer[names], models int) *
 func (c *callMetrics) prime(n *names) {
 	ctx := context.Background()
 	for _, limit := range []edge.Limit{
-		edge.LimitRequests, edge.LimitTokens, edge.LimitConcurrency, edge.LimitSockets, edge.LimitTasks, edge.LimitReads, edge.LimitWatchers, edge.LimitBudget,
+		edge.LimitRequests, edge.LimitTokens, edge.LimitConcurrency, edge.LimitSockets, edge.LimitTasks, edge.LimitReads, edge.LimitWatchers,
+		edge.LimitBudget,
 		edge.LimitBodies,
 	} {
 		c.refusals.add(0, limit)
@@ -240,7 +247,8 @@ func requestSeries(key requestKey) []metric.RecordOption {
 
 func newCallSeries(key callKey) callSeries {
 	call := []attribute.KeyValue{
-		operationLabel(key.operation), attribute.String("gen_ai.request.model", key.model), attribute.String("gen_ai.provider.name", key.provider),
+		operationLabel(key.operation), attribute.String("gen_ai.request.model", key.model),
+		attribute.String("gen_ai.provider.name", key.provider),
 	}
 	with := func(more ...attribute.KeyValue) []attribute.KeyValue {
 		return append(slices.Clip(call), more...)

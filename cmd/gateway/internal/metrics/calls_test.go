@@ -20,7 +20,8 @@ func oneCall(tb testing.TB) func() {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	m.Learn([]providers.Channel{{Name: "main", Vendor: "openai", Models: map[string]string{"m": ""}}}, maps.Keys(map[string]bool{}), providers.Catalog{"openai": {Name: "openai"}})
+	m.Learn([]providers.Channel{{Name: "main", Vendor: "openai", Models: map[string]string{"m": ""}}}, maps.Keys(map[string]bool{}),
+		providers.Catalog{"openai": {Name: "openai"}})
 	seen, tried := m.Seen(), m.Tried()
 	call := edge.Seen{
 		Method: http.MethodPost, Route: "/v1/chat/completions", Status: http.StatusOK, Operation: providers.Chat,

@@ -23,10 +23,12 @@ func (m *Metrics) WatchChannels(monitor *health.Monitor) error {
 	in := &instruments{meter: m.meter}
 	states := in.gauge("gateway.channel.state", "1 for the state that the channel is in: closed, half-open (its cooldown has ended, and no call succeeded since), open or disabled.")
 	keys := in.gauge("gateway.channel.keys", "Keys of the channel by their state.")
-	models := in.gauge("gateway.channel.model.state", "1 for the state of a model of the channel that is not closed: half-open or open; other: how many pairs without labels of their own are in the state.")
+	models := in.gauge("gateway.channel.model.state",
+		"1 for the state of a model of the channel that is not closed: half-open or open; other: how many pairs without labels of their own are in the state.")
 	inFlight := in.gauge("gateway.channel.in_flight", "Relayed calls and conversations in progress at the channel.")
 	all := in.gauge("gateway.model.channels", "Channels that the configuration has for the model; other: for the model that has the fewest available ones.")
-	fit := in.gauge("gateway.model.channels.available", "Channels of the model that are not open for it, nor have all their keys open; other: the fewest of a model without a label of its own.")
+	fit := in.gauge("gateway.model.channels.available",
+		"Channels of the model that are not open for it, nor have all their keys open; other: the fewest of a model without a label of its own.")
 	return m.observe(in, func(_ context.Context, o metric.Observer) {
 		names := m.names.Load()
 		available := map[string]bool{}
@@ -99,7 +101,8 @@ func (m *Metrics) WatchSlots(monitor *health.Monitor, waiting func(channel strin
 		return nil
 	}
 	in := &instruments{meter: m.meter}
-	most := in.gauge("gateway.channel.max_calls", "Relayed calls and conversations that this process may have in progress at the channel, where that is limited.")
+	most := in.gauge("gateway.channel.max_calls",
+		"Relayed calls and conversations that this process may have in progress at the channel, where that is limited.")
 	line := in.gauge("gateway.channel.calls_waiting", "Calls that wait for a slot at a channel with as many in progress as it may have.")
 	return m.observe(in, func(_ context.Context, o metric.Observer) {
 		names := m.names.Load()
@@ -148,9 +151,11 @@ func (m *Metrics) WatchServer(server *api.Server, with Stores) error {
 	watchers := in.gauge("gateway.task.watchers", "Open event streams of tasks.")
 	connections := in.gauge("gateway.connections.open", "Connections of clients, idle ones too.")
 	full := in.gauge("gateway.connections.full", "1 while no new connection is accepted, because as many are open as the limit of open files has room for.")
-	turnedAway := in.seen("gateway.connections.turned_away", "Connections that were closed at once, because their network held half of all places.")
+	turnedAway := in.seen("gateway.connections.turned_away",
+		"Connections that were closed at once, because their network held half of all places.")
 	away := in.gauge("gateway.redis.away", "1 while Redis does not answer the part: known tokens go on from memory, limits count for this process alone, usage is kept.")
-	failures := in.seen("gateway.redis.write_failures", "Batches that Redis did not take; they are sent again, but for rows of the ledger that it refuses (usage_refused).")
+	failures := in.seen("gateway.redis.write_failures",
+		"Batches that Redis did not take; they are sent again, but for rows of the ledger that it refuses (usage_refused).")
 	dropped := in.seen("gateway.calls.dropped", "Records of calls that the log lost, because too many waited for Redis, or because it refuses them.")
 	part := func(name string) metric.ObserveOption { return metric.WithAttributes(attribute.String("part", name)) }
 	ofTokens, ofLimits, ofUsage, ofRefused := part("tokens"), part("limits"), part("usage"), part("usage_refused")

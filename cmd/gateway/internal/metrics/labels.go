@@ -43,7 +43,8 @@ func (m *Metrics) Learn(channels []providers.Channel, priced iter.Seq[string], v
 	}
 	n := &names{
 		labels: m.labels,
-		models: make(map[string]bool), providers: make(map[string]string), carriers: make(map[string][]string), upstreams: make(map[carried]string),
+		models: make(map[string]bool), providers: make(map[string]string), carriers: make(map[string][]string),
+		upstreams: make(map[carried]string),
 	}
 	for _, channel := range channels {
 		if channel.MaxJobs > 0 {

@@ -187,12 +187,14 @@ func made[I any](i *instruments, instrument I, err error) I {
 }
 
 func (i *instruments) seconds(name, description string, buckets []float64) metric.Float64Histogram {
-	h, err := i.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description), metric.WithExplicitBucketBoundaries(buckets...))
+	h, err := i.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description),
+		metric.WithExplicitBucketBoundaries(buckets...))
 	return made(i, h, err)
 }
 
 func (i *instruments) amounts(name, unit, description string, buckets []float64) metric.Int64Histogram {
-	h, err := i.meter.Int64Histogram(name, metric.WithUnit(unit), metric.WithDescription(description), metric.WithExplicitBucketBoundaries(buckets...))
+	h, err := i.meter.Int64Histogram(name, metric.WithUnit(unit), metric.WithDescription(description),
+		metric.WithExplicitBucketBoundaries(buckets...))
 	return made(i, h, err)
 }
 

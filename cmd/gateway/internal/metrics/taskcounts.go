@@ -88,7 +88,9 @@ func (c *taskCounter) count(ctx context.Context) bool {
 }
 
 // CountTasks makes what counts tasks until its context ends, and shows the counts.
-func (m *Metrics) CountTasks(temporal client.Client, namespace, taskQueue string, slots *slots.Store) (run func(context.Context), err error) {
+func (m *Metrics) CountTasks(temporal client.Client, namespace, taskQueue string, slots *slots.Store) (run func(context.Context),
+	err error,
+) {
 	if m == nil {
 		return func(context.Context) {}, nil
 	}
@@ -106,7 +108,8 @@ func (m *Metrics) watchTasks(c *taskCounter) error {
 	workers := in.gauge("gateway.task.workers", "Processes that asked for tasks within the last minutes.")
 	jobs := in.gauge("gateway.channel.jobs", "Video jobs in flight at a channel with max_jobs.")
 	line := in.gauge("gateway.channel.queue", "Video tasks in line for a channel with max_jobs.")
-	oldest := in.gauge("gateway.tasks.oldest.queued", "Age in seconds of the oldest task that waits in the process for an upstream, by kind; 0 for none.")
+	oldest := in.gauge("gateway.tasks.oldest.queued",
+		"Age in seconds of the oldest task that waits in the process for an upstream, by kind; 0 for none.")
 	return m.observe(in, func(_ context.Context, o metric.Observer) {
 		for kind, age := range m.tasks.queue.oldest() {
 			o.ObserveInt64(oldest, int64(age.Seconds()), metric.WithAttributes(kindLabel(kind)))

@@ -95,10 +95,13 @@ func newTaskMetrics(in *instruments, names *atomic.Pointer[names]) *taskMetrics 
 		bytes:      in.counter("gateway.task.archived", "By", "Bytes of videos that were archived."),
 		deliveries: in.counter("gateway.webhook.deliveries", "{try}", "Tries to deliver a webhook; given_up: no further attempt follows."),
 		duration:   in.seconds("gateway.task.duration", "From a task's creation to its end, by kind.", taskBuckets()),
-		queued:     in.seconds("gateway.task.queued.duration", "From a task's creation to its first request to an upstream, of a video to the accepted submit, by kind.", waitBuckets()),
-		running:    in.seconds("gateway.task.running.duration", "From a task's first request to an upstream, of a video from the accepted submit, to its end, by kind.", waitBuckets()),
-		lost:       in.counter("gateway.task.answers.lost", "{answer}", "Answers of background calls that were lost; again: the call was sent once more."),
-		archiving:  in.seconds("gateway.task.archive.duration", "Time of one video's copy.", archiveBuckets()),
+		queued: in.seconds("gateway.task.queued.duration",
+			"From a task's creation to its first request to an upstream, of a video to the accepted submit, by kind.", waitBuckets()),
+		running: in.seconds("gateway.task.running.duration",
+			"From a task's first request to an upstream, of a video from the accepted submit, to its end, by kind.", waitBuckets()),
+		lost: in.counter("gateway.task.answers.lost", "{answer}",
+			"Answers of background calls that were lost; again: the call was sent once more."),
+		archiving: in.seconds("gateway.task.archive.duration", "Time of one video's copy.", archiveBuckets()),
 	}
 	t.primed.make = t.primeChannel
 	return t
@@ -108,7 +111,8 @@ func newTaskMetrics(in *instruments, names *atomic.Pointer[names]) *taskMetrics 
 func taskCodes() []string {
 	return []string{
 		workflows.CodeCancelled, workflows.CodeDeadlineExceeded, workflows.CodeQueueTimeout, workflows.CodeUpstreamUnknown,
-		workflows.CodeArchiveFailed, workflows.CodeChannelGone, workflows.CodeFailedByOperator, workflows.CodeInternal, workflows.CodeOutputTooLarge, upstreamCode,
+		workflows.CodeArchiveFailed, workflows.CodeChannelGone, workflows.CodeFailedByOperator, workflows.CodeInternal,
+		workflows.CodeOutputTooLarge, upstreamCode,
 	}
 }
 

@@ -52,10 +52,16 @@ func TestTaskTimes(t *testing.T) {
 	}
 	m.Learn(nil, maps.Keys(map[string]bool{}), nil)
 	step := m.Steps()
-	step(activities.Step{Name: activities.StepEnd, TaskID: "video_1", Outcome: activities.OutcomeCompleted, Took: 70 * time.Second, Ran: time.Minute})
+	step(activities.Step{
+		Name: activities.StepEnd, TaskID: "video_1", Outcome: activities.OutcomeCompleted, Took: 70 * time.Second,
+		Ran: time.Minute,
+	})
 	step(activities.Step{Name: activities.StepEnd, TaskID: "video_2", Outcome: activities.OutcomeFailed, Took: time.Minute}) // never accepted
 	step(activities.Step{Name: activities.StepBegun, TaskID: "call_1", Took: 2 * time.Second})
-	step(activities.Step{Name: activities.StepEnd, TaskID: "call_1", Outcome: activities.OutcomeCompleted, Took: 5 * time.Second, Ran: 3 * time.Second})
+	step(activities.Step{
+		Name: activities.StepEnd, TaskID: "call_1", Outcome: activities.OutcomeCompleted, Took: 5 * time.Second,
+		Ran: 3 * time.Second,
+	})
 	rec := httptest.NewRecorder()
 	m.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
 	for _, want := range []string{

@@ -40,7 +40,9 @@ const flushTimeout = 5 * time.Second
 // OpenTracing makes the tracer that the environment asks for; nil, where it asks for none: no endpoint is named, or it is
 // switched off. An endpoint without a listener gives no error. What is wrong with the environment comes back as a
 // *config.Error. flush sends what is left, within flushTimeout; it is nil without a tracer.
-func OpenTracing(ctx context.Context, env func(string) (string, bool), version string, log *slog.Logger) (tracer trace.Tracer, flush func() error, err error) {
+func OpenTracing(ctx context.Context, env func(string) (string, bool), version string, log *slog.Logger) (tracer trace.Tracer,
+	flush func() error, err error,
+) {
 	exporter, err := environment(env).spanExporter(ctx)
 	if exporter == nil || err != nil {
 		return nil, nil, err
@@ -81,7 +83,8 @@ func (e environment) spanExporter(ctx context.Context) (sdktrace.SpanExporter, e
 		return nil, environmentError(otelExporter, "%q is not known here; otlp and none are", which)
 	}
 	// What the SDK cannot use it would leave out, and go on with something else.
-	if where, err := url.Parse(endpoint); endpoint != "" && (err != nil || where.Host == "" || where.Scheme != "http" && where.Scheme != "https") {
+	if where, err := url.Parse(endpoint); endpoint != "" &&
+		(err != nil || where.Host == "" || where.Scheme != "http" && where.Scheme != "https") {
 		return nil, environmentError(otelEndpoint, "wants an address such as http://localhost:4318")
 	}
 	if sampler := e.variable(otelSampler); sampler != "" && !slices.Contains(samplers(), strings.ToLower(strings.TrimSpace(sampler))) {

@@ -72,11 +72,13 @@ func say(f strict.Finding) *strict.Refusal {
 			tags = append(tags, "'"+tag+"'")
 		}
 		slices.Sort(tags)
-		return strict.Refuse("%s: Input tag '%v' found using '%s' does not match any of the expected tags: %s", at(), f.Got, f.Name, strings.Join(tags, ", "))
+		return strict.Refuse("%s: Input tag '%v' found using '%s' does not match any of the expected tags: %s", at(), f.Got, f.Name,
+			strings.Join(tags, ", "))
 	case strict.Mistyped:
 	}
 	kind := map[strict.Kind]string{
-		strict.String: "string", strict.Number: "number", strict.Integer: "integer", strict.Bool: "boolean", strict.Object: "dictionary", strict.Array: "list",
+		strict.String: "string", strict.Number: "number", strict.Integer: "integer", strict.Bool: "boolean", strict.Object: "dictionary",
+		strict.Array: "list",
 	}[f.Shape.Kind]
 	return strict.Refuse("%s: Input should be a valid %s", at(), kind)
 }

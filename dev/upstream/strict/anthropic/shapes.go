@@ -26,7 +26,10 @@ func cacheControl() *strict.Shape {
 }
 
 func textBlock() *strict.Shape {
-	return strict.Obj([]string{"text"}, fields{"type": kind(), "text": strict.Of(strict.String), "cache_control": cacheControl(), "citations": {}})
+	return strict.Obj([]string{"text"}, fields{
+		"type": kind(), "text": strict.Of(strict.String), "cache_control": cacheControl(),
+		"citations": {},
+	})
 }
 
 func source(variants fields) *strict.Shape {
@@ -36,20 +39,24 @@ func source(variants fields) *strict.Shape {
 // sources of images and documents, https://platform.claude.com/docs/en/build-with-claude/vision and …/pdf-support.
 func imageBlock() *strict.Shape {
 	text := strict.Of(strict.String)
-	return strict.Obj([]string{"source"}, fields{"type": kind(), "cache_control": cacheControl(), "transformations": {}, "source": source(fields{
-		"base64": strict.Obj([]string{"media_type", "data"}, fields{
-			"type": kind(), "data": text, "media_type": strict.Words("image/jpeg", "image/png", "image/gif", "image/webp"),
+	return strict.Obj([]string{"source"}, fields{
+		"type": kind(), "cache_control": cacheControl(), "transformations": {},
+		"source": source(fields{
+			"base64": strict.Obj([]string{"media_type", "data"}, fields{
+				"type": kind(), "data": text, "media_type": strict.Words("image/jpeg", "image/png", "image/gif", "image/webp"),
+			}),
+			"url":  strict.Obj([]string{"url"}, fields{"type": kind(), "url": text}),
+			"file": strict.Obj([]string{"file_id"}, fields{"type": kind(), "file_id": text}),
 		}),
-		"url":  strict.Obj([]string{"url"}, fields{"type": kind(), "url": text}),
-		"file": strict.Obj([]string{"file_id"}, fields{"type": kind(), "file_id": text}),
-	})})
+	})
 }
 
 func documentBlock() *strict.Shape {
 	text := strict.Of(strict.String)
 	return strict.Obj([]string{"source"}, fields{
 		"type": kind(), "cache_control": cacheControl(), "citations": {}, "title": opt(text), "context": opt(text), "source": source(fields{
-			"base64":  strict.Obj([]string{"media_type", "data"}, fields{"type": kind(), "data": text, "media_type": strict.Words("application/pdf")}),
+			"base64": strict.Obj([]string{"media_type", "data"},
+				fields{"type": kind(), "data": text, "media_type": strict.Words("application/pdf")}),
 			"text":    strict.Obj([]string{"media_type", "data"}, fields{"type": kind(), "data": text, "media_type": strict.Words("text/plain")}),
 			"content": strict.Obj([]string{"content"}, fields{"type": kind(), "content": {}}),
 			"url":     strict.Obj([]string{"url"}, fields{"type": kind(), "url": text}),
@@ -73,7 +80,8 @@ func contentBlock() *strict.Shape {
 		"thinking":          strict.Obj([]string{"signature", "thinking"}, fields{"type": kind(), "thinking": text, "signature": text}),
 		"redacted_thinking": strict.Obj([]string{"data"}, fields{"type": kind(), "data": text}),
 		"tool_use": strict.Obj([]string{"id", "input", "name"}, fields{
-			"type": kind(), "id": text, "name": text, "input": strict.Of(strict.Object), "cache_control": cacheControl(), "caller": {}, "toolset_name": {},
+			"type": kind(), "id": text, "name": text, "input": strict.Of(strict.Object), "cache_control": cacheControl(), "caller": {},
+			"toolset_name": {},
 		}),
 		"tool_result": strict.Obj([]string{"tool_use_id"}, fields{
 			"type": kind(), "tool_use_id": text, "is_error": opt(strict.Of(strict.Bool)), "cache_control": cacheControl(), "toolset_name": {},
@@ -95,12 +103,15 @@ func contentBlock() *strict.Shape {
 func toolShape() *strict.Shape {
 	text, flag := strict.Of(strict.String), opt(strict.Of(strict.Bool))
 	tools := fields{"custom": strict.Obj([]string{"name", "input_schema"}, fields{
-		"type": opt(kind()), "name": text, "description": opt(text), "input_schema": strict.Of(strict.Object), "strict": flag, "cache_control": cacheControl(),
+		"type": opt(kind()), "name": text, "description": opt(text), "input_schema": strict.Of(strict.Object), "strict": flag,
+		"cache_control":         cacheControl(),
 		"eager_input_streaming": flag, "defer_loading": flag, "allowed_callers": {}, "input_examples": opt(strict.List(strict.Of(strict.Object))),
 	})}
 	for _, name := range []string{
-		"bash_20250124", "code_execution_20250522", "code_execution_20250825", "code_execution_20260120", "code_execution_20260521", "memory_20250818",
-		"text_editor_20250124", "text_editor_20250429", "text_editor_20250728", "web_search_20250305", "web_search_20260209", "web_search_20260318",
+		"bash_20250124", "code_execution_20250522", "code_execution_20250825", "code_execution_20260120", "code_execution_20260521",
+		"memory_20250818",
+		"text_editor_20250124", "text_editor_20250429", "text_editor_20250728", "web_search_20250305", "web_search_20260209",
+		"web_search_20260318",
 		"web_fetch_20250910", "web_fetch_20260209", "web_fetch_20260309", "web_fetch_20260318", "tool_search_tool_bm25_20251119",
 		"tool_search_tool_regex_20251119", "browser_toolset_20260801", "computer_toolset_20260801", "computer_20250124", "computer_20251124",
 	} {
@@ -122,7 +133,8 @@ func toolChoice() *strict.Shape {
 func thinkingShape() *strict.Shape {
 	display := opt(strict.Words("summarized", "omitted"))
 	return opt(&strict.Shape{Kind: strict.Object, Tag: "type", Of: fields{
-		"enabled":       strict.Obj([]string{"budget_tokens"}, fields{"type": kind(), "budget_tokens": strict.Of(strict.Integer), "display": display}),
+		"enabled": strict.Obj([]string{"budget_tokens"},
+			fields{"type": kind(), "budget_tokens": strict.Of(strict.Integer), "display": display}),
 		"adaptive":      strict.Obj(nil, fields{"type": kind(), "display": display}),
 		"disabled":      strict.Obj(nil, fields{"type": kind()}),
 		"between_tools": strict.Obj(nil, fields{"type": kind()}),
@@ -151,8 +163,9 @@ func messageShape() *strict.Shape {
 	shape := countShape()
 	shape.Required = []string{"max_tokens", "messages", "model"}
 	more := fields{
-		"max_tokens": strict.Of(strict.Integer), "stream": opt(strict.Of(strict.Bool)), "stop_sequences": opt(strict.List(strict.Of(strict.String))),
-		"temperature": opt(strict.Of(strict.Number)), "top_p": opt(strict.Of(strict.Number)), "top_k": opt(strict.Of(strict.Integer)),
+		"max_tokens": strict.Of(strict.Integer), "stream": opt(strict.Of(strict.Bool)),
+		"stop_sequences": opt(strict.List(strict.Of(strict.String))),
+		"temperature":    opt(strict.Of(strict.Number)), "top_p": opt(strict.Of(strict.Number)), "top_k": opt(strict.Of(strict.Integer)),
 		"metadata":     opt(strict.Obj(nil, fields{"user_id": opt(strict.Of(strict.String))})),
 		"service_tier": opt(strict.Words("auto", "standard_only")), "container": {}, "inference_geo": {}, "diagnostics": {},
 	}

@@ -73,7 +73,8 @@ func (r *request) turns() *strict.Refusal {
 	for i, m := range list {
 		switch who := role(m); {
 		case who == "system" && !r.model.systemTurns():
-			return strict.Refuse(`messages: Unexpected role "system". The Messages API accepts a top-level ` + "`system`" + ` parameter, not "system" as an input message role.`)
+			return strict.Refuse(`messages: Unexpected role "system". The Messages API accepts a top-level ` + "`system`" +
+				` parameter, not "system" as an input message role.`)
 		case who != "user" && who != "assistant" && who != "system":
 			return strict.Refuse(`messages: Unexpected role "%s". Allowed roles are "user" or "assistant".`, who)
 		case i == 0 && who == "assistant":
@@ -148,7 +149,8 @@ func (r *request) results() *strict.Refusal {
 			case role(m) != "user":
 				return strict.Refuse("messages.%d: `tool_result` blocks can only be in `user` messages", i)
 			case slices.Contains(answered, call):
-				return strict.Refuse("messages.%d.content.%d: each tool_use must have a single result. Found multiple `tool_result` blocks with id: %s", i, n, call)
+				return strict.Refuse("messages.%d.content.%d: each tool_use must have a single result. Found multiple `tool_result` blocks with id: %s",
+					i, n, call)
 			case !slices.Contains(open, call):
 				return strict.Refuse("messages.%d.content.%d: unexpected `tool_use_id` found in `tool_result` blocks: %s. Each `tool_result` block must have a corresponding `tool_use` block in the previous message.", i, n, call)
 			}

@@ -103,7 +103,8 @@ func say(found []strict.Finding) *strict.Refusal {
 		case list && len(f.Path) > 0:
 			name, _ := f.Path[len(f.Path)-1].(string)
 			path = where(f.Path[:len(f.Path)-1])
-			line = fmt.Sprintf("Invalid JSON payload received. Unknown name %q%s: Proto field is not repeating, cannot start list.", snake(name), at(path))
+			line = fmt.Sprintf("Invalid JSON payload received. Unknown name %q%s: Proto field is not repeating, cannot start list.", snake(name),
+				at(path))
 		default:
 			value, _ := json.Marshal(f.Got) // it was decoded from JSON
 			line = fmt.Sprintf("Invalid value%s (%s), %s", at(path), kindOf(f), value)

@@ -75,7 +75,10 @@ func merged(body map[string]any) map[string]any {
 	var contents []any
 	for _, content := range strict.Slice(body, "contents") {
 		if n := len(contents); n > 0 && strict.Text(content, "role") == "model" && strict.Text(contents[n-1], "role") == "model" {
-			contents[n-1] = map[string]any{"role": "model", "parts": slices.Concat(strict.Slice(contents[n-1], "parts"), strict.Slice(content, "parts"))}
+			contents[n-1] = map[string]any{
+				"role":  "model",
+				"parts": slices.Concat(strict.Slice(contents[n-1], "parts"), strict.Slice(content, "parts")),
+			}
 			continue
 		}
 		contents = append(contents, content)
@@ -121,7 +124,10 @@ func (r *call) contents() *strict.Refusal {
 
 // part is about one part: one kind of data, names, media.
 func (r *call) part(path string, part any) *strict.Refusal {
-	kinds := []string{"text", "functionCall", "functionResponse", "inlineData", "fileData", "executableCode", "codeExecutionResult", "toolCall", "toolResponse"}
+	kinds := []string{
+		"text", "functionCall", "functionResponse", "inlineData", "fileData", "executableCode", "codeExecutionResult",
+		"toolCall", "toolResponse",
+	}
 	m, _ := part.(map[string]any)
 	found := ""
 	for _, kind := range kinds {
@@ -144,7 +150,8 @@ func (r *call) part(path string, part any) *strict.Refusal {
 		return strict.Refuse("%s.function_response.name: Name cannot be empty.\n", field)
 	case found == "functionResponse" && strict.Has(m[found], "parts") && r.model.second():
 		return strict.Refuse("Multimodal function responses are not supported for this model.")
-	case found == "fileData" && r.model.ours() && r.model.generation < secondAndHalf && strings.HasPrefix(uri, "http") && !strings.Contains(uri, "generativelanguage.googleapis.com") && !strings.Contains(uri, "youtube.com"):
+	case found == "fileData" && r.model.ours() && r.model.generation < secondAndHalf && strings.HasPrefix(uri, "http") &&
+		!strings.Contains(uri, "generativelanguage.googleapis.com") && !strings.Contains(uri, "youtube.com"):
 		return strict.Refuse("Invalid or unsupported file uri: %s", uri)
 	}
 	if found == "inlineData" {

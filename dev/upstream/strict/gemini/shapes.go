@@ -76,22 +76,31 @@ func content() *strict.Shape {
 func generateShape() *strict.Shape {
 	text, schema := of(strict.String), openAPI()
 	return obj(fields{
-		"model": text, "contents": some(content()), "systemInstruction": content(), "cachedContent": text, "safetySettings": {}, "serviceTier": {}, "store": {},
+		"model": text, "contents": some(content()), "systemInstruction": content(), "cachedContent": text, "safetySettings": {},
+		"serviceTier": {}, "store": {},
 		"tools": some(obj(fields{
 			"functionDeclarations": some(obj(fields{
-				"name": text, "description": text, "behavior": text, "parameters": schema, "parametersJsonSchema": {}, "response": schema, "responseJsonSchema": {},
+				"name": text, "description": text, "behavior": text, "parameters": schema, "parametersJsonSchema": {}, "response": schema,
+				"responseJsonSchema": {},
 			})),
-			"googleSearch": {}, "googleSearchRetrieval": {}, "codeExecution": {}, "urlContext": {}, "computerUse": {}, "fileSearch": {}, "googleMaps": {}, "mcpServers": {},
+			"googleSearch": {}, "googleSearchRetrieval": {}, "codeExecution": {}, "urlContext": {}, "computerUse": {}, "fileSearch": {},
+			"googleMaps": {}, "mcpServers": {},
 		})),
 		"toolConfig": obj(fields{
-			"functionCallingConfig": obj(fields{"mode": words("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"), "allowedFunctionNames": some(text)}),
-			"retrievalConfig":       {}, "includeServerSideToolInvocations": {},
+			"functionCallingConfig": obj(fields{
+				"mode":                 words("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"),
+				"allowedFunctionNames": some(text),
+			}),
+			"retrievalConfig": {}, "includeServerSideToolInvocations": {},
 		}),
 		"generationConfig": obj(fields{
 			"stopSequences": some(text), "responseMimeType": text, "responseSchema": schema, "responseJsonSchema": {}, "candidateCount": number(),
-			"responseModalities": some(words("TEXT", "IMAGE", "AUDIO", "MODALITY_UNSPECIFIED")), "maxOutputTokens": number(), "temperature": number(),
-			"topP": number(), "topK": number(), "seed": number(), "presencePenalty": number(), "frequencyPenalty": number(), "responseLogprobs": of(strict.Bool),
-			"logprobs": number(), "enableEnhancedCivicAnswers": {}, "speechConfig": {}, "imageConfig": {}, "mediaResolution": text, "responseFormat": {},
+			"responseModalities": some(words("TEXT", "IMAGE", "AUDIO", "MODALITY_UNSPECIFIED")), "maxOutputTokens": number(),
+			"temperature": number(),
+			"topP":        number(), "topK": number(), "seed": number(), "presencePenalty": number(), "frequencyPenalty": number(),
+			"responseLogprobs": of(strict.Bool),
+			"logprobs":         number(), "enableEnhancedCivicAnswers": {}, "speechConfig": {}, "imageConfig": {}, "mediaResolution": text,
+			"responseFormat":    {},
 			"translationConfig": {}, "audioTranscriptionConfig": {},
 			"thinkingConfig": obj(fields{
 				"includeThoughts": of(strict.Bool), "thinkingBudget": number(),
@@ -117,8 +126,8 @@ func embedShape() *strict.Shape {
 
 func batchShape() *strict.Shape { return obj(fields{"requests": some(embedShape())}) }
 
-// normal returns a value as the vendor reads it: names in camel case where they came in snake case, and lists where one item stood for them.
-// changed reports whether it is another.
+// normal returns a value as the vendor reads it: names in camel case where they came in snake case, and lists where one item stood for
+// them. changed reports whether it is another.
 func normal(s *strict.Shape, v any) (out any, changed bool) {
 	switch v := v.(type) {
 	case []any:

@@ -28,10 +28,12 @@ func (r *chat) bounds() *strict.Refusal {
 		most     = 1 << 30
 	)
 	if stop := strict.Slice(r.v, "stop"); len(stop) > mostStop {
-		return refuse("array_above_max_length", "stop", "Invalid 'stop': array too long. Expected an array with maximum length 4, but got an array with length %d instead.", len(stop))
+		return refuse("array_above_max_length", "stop",
+			"Invalid 'stop': array too long. Expected an array with maximum length 4, but got an array with length %d instead.", len(stop))
 	}
 	if strict.Has(r.v, "max_tokens") && strict.Has(r.v, "max_completion_tokens") {
-		return refuse("invalid_parameter_combination", "max_tokens", "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
+		return refuse("invalid_parameter_combination", "max_tokens",
+			"Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
 	}
 	if strict.Has(r.v, "metadata") && r.v["store"] != true && r.model.ours() {
 		return refuse("", "metadata", "The 'metadata' parameter is only allowed when 'store' is enabled.")
@@ -60,7 +62,8 @@ func (r *chat) reasoning() *strict.Refusal {
 		return refusal
 	}
 	if strict.Has(r.v, "max_tokens") {
-		return refuse(unsupportedParameter, "max_tokens", "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.")
+		return refuse(unsupportedParameter, "max_tokens",
+			"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.")
 	}
 	if strict.Has(r.v, "stop") {
 		return unsupported("stop")
@@ -68,7 +71,8 @@ func (r *chat) reasoning() *strict.Refusal {
 	if effort != "none" {
 		temperature, warm := strict.Num(r.v, "temperature")
 		if warm && temperature != 1 {
-			return refuse("unsupported_value", "temperature", "Unsupported value: 'temperature' does not support %v with this model. Only the default (1) value is supported.", temperature)
+			return refuse("unsupported_value", "temperature",
+				"Unsupported value: 'temperature' does not support %v with this model. Only the default (1) value is supported.", temperature)
 		}
 		for param, usual := range map[string]float64{"top_p": 1, "presence_penalty": 0, "frequency_penalty": 0} {
 			if n, given := strict.Num(r.v, param); given && n != usual {
@@ -96,7 +100,8 @@ func (r *chat) withTools(effort string) *strict.Refusal {
 	if r.model.minor >= sayingNone {
 		way = "To use function tools, use /v1/responses or set reasoning_effort to 'none'."
 	}
-	return refuse("", "reasoning_effort", "Function tools with reasoning_effort are not supported for %s in /v1/chat/completions. %s", r.model.Name, way)
+	return refuse("", "reasoning_effort", "Function tools with reasoning_effort are not supported for %s in /v1/chat/completions. %s",
+		r.model.Name, way)
 }
 
 func (r *chat) tools() *strict.Refusal {
@@ -144,7 +149,8 @@ func (r *chat) talk() *strict.Refusal {
 			case asked == nil:
 				return refuse("", fmt.Sprintf("messages.[%d].role", i), "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.") //nolint:misspell // the vendor's own spelling
 			case at < 0:
-				return refuse("", fmt.Sprintf("messages.[%d].tool_call_id", i), "Invalid parameter: 'tool_call_id' of '%s' not found in 'tool_calls' of previous message.", id)
+				return refuse("", fmt.Sprintf("messages.[%d].tool_call_id", i),
+					"Invalid parameter: 'tool_call_id' of '%s' not found in 'tool_calls' of previous message.", id)
 			}
 			open = slices.DeleteFunc(open, func(call string) bool { return call == id })
 		default:
@@ -197,7 +203,8 @@ func content(i int, role string, m any) *strict.Refusal {
 	case message["content"] == nil && (role != "assistant" || !calls):
 		return refuse("", fmt.Sprintf("messages.[%d].content", i), "Invalid value for 'content': expected a string, got null.")
 	case list && len(parts) == 0 && (role != "assistant" || !calls):
-		return refuse("empty_array", fmt.Sprintf("messages[%d].content", i), "Invalid 'messages[%d].content': empty array. Expected an array with minimum length 1, but got an empty array instead.", i)
+		return refuse("empty_array", fmt.Sprintf("messages[%d].content", i),
+			"Invalid 'messages[%d].content': empty array. Expected an array with minimum length 1, but got an empty array instead.", i)
 	case role == "user":
 		return nil
 	}
@@ -205,9 +212,11 @@ func content(i int, role string, m any) *strict.Refusal {
 		switch kind := strict.Text(part, "type"); {
 		case kind == "text" || kind == "refusal" && role == "assistant":
 		case kind == "image_url":
-			return refuse(invalidValue, fmt.Sprintf("messages[%d]", i), "Invalid 'messages[%d]'. Image URLs are only allowed for messages with role 'user', but this message with role '%s' contains an image URL.", i, role)
+			return refuse(invalidValue, fmt.Sprintf("messages[%d]", i),
+				"Invalid 'messages[%d]'. Image URLs are only allowed for messages with role 'user', but this message with role '%s' contains an image URL.", i, role)
 		default:
-			return refuse(invalidValue, fmt.Sprintf("messages[%d].content[%d].type", i, n), "Invalid value: '%s'. Supported values are: 'text'.", kind)
+			return refuse(invalidValue, fmt.Sprintf("messages[%d].content[%d].type", i, n), "Invalid value: '%s'. Supported values are: 'text'.",
+				kind)
 		}
 	}
 	return nil

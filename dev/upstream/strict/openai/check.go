@@ -82,7 +82,8 @@ func say(f strict.Finding) *strict.Refusal {
 	case strict.Mistyped:
 	}
 	wanted := map[strict.Kind]string{
-		strict.String: "a string", strict.Number: "a decimal", strict.Integer: "an integer", strict.Bool: "a boolean", strict.Object: "an object", strict.Array: "an array",
+		strict.String: "a string", strict.Number: "a decimal", strict.Integer: "an integer", strict.Bool: "a boolean", strict.Object: "an object",
+		strict.Array: "an array",
 	}[f.Shape.Kind]
 	return refuse("invalid_type", path, "Invalid type for '%s': expected %s, but got %s instead.", path, wanted, kindOf(f.Got))
 }
@@ -147,9 +148,11 @@ func bounded(v any, param string, least, most float64) *strict.Refusal {
 	}
 	switch {
 	case ok && n < least:
-		return refuse(kind+"_below_min_value", param, "Invalid '%s': %s below minimum value. Expected a value >= %v, but got %v instead.", param, kind, least, n)
+		return refuse(kind+"_below_min_value", param, "Invalid '%s': %s below minimum value. Expected a value >= %v, but got %v instead.", param,
+			kind, least, n)
 	case ok && n > most:
-		return refuse(kind+"_above_max_value", param, "Invalid '%s': %s above maximum value. Expected a value <= %v, but got %v instead.", param, kind, most, n)
+		return refuse(kind+"_above_max_value", param, "Invalid '%s': %s above maximum value. Expected a value <= %v, but got %v instead.", param,
+			kind, most, n)
 	}
 	return nil
 }
@@ -239,7 +242,8 @@ func (c *call) effort(param, word string) *strict.Refusal {
 		return nil
 	}
 	if efforts := c.model.efforts(); !slices.Contains(efforts, word) {
-		return refuse("unsupported_value", param, "Unsupported value: '%s' does not support '%s' with this model. Supported values are: %s.", param, word, listed(efforts))
+		return refuse("unsupported_value", param, "Unsupported value: '%s' does not support '%s' with this model. Supported values are: %s.",
+			param, word, listed(efforts))
 	}
 	return nil
 }

@@ -109,7 +109,8 @@ func (r *responses) items() *strict.Refusal {
 		case "function_call", "function_call_output":
 			id := strict.Text(item, "call_id")
 			if id == "" {
-				return refuse("empty_string", path+".call_id", "Invalid '%s.call_id': empty string. Expected a string with minimum length 1, but got an empty string instead.", path)
+				return refuse("empty_string", path+".call_id",
+					"Invalid '%s.call_id': empty string. Expected a string with minimum length 1, but got an empty string instead.", path)
 			}
 			if refusal := long(path+".call_id", id, longestCallID); refusal != nil {
 				return refusal
@@ -135,10 +136,12 @@ func says(path string, item any) *strict.Refusal {
 		kind := strict.Text(part, "type")
 		output := kind == "output_text" || kind == "refusal"
 		if models && !output {
-			return refuse(invalidValue, fmt.Sprintf("%s.content[%d]", path, n), "Invalid value: '%s'. Supported values are: 'output_text' and 'refusal'.", kind)
+			return refuse(invalidValue, fmt.Sprintf("%s.content[%d]", path, n),
+				"Invalid value: '%s'. Supported values are: 'output_text' and 'refusal'.", kind)
 		}
 		if !models && output {
-			return refuse(invalidValue, fmt.Sprintf("%s.content[%d]", path, n), "Invalid value: '%s'. Supported values are: 'input_text', 'input_image', and 'input_file'.", kind)
+			return refuse(invalidValue, fmt.Sprintf("%s.content[%d]", path, n),
+				"Invalid value: '%s'. Supported values are: 'input_text', 'input_image', and 'input_file'.", kind)
 		}
 	}
 	return nil
@@ -171,7 +174,8 @@ func (r *responses) thought(path string, item any) *strict.Refusal {
 	}
 	switch issued, same := r.state.Encrypted(id, content); {
 	case !issued:
-		return refuse(code, "", "The encrypted content %s could not be verified. Reason: Encrypted content could not be decrypted or parsed.", which)
+		return refuse(code, "", "The encrypted content %s could not be verified. Reason: Encrypted content could not be decrypted or parsed.",
+			which)
 	case id != "" && !same:
 		return refuse(code, "", "The encrypted content for item %s could not be verified. Reason: Encrypted content item_id did not match the target item id.", id)
 	}

@@ -78,7 +78,8 @@ func fault(v any, path []string, strictly bool) string {
 // strictFault says what of one schema "strict" does not take.
 func strictFault(schema map[string]any) string {
 	for _, word := range []string{
-		"allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties", "propertyNames", "uniqueItems", "contains",
+		"allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties", "propertyNames",
+		"uniqueItems", "contains",
 		"minProperties", "maxProperties", "unevaluatedProperties",
 	} {
 		if schema[word] != nil {
