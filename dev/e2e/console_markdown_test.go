@@ -14,7 +14,8 @@ const shapeTexts = `(async () => {
 	const parts = ['# ', '## ', '- ', '1. ', '> ', '    ', '\n', '\n\n', '|', '|-|-|', '~~~', '` + "`', '``', '```" + `', '*', '**', '_', '__', '***', '---', '[', '](', ')', '!', '<', '>',
 		'http://a.example/', 'https://b.example/?q=1', 'javascript:alert(1)', 'data:text/html,x', '//c.example', '<script>globalThis.harmed=1</script>',
 		'<img src=x onerror=globalThis.harmed=1>', '&lt;b&gt;', '\u2028', '\u202e', '\u0000', '\ud800', 'wort', 'ein Satz.', '中文', '\t', '\r\n', '&', '"', "'", '{{.}}', '$' + '{x}'];
-	const elements = new Set(['P', 'H3', 'H4', 'UL', 'OL', 'LI', 'BLOCKQUOTE', 'PRE', 'CODE', 'TABLE', 'THEAD', 'TBODY', 'TR', 'TH', 'TD', 'HR', 'EM', 'STRONG', 'A']);
+	const elements = new Set(['P', 'H3', 'H4', 'UL', 'OL', 'LI', 'BLOCKQUOTE', 'PRE', 'CODE',
+		'TABLE', 'THEAD', 'TBODY', 'TR', 'TH', 'TD', 'HR', 'EM', 'STRONG', 'A']);
 	const attributes = new Set(['href', 'target', 'rel', 'start', 'class', 'scope', 'tabindex']);
 	const wrong = [];
 	let seed = 20261122;
@@ -27,7 +28,8 @@ const shapeTexts = `(async () => {
 		if (took > 2000) wrong.push(what + ' took ' + took + ' ms');
 		for (const element of made.querySelectorAll('*')) {
 			if (!elements.has(element.tagName)) wrong.push(what + ' has ' + element.tagName);
-			for (const attribute of element.attributes) if (!attributes.has(attribute.name)) wrong.push(what + ' has the attribute ' + attribute.name);
+			for (const attribute of element.attributes) if (!attributes.has(attribute.name))
+				wrong.push(what + ' has the attribute ' + attribute.name);
 			if (element.tagName === 'A' && !/^https?:/.test(element.href)) wrong.push(what + ' leads to ' + element.href);
 		}
 		const words = (text.match(/wort|中文/g) ?? []).length;

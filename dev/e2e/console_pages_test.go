@@ -41,8 +41,10 @@ func staffPages(call, task, token string) []string {
 // paintings are how far the parts of a page have shifted so far, and when its largest one was there, in ms.
 const paintings = `new Promise((done) => {
 	let shifted = 0, largest = 0;
-	new PerformanceObserver((list) => { for (const e of list.getEntries()) if (!e.hadRecentInput) shifted += e.value; }).observe({ type: 'layout-shift', buffered: true });
-	new PerformanceObserver((list) => { for (const e of list.getEntries()) largest = e.startTime; }).observe({ type: 'largest-contentful-paint', buffered: true });
+	new PerformanceObserver((list) => { for (const e of list.getEntries()) if (!e.hadRecentInput) shifted += e.value; }).
+		observe({ type: 'layout-shift', buffered: true });
+	new PerformanceObserver((list) => { for (const e of list.getEntries()) largest = e.startTime; }).
+		observe({ type: 'largest-contentful-paint', buffered: true });
 	setTimeout(() => done([shifted, largest]), 50); // buffered entries come in the next task
 })`
 

@@ -81,8 +81,10 @@ const probeFindings = `(() => {
 		const tag = element.localName;
 		if (!known.has(tag)) found.push('element ' + tag);
 		for (const { name, value } of element.attributes) {
-			if (name.startsWith('on') || name === 'style' || name === 'srcdoc' || name === 'autofocus' && tag === 'a') found.push(tag + ' with ' + name);
-			if (['href', 'src', 'action', 'formaction', 'data'].includes(name) && /^\s*(javascript|data|vbscript):/i.test(value)) found.push(tag + ' leads to ' + value);
+			if (name.startsWith('on') || name === 'style' || name === 'srcdoc' || name === 'autofocus' && tag === 'a')
+				found.push(tag + ' with ' + name);
+			if (['href', 'src', 'action', 'formaction', 'data'].includes(name) && /^\s*(javascript|data|vbscript):/i.test(value))
+				found.push(tag + ' leads to ' + value);
 		}
 		if (tag === 'script' && (element.textContent || !element.src.includes('/console/assets/'))) found.push('a script');
 		if (tag === 'meta' && element.httpEquiv) found.push('meta ' + element.httpEquiv);

@@ -199,11 +199,13 @@ func (f *formats) responses(t *testing.T, sdk openai.Client) {
 	params.Model = "gpt-4o"
 	params.Tools = []responses.ToolUnionParam{responses.ToolParamOfFunction("look",
 		map[string]any{"type": "object", "properties": map[string]any{}}, false)}
-	params.Input = responses.ResponseNewParamsInputUnion{OfInputItemList: responses.ResponseInputParam{responses.ResponseInputItemParamOfMessage(
-		responses.ResponseInputMessageContentListParam{
-			responses.ResponseInputContentParamOfInputText("Where is the lighthouse?"),
-			{OfInputImage: &responses.ResponseInputImageParam{ImageURL: openai.String(dataURL(picture())), Detail: "auto"}},
-		}, responses.EasyInputMessageRoleUser)}}
+	question := responses.ResponseInputMessageContentListParam{
+		responses.ResponseInputContentParamOfInputText("Where is the lighthouse?"),
+		{OfInputImage: &responses.ResponseInputImageParam{ImageURL: openai.String(dataURL(picture())), Detail: "auto"}},
+	}
+	params.Input = responses.ResponseNewParamsInputUnion{OfInputItemList: responses.ResponseInputParam{
+		responses.ResponseInputItemParamOfMessage(question, responses.EasyInputMessageRoleUser),
+	}}
 	if answer, err = sdk.Responses.New(t.Context(), params); err != nil || len(answer.Output) != 1 ||
 		answer.Output[0].Type != "function_call" {
 		t.Fatalf("got %+v, %v", answer, err)

@@ -61,7 +61,8 @@
 //	POST   /_control/rules/{id}     {chunks}: a stall stops streams after so many events from now on, those that it holds too
 //	DELETE /_control/rules[/{id}]   ends all rules or one; calls they hold stay held
 //	POST   /_control/release        lets held calls go on; ?rule=ID those of one rule
-//	GET    /_control/wait           long poll with filters, count (1), phase (arrived|accepted|answered|canceled|faulted|ended|open) and timeout
+//	GET    /_control/wait           long poll with filters, count (1), phase
+//	                                (arrived|accepted|answered|canceled|faulted|ended|open) and timeout
 //	                                (60s, at most that): {"reached","count"}. Counts run from the start or the last reset.
 //	GET    /_control/stats          filters; {"vendors":{vendor:{operation:counts}},"total":counts,"connections":{"accepted","open"},
 //	                                "videos":{"created","submissions","jobs":[…]}}; jobs=false leaves the list out
