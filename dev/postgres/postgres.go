@@ -118,7 +118,7 @@ func (s *Server) owner(data string) (*syscall.Credential, error) {
 			return nil, err
 		}
 		if about.Mode().Perm()&enter == 0 {
-			return nil, fmt.Errorf("PostgreSQL runs as the user %s, who may not enter %s: choose another folder, or let it by chmod o+x %s", account,
+			return nil, fmt.Errorf("PostgreSQL runs as the user %s, which may not enter %s: choose another folder, or permit it by chmod o+x %s", account,
 				dir, dir)
 		}
 		if dir == filepath.Dir(dir) {

@@ -22,7 +22,8 @@ type Editor struct {
 	To io.Writer
 	// Edits are made in the object. A member that occurs twice is edited twice.
 	Edits []Edit
-	// Keep has the names of the values to keep, each with its largest size in bytes. A larger one is not kept.
+	// Keep has the names of the values to keep, each with its largest size in bytes. A larger one is not kept, nor is one of a member that
+	// occurs so often that all together have no room.
 	Keep map[string]int
 
 	place     editorPlace
@@ -32,6 +33,7 @@ type Editor struct {
 	kept      []byte
 	from      int  // in kept, where the member that is kept begins; -1: none is
 	most      int  // size of kept with it
+	room      int  // size of kept from which on no member is added
 	dropped   bool // the value is replaced
 	depth     int
 	isObject  bool
@@ -78,6 +80,9 @@ func (e *Editor) Write(p []byte) (int, error) {
 				e.place = editorRest
 				if c == '{' {
 					e.place, e.isObject, e.made = editorName, true, make([]bool, len(e.Edits))
+					for _, most := range e.Keep {
+						e.room += nameMost + most
+					}
 				}
 			}
 			at++
@@ -160,7 +165,7 @@ func (e *Editor) begin(c byte) (by []byte) {
 	name := Text(e.name)
 	e.from = -1
 	for keep, most := range e.Keep {
-		if name.Is(keep) {
+		if name.Is(keep) && len(e.kept) < e.room {
 			e.from = len(e.kept)
 			if e.kept == nil {
 				e.kept = append(e.kept, '{')

@@ -2,6 +2,7 @@ package rawjson_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"maps"
 	"strings"
@@ -62,6 +63,16 @@ func TestEditor(t *testing.T) {
 				t.Errorf("%s, in pieces of %d: got %s, kept %s, want %s, %s", name, size+1, got, e.Kept(), test.want, test.kept)
 			}
 		}
+	}
+}
+
+// TestEditorKeepsLittle: a member that occurs very often does not make the kept values grow with the document.
+func TestEditorKeepsLittle(t *testing.T) {
+	t.Parallel()
+	document := `{"id":"first"` + strings.Repeat(`,"id":"x"`, 10_000) + `,"status":"done"}`
+	_, e := edited(t, document, len(document), nil, map[string]int{"id": 10, "status": 10})
+	if kept := e.Kept(); len(kept) > 1024 || !bytes.HasPrefix(kept, []byte(`{"id":"first"`)) || !json.Valid(kept) {
+		t.Errorf("%d bytes are kept: %.60s", len(kept), kept)
 	}
 }
 
