@@ -187,9 +187,9 @@ func TestAdmitWithoutRedis(t *testing.T) {
 }
 
 // ask runs one try of Await with the heartbeat of the last, and returns its own with the wait it asks for.
-func ask(t *testing.T, r *testEnv, in activities.AwaitInput, before *activities.Waiting) (activities.Admission, *activities.Waiting,
-	time.Duration,
-) {
+func ask(
+	t *testing.T, r *testEnv, in activities.AwaitInput, before *activities.Waiting,
+) (activities.Admission, *activities.Waiting, time.Duration) {
 	t.Helper()
 	if before != nil {
 		r.env.SetHeartbeatDetails(*before)

@@ -193,8 +193,8 @@ type (
 	}
 )
 
-func (p picturing) OpenVariant(ctx context.Context, _ providers.Target, ticket providers.Ticket, output int,
-	variant string,
+func (p picturing) OpenVariant(
+	ctx context.Context, _ providers.Target, ticket providers.Ticket, output int, variant string,
 ) (providers.Video, error) {
 	return p.variant(ctx, ticket, output, variant)
 }

@@ -11,9 +11,9 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-func (o *fakeOperator) Deliveries(_ context.Context, filter tasks.DeliveryFilter, cursor []byte, limit int) ([]tasks.ListedDelivery, []byte,
-	error,
-) {
+func (o *fakeOperator) Deliveries(
+	_ context.Context, filter tasks.DeliveryFilter, cursor []byte, limit int,
+) ([]tasks.ListedDelivery, []byte, error) {
 	o.deliveries, o.cursors = append(o.deliveries, filter), append(o.cursors, string(cursor))
 	if len(cursor) > 0 {
 		return nil, nil, o.err

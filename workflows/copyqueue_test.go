@@ -77,8 +77,8 @@ type optionSpy struct {
 	seen map[string]workflow.ActivityOptions
 }
 
-func (o *optionSpy) InterceptWorkflow(_ workflow.Context,
-	next interceptor.WorkflowInboundInterceptor,
+func (o *optionSpy) InterceptWorkflow(
+	_ workflow.Context, next interceptor.WorkflowInboundInterceptor,
 ) interceptor.WorkflowInboundInterceptor {
 	return &spyIn{interceptor.WorkflowInboundInterceptorBase{Next: next}, o}
 }

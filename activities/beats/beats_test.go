@@ -28,22 +28,22 @@ func word(p *commonpb.Payloads) string {
 	return string(p.GetPayloads()[0].GetData())
 }
 
-func (e *engine) RecordActivityTaskHeartbeat(_ context.Context,
-	r *workflowservice.RecordActivityTaskHeartbeatRequest,
+func (e *engine) RecordActivityTaskHeartbeat(
+	_ context.Context, r *workflowservice.RecordActivityTaskHeartbeatRequest,
 ) (*workflowservice.RecordActivityTaskHeartbeatResponse, error) {
 	e.beats = append(e.beats, word(r.GetDetails()))
 	return &workflowservice.RecordActivityTaskHeartbeatResponse{}, nil
 }
 
-func (e *engine) RespondActivityTaskFailed(_ context.Context,
-	r *workflowservice.RespondActivityTaskFailedRequest,
+func (e *engine) RespondActivityTaskFailed(
+	_ context.Context, r *workflowservice.RespondActivityTaskFailedRequest,
 ) (*workflowservice.RespondActivityTaskFailedResponse, error) {
 	e.failed = append(e.failed, word(r.GetLastHeartbeatDetails()))
 	return &workflowservice.RespondActivityTaskFailedResponse{}, nil
 }
 
-func (e *engine) RespondActivityTaskCompleted(context.Context,
-	*workflowservice.RespondActivityTaskCompletedRequest,
+func (e *engine) RespondActivityTaskCompleted(
+	context.Context, *workflowservice.RespondActivityTaskCompletedRequest,
 ) (*workflowservice.RespondActivityTaskCompletedResponse, error) {
 	return &workflowservice.RespondActivityTaskCompletedResponse{}, nil
 }

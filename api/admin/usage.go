@@ -94,8 +94,8 @@ func addUsage(g *edge.Group, s *operator.Service) {
 }
 
 // ServeUsage answers with sums of the ledger.
-func ServeUsage(x *edge.Request, r *http.Request, groups UsageGroups,
-	read func(context.Context, operator.UsageQuery) (operator.UsageList, error),
+func ServeUsage(
+	x *edge.Request, r *http.Request, groups UsageGroups, read func(context.Context, operator.UsageQuery) (operator.UsageList, error),
 ) error {
 	q := edge.NewQuery(r)
 	query := operator.UsageQuery{

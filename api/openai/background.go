@@ -400,9 +400,9 @@ func (w *Worker) End() (status string) {
 
 // ended returns a response of the caller that is a task and has ended, as it is stored, and its upstream's id. One that has not completed
 // is a *providers.Fault.
-func (s *stored) ended(x *edge.Request, r *http.Request, id string) (response responses.Response, made providers.Made, found bool,
-	err error,
-) {
+func (s *stored) ended(
+	x *edge.Request, r *http.Request, id string,
+) (response responses.Response, made providers.Made, found bool, err error) {
 	found, err = s.ofTask(x, r, id, func(_ *edge.Request, r *http.Request, t tasks.Task) error {
 		if t.State != workflows.Completed {
 			return providers.InvalidField("previous_response_id", "Invalid request: the response %q is %s.", id, string(t.State))
@@ -429,9 +429,9 @@ func (s *stored) ended(x *edge.Request, r *http.Request, id string) (response re
 }
 
 // previous returns a response of the caller from which a call may continue, and its upstream's id if it is a task that its upstream stores.
-func (s *stored) previous(x *edge.Request, r *http.Request, id string) (response responses.Response, made providers.Made, found bool,
-	err error,
-) {
+func (s *stored) previous(
+	x *edge.Request, r *http.Request, id string,
+) (response responses.Response, made providers.Made, found bool, err error) {
 	response, found, err = s.find(x, r, id)
 	switch {
 	case err != nil:

@@ -162,9 +162,9 @@ func (s *stored) get(x *edge.Request, r *http.Request, id string) error {
 }
 
 // ofTask answers for a response that is a task; false if it is none of the caller's.
-func (s *stored) ofTask(x *edge.Request, r *http.Request, id string, answer func(*edge.Request, *http.Request, tasks.Task) error) (bool,
-	error,
-) {
+func (s *stored) ofTask(
+	x *edge.Request, r *http.Request, id string, answer func(*edge.Request, *http.Request, tasks.Task) error,
+) (bool, error) {
 	if err := x.Permit(edge.RelayPermission); err != nil {
 		return false, nil //nolint:nilerr // for such a token there are no responses
 	}

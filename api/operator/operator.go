@@ -78,9 +78,9 @@ func New(o Options) *Service { return &Service{Options: o, texts: words.Load()} 
 
 // change performs an action that changes something. It refuses an actor without the operator's role and an input that breaks the rules of
 // its type, and records the action, whatever comes of it. do adds to the entry what it is about and what it changed.
-func change[O any](ctx context.Context, s *Service, by Actor, what, subject string, in any, do func(entry *audit.Entry) (O, error)) (out O,
-	err error,
-) {
+func change[O any](
+	ctx context.Context, s *Service, by Actor, what, subject string, in any, do func(entry *audit.Entry) (O, error),
+) (out O, err error) {
 	entry := audit.Entry{What: what, Subject: subject}
 	if err = by.Permit(http.MethodPost); err == nil {
 		err = check(in)

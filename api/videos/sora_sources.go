@@ -96,9 +96,9 @@ func (s sora) addSources(g *edge.Group, tags []string) {
 }
 
 // readSource reads an edit or an extension. A source that is a task is returned as its id; another is the request's first input.
-func (c fieldChecks) readSource(x *edge.Request, r *http.Request, check *body.Checker) (req providers.VideoRequest, source string,
-	err error,
-) {
+func (c fieldChecks) readSource(
+	x *edge.Request, r *http.Request, check *body.Checker,
+) (req providers.VideoRequest, source string, err error) {
 	if boundary, isForm := body.IsForm(r.Header.Get("Content-Type")); isForm {
 		form := videoForm{sources: true}
 		req, err = form.read(x, r, boundary)
@@ -118,9 +118,9 @@ func (c fieldChecks) readSource(x *edge.Request, r *http.Request, check *body.Ch
 	return req, source, err
 }
 
-func (c fieldChecks) readSourceBody(x *edge.Request, r *http.Request, check *body.Checker) (req providers.VideoRequest, source string,
-	err error,
-) {
+func (c fieldChecks) readSourceBody(
+	x *edge.Request, r *http.Request, check *body.Checker,
+) (req providers.VideoRequest, source string, err error) {
 	b, err := readJSON(x, r, check)
 	if err != nil {
 		return req, "", err

@@ -21,9 +21,9 @@ type work struct {
 }
 
 // workOn starts the edit or the extension of a source. An edit that no model supports becomes a remix if that is equivalent.
-func (c *creator) workOn(x *edge.Request, r *http.Request, ch *calls.Charge, in wording, req providers.VideoRequest, on work) (tasks.Task,
-	error,
-) {
+func (c *creator) workOn(
+	x *edge.Request, r *http.Request, ch *calls.Charge, in wording, req providers.VideoRequest, on work,
+) (tasks.Task, error) {
 	asked := req
 	if on.source != "" {
 		model, err := c.addSource(x, r, &req, on)
@@ -62,8 +62,8 @@ func (c *creator) remixes(asked providers.VideoRequest, on work) bool {
 }
 
 // repeatedWork returns the task of an earlier equal edit or extension whose source is gone, and otherwise the failure.
-func (c *creator) repeatedWork(x *edge.Request, r *http.Request, ch *calls.Charge, in wording, asked providers.VideoRequest, on work,
-	otherwise error,
+func (c *creator) repeatedWork(
+	x *edge.Request, r *http.Request, ch *calls.Charge, in wording, asked providers.VideoRequest, on work, otherwise error,
 ) (tasks.Task, error) {
 	req := asked
 	create, err := newCreate(x, r, in.format, req)

@@ -25,9 +25,9 @@ func (d *disk) ListBuckets(context.Context) ([]gofakes3.BucketInfo, error) {
 }
 
 // ListBucket lists the objects, and the folders where there is a delimiter, after the page's marker.
-func (d *disk) ListBucket(_ context.Context, name string, prefix *gofakes3.Prefix, page gofakes3.ListBucketPage) (*gofakes3.ObjectList,
-	error,
-) {
+func (d *disk) ListBucket(
+	_ context.Context, name string, prefix *gofakes3.Prefix, page gofakes3.ListBucketPage,
+) (*gofakes3.ObjectList, error) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	b := d.index[name]

@@ -65,9 +65,9 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 }
 
 // settings returns the members other than the content.
-func settings(model string, table providers.VideoModel, req providers.VideoRequest, frame providers.Frame, seconds int) (upstream.Members,
-	error,
-) {
+func settings(
+	model string, table providers.VideoModel, req providers.VideoRequest, frame providers.Frame, seconds int,
+) (upstream.Members, error) {
 	members := upstream.Members{"model": model}
 	if seconds > 0 { // "frames" outranks it
 		if err := upstream.Reserved(req, "frames"); err != nil {

@@ -40,8 +40,8 @@ func hostedOf(model string) upstream.Hosted {
 	}
 }
 
-func taking(model providers.VideoModel, length providers.FieldForm, names map[providers.InputRole]string,
-	needs ...providers.InputRole,
+func taking(
+	model providers.VideoModel, length providers.FieldForm, names map[providers.InputRole]string, needs ...providers.InputRole,
 ) upstream.Hosted {
 	hosted := upstream.Taking(model, maxReferences, names, needs...)
 	hosted.Length = length

@@ -39,9 +39,9 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 }
 
 // Remix creates a variation of a finished task.
-func (v *Videos) Remix(ctx context.Context, to providers.Target, source providers.Ticket, req providers.VideoRequest) (providers.Ticket,
-	error,
-) {
+func (v *Videos) Remix(
+	ctx context.Context, to providers.Target, source providers.Ticket, req providers.VideoRequest,
+) (providers.Ticket, error) {
 	body, err := remixBody(req)
 	if err != nil {
 		return providers.Ticket{}, err
@@ -99,8 +99,8 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 }
 
 // OpenVariant reads a picture of one of the task's videos.
-func (v *Videos) OpenVariant(ctx context.Context, to providers.Target, ticket providers.Ticket, output int,
-	variant string,
+func (v *Videos) OpenVariant(
+	ctx context.Context, to providers.Target, ticket providers.Ticket, output int, variant string,
 ) (providers.Video, error) {
 	return v.jobs.Content(ctx, to, contentPath(ticket, output, variant))
 }

@@ -47,9 +47,9 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 }
 
 // Remix starts a job that changes the video of an interaction by a prompt.
-func (v *Videos) Remix(ctx context.Context, to providers.Target, source providers.Ticket, req providers.VideoRequest) (providers.Ticket,
-	error,
-) {
+func (v *Videos) Remix(
+	ctx context.Context, to providers.Target, source providers.Ticket, req providers.VideoRequest,
+) (providers.Ticket, error) {
 	return v.create(ctx, to, source.Job, req)
 }
 

@@ -33,9 +33,9 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 }
 
 // Remix posts a variation of a finished job: the prompt, and the caller's own parameters.
-func (v *Videos) Remix(ctx context.Context, to providers.Target, source providers.Ticket, req providers.VideoRequest) (providers.Ticket,
-	error,
-) {
+func (v *Videos) Remix(
+	ctx context.Context, to providers.Target, source providers.Ticket, req providers.VideoRequest,
+) (providers.Ticket, error) {
 	body, err := remixBody(req)
 	if err != nil {
 		return providers.Ticket{}, err
@@ -83,8 +83,8 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 }
 
 // OpenVariant reads a picture of the job's one video.
-func (v *Videos) OpenVariant(ctx context.Context, to providers.Target, ticket providers.Ticket, output int,
-	variant string,
+func (v *Videos) OpenVariant(
+	ctx context.Context, to providers.Target, ticket providers.Ticket, output int, variant string,
 ) (providers.Video, error) {
 	if err := upstream.OneOutput(output); err != nil {
 		return providers.Video{}, err

@@ -78,9 +78,9 @@ func (r *Relay) Realtime(ctx context.Context, group string, call providers.Realt
 }
 
 // dial opens one target's conversation.
-func (r *Relay) dial(ctx context.Context, to router.Pick, call providers.RealtimeCall, span *upstream.Span) (*Session, reply,
-	*providers.Fault,
-) {
+func (r *Relay) dial(
+	ctx context.Context, to router.Pick, call providers.RealtimeCall, span *upstream.Span,
+) (*Session, reply, *providers.Fault) {
 	dialing, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	clock := newWatch(cancel, r.waits.firstByte)
@@ -192,8 +192,8 @@ func (s *Session) Run(ctx context.Context, client *upstream.Socket, check *upstr
 }
 
 // carry carries messages one way until it breaks.
-func (s *Session) carry(ctx context.Context, from, to *upstream.Socket, check *upstream.Check,
-	carried func(upstream.Piece),
+func (s *Session) carry(
+	ctx context.Context, from, to *upstream.Socket, check *upstream.Check, carried func(upstream.Piece),
 ) *upstream.Broken {
 	next := func() error { return s.sockets.carrier.Carry(ctx, from, to, carried) }
 	if check != nil {

@@ -97,9 +97,9 @@ func vendorOf(takes ...providers.Endpoint) providers.Vendor {
 }
 
 // ask makes the upstream's call of a client's.
-func ask(t *testing.T, door *translate.Door, client, upstream peer, model, body string, stream bool) (*translate.Translation,
-	*providers.Fault,
-) {
+func ask(
+	t *testing.T, door *translate.Door, client, upstream peer, model, body string, stream bool,
+) (*translate.Translation, *providers.Fault) {
 	t.Helper()
 	call := providers.Call{Endpoint: client.asks, Model: "m", Content: providers.Content{Body: []byte(body)}, Stream: stream, Token: "token"}
 	if stream && client.name == "gemini" {

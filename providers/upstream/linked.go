@@ -78,8 +78,8 @@ func (l Linked[R]) OpenThumbnail(
 	return l.open(ctx, to, ticket, output, covers)
 }
 
-func (l Linked[R]) open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int,
-	links func(R) []string,
+func (l Linked[R]) open(
+	ctx context.Context, to providers.Target, ticket providers.Ticket, output int, links func(R) []string,
 ) (providers.Video, error) {
 	record, err := l.Record(ctx, to, ticket)
 	if err != nil && !l.lost(err) {

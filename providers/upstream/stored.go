@@ -11,8 +11,8 @@ import (
 )
 
 // SendStored asks for a stored answer below the address of all of them. The header is that of the vendor's requests, without Accept.
-func SendStored(ctx context.Context, client *http.Client, address string, request providers.StoredRequest,
-	header http.Header,
+func SendStored(
+	ctx context.Context, client *http.Client, address string, request providers.StoredRequest, header http.Header,
 ) (*http.Response, error) {
 	method, address := http.MethodGet, address+"/"+url.PathEscape(request.ID)
 	switch request.Do {

@@ -166,9 +166,9 @@ func instanceOf(ctx context.Context, cloud bool, req providers.VideoRequest) (up
 }
 
 // parametersOf are the settings.
-func parametersOf(table providers.VideoModel, cloud bool, req providers.VideoRequest, frame providers.Frame, seconds int) (upstream.Members,
-	error,
-) {
+func parametersOf(
+	table providers.VideoModel, cloud bool, req providers.VideoRequest, frame providers.Frame, seconds int,
+) (upstream.Members, error) {
 	parameters := upstream.Members{"sampleCount": max(req.N, 1)}
 	parameters.Number("durationSeconds", seconds)
 	parameters.Words(map[string]string{"aspectRatio": frame.AspectRatio, "resolution": frame.Resolution, "negativePrompt": req.NegativePrompt})

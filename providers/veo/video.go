@@ -234,9 +234,9 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	return video, v.settle(err, to.Key)
 }
 
-func (v *Videos) open(ctx context.Context, to providers.Target, ticket providers.Ticket, videos []result, output int) (providers.Video,
-	error,
-) {
+func (v *Videos) open(
+	ctx context.Context, to providers.Target, ticket providers.Ticket, videos []result, output int,
+) (providers.Video, error) {
 	switch video := videos[output]; {
 	case video.Stored != "":
 		bucket, object, _ := strings.Cut(strings.TrimPrefix(string(video.Stored), "gs://"), "/")

@@ -55,8 +55,8 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 }
 
 // OpenVariant reads the video's cover.
-func (v *Videos) OpenVariant(ctx context.Context, to providers.Target, ticket providers.Ticket, output int,
-	variant string,
+func (v *Videos) OpenVariant(
+	ctx context.Context, to providers.Target, ticket providers.Ticket, output int, variant string,
 ) (providers.Video, error) {
 	return v.OpenThumbnail(ctx, to, ticket, output, variant, func(t task) []string { return []string{string(t.creation().CoverURL)} })
 }

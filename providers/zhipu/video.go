@@ -61,8 +61,8 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 }
 
 // OpenVariant reads the cover of the video, the only picture that the vendor makes.
-func (v *Videos) OpenVariant(ctx context.Context, to providers.Target, ticket providers.Ticket, output int,
-	variant string,
+func (v *Videos) OpenVariant(
+	ctx context.Context, to providers.Target, ticket providers.Ticket, output int, variant string,
 ) (providers.Video, error) {
 	return v.OpenThumbnail(ctx, to, ticket, output, variant, func(j job) []string { return []string{string(j.result().Cover)} })
 }

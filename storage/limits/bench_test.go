@@ -68,8 +68,8 @@ func BenchmarkAdmit(b *testing.B) {
 	})
 }
 
-func benchmarkAdmit(b *testing.B, client redis.UniversalClient, callers int, token func(int) storage.Allowance,
-	limiter func(int) *limits.Limiter,
+func benchmarkAdmit(
+	b *testing.B, client redis.UniversalClient, callers int, token func(int) storage.Allowance, limiter func(int) *limits.Limiter,
 ) {
 	b.Helper()
 	ctx := b.Context()

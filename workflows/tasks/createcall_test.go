@@ -33,8 +33,8 @@ type countingEngine struct {
 	running int64
 }
 
-func (e *countingEngine) CountWorkflow(context.Context,
-	*workflowservice.CountWorkflowExecutionsRequest,
+func (e *countingEngine) CountWorkflow(
+	context.Context, *workflowservice.CountWorkflowExecutionsRequest,
 ) (*workflowservice.CountWorkflowExecutionsResponse, error) {
 	return &workflowservice.CountWorkflowExecutionsResponse{Count: e.running}, nil
 }

@@ -46,17 +46,17 @@ func (c *fakeCatalogue) note(query string) {
 	c.queries = append(c.queries, query)
 }
 
-func (c *fakeCatalogue) ListWorkflow(_ context.Context,
-	in *workflowservice.ListWorkflowExecutionsRequest,
+func (c *fakeCatalogue) ListWorkflow(
+	_ context.Context, in *workflowservice.ListWorkflowExecutionsRequest,
 ) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	c.lists.Add(1)
 	c.note(in.GetQuery())
 	return &workflowservice.ListWorkflowExecutionsResponse{Executions: c.executions, NextPageToken: []byte("next")}, nil
 }
 
-func (c *fakeCatalogue) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse,
-	error,
-) {
+func (c *fakeCatalogue) DescribeWorkflowExecution(
+	_ context.Context, id, _ string,
+) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	c.describes.Add(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,8 +70,8 @@ func (c *fakeCatalogue) DescribeWorkflowExecution(_ context.Context, id, _ strin
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: c.now[id]}, nil
 }
 
-func (c *fakeCatalogue) CountWorkflow(_ context.Context,
-	in *workflowservice.CountWorkflowExecutionsRequest,
+func (c *fakeCatalogue) CountWorkflow(
+	_ context.Context, in *workflowservice.CountWorkflowExecutionsRequest,
 ) (*workflowservice.CountWorkflowExecutionsResponse, error) {
 	c.counts.Add(1)
 	c.note(in.GetQuery())
@@ -88,9 +88,9 @@ func (c *fakeCatalogue) CountWorkflow(_ context.Context,
 	return answer, nil
 }
 
-func (c *fakeCatalogue) DescribeTaskQueue(context.Context, string, enumspb.TaskQueueType) (*workflowservice.DescribeTaskQueueResponse,
-	error,
-) {
+func (c *fakeCatalogue) DescribeTaskQueue(
+	context.Context, string, enumspb.TaskQueueType,
+) (*workflowservice.DescribeTaskQueueResponse, error) {
 	return &workflowservice.DescribeTaskQueueResponse{Pollers: []*taskqueuepb.PollerInfo{
 		{Identity: "one"},
 		{Identity: "one"},
@@ -98,8 +98,8 @@ func (c *fakeCatalogue) DescribeTaskQueue(context.Context, string, enumspb.TaskQ
 	}}, nil
 }
 
-func listedExecution(t *testing.T, id string, status enumspb.WorkflowExecutionStatus,
-	attributes map[string]string,
+func listedExecution(
+	t *testing.T, id string, status enumspb.WorkflowExecutionStatus, attributes map[string]string,
 ) *workflowpb.WorkflowExecutionInfo {
 	t.Helper()
 	fields := make(map[string]*commonpb.Payload)

@@ -148,8 +148,8 @@ func (e *fakeEngine) run(id string) string {
 }
 
 // extended returns a changed copy of the answer of Describe. Earlier answers stay as they were.
-func extended(task *workflowservice.DescribeWorkflowExecutionResponse,
-	change func(*workflowpb.WorkflowExecutionExtendedInfo),
+func extended(
+	task *workflowservice.DescribeWorkflowExecutionResponse, change func(*workflowpb.WorkflowExecutionExtendedInfo),
 ) *workflowservice.DescribeWorkflowExecutionResponse {
 	now := proto.CloneOf(task)
 	if now.WorkflowExtendedInfo == nil {
@@ -174,8 +174,8 @@ func (e *fakeEngine) WorkflowService() workflowservice.WorkflowServiceClient {
 }
 
 // StartWorkflowExecution starts an execution under an id that no running one has, and attaches the request to one that runs.
-func (s fakeService) StartWorkflowExecution(_ context.Context, in *workflowservice.StartWorkflowExecutionRequest,
-	_ ...grpc.CallOption,
+func (s fakeService) StartWorkflowExecution(
+	_ context.Context, in *workflowservice.StartWorkflowExecutionRequest, _ ...grpc.CallOption,
 ) (*workflowservice.StartWorkflowExecutionResponse, error) {
 	e := s.e
 	e.mu.Lock()
@@ -208,8 +208,8 @@ func (e *fakeEngine) keep(was *workflowservice.DescribeWorkflowExecutionResponse
 }
 
 // DeleteWorkflowExecution deletes at once, as Temporal does some time later.
-func (s fakeService) DeleteWorkflowExecution(_ context.Context, in *workflowservice.DeleteWorkflowExecutionRequest,
-	_ ...grpc.CallOption,
+func (s fakeService) DeleteWorkflowExecution(
+	_ context.Context, in *workflowservice.DeleteWorkflowExecutionRequest, _ ...grpc.CallOption,
 ) (*workflowservice.DeleteWorkflowExecutionResponse, error) {
 	e := s.e
 	e.mu.Lock()
@@ -227,9 +227,9 @@ func (s fakeService) DeleteWorkflowExecution(_ context.Context, in *workflowserv
 	return nil, serviceerror.NewNotFound("")
 }
 
-func (e *fakeEngine) DescribeWorkflowExecution(_ context.Context, id, run string) (*workflowservice.DescribeWorkflowExecutionResponse,
-	error,
-) {
+func (e *fakeEngine) DescribeWorkflowExecution(
+	_ context.Context, id, run string,
+) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	e.describes.Add(1)
 	e.mu.Lock()
 	then := e.described
@@ -255,8 +255,8 @@ func (e *fakeEngine) DescribeWorkflowExecution(_ context.Context, id, run string
 }
 
 // ListWorkflow lists all runs, whatever the query.
-func (e *fakeEngine) ListWorkflow(context.Context,
-	*workflowservice.ListWorkflowExecutionsRequest,
+func (e *fakeEngine) ListWorkflow(
+	context.Context, *workflowservice.ListWorkflowExecutionsRequest,
 ) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	e.lists.Add(1)
 	e.mu.Lock()

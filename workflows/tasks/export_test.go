@@ -28,8 +28,8 @@ type Prompts struct{ *promptCache }
 func NewPrompts() Prompts { return Prompts{newPromptCache()} }
 
 // Of returns the request that the object stores.
-func (p Prompts) Of(ctx context.Context, token, object string,
-	read func(context.Context, string) (providers.VideoRequest, error),
+func (p Prompts) Of(
+	ctx context.Context, token, object string, read func(context.Context, string) (providers.VideoRequest, error),
 ) (providers.VideoRequest, error) {
 	return p.load(ctx, token, object, read)
 }

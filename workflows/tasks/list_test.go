@@ -326,8 +326,8 @@ type fakeRefusingEngine struct {
 	refusal error
 }
 
-func (e *fakeRefusingEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, workflow any,
-	args ...any,
+func (e *fakeRefusingEngine) ExecuteWorkflow(
+	ctx context.Context, opts client.StartWorkflowOptions, workflow any, args ...any,
 ) (client.WorkflowRun, error) {
 	e.before()
 	if e.refusal != nil {

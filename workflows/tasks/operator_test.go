@@ -205,8 +205,8 @@ type fakeResetEngine struct {
 	asked *workflowservice.ResetWorkflowExecutionRequest
 }
 
-func (e *fakeResetEngine) ResetWorkflowExecution(_ context.Context,
-	in *workflowservice.ResetWorkflowExecutionRequest,
+func (e *fakeResetEngine) ResetWorkflowExecution(
+	_ context.Context, in *workflowservice.ResetWorkflowExecutionRequest,
 ) (*workflowservice.ResetWorkflowExecutionResponse, error) {
 	e.asked = in
 	return &workflowservice.ResetWorkflowExecutionResponse{RunId: "next"}, nil

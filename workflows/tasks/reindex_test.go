@@ -14,8 +14,8 @@ import (
 // fakeVisibility is an engine whose executions can be listed.
 type fakeVisibility struct{ *fakeEngine }
 
-func (v fakeVisibility) ListWorkflow(_ context.Context,
-	in *workflowservice.ListWorkflowExecutionsRequest,
+func (v fakeVisibility) ListWorkflow(
+	_ context.Context, in *workflowservice.ListWorkflowExecutionsRequest,
 ) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

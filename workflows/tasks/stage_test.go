@@ -165,8 +165,8 @@ type fakeDeafEngine struct {
 	answer error
 }
 
-func (e *fakeDeafEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, workflow any,
-	args ...any,
+func (e *fakeDeafEngine) ExecuteWorkflow(
+	ctx context.Context, opts client.StartWorkflowOptions, workflow any, args ...any,
 ) (client.WorkflowRun, error) {
 	if e.starts {
 		if _, err := e.fakeEngine.ExecuteWorkflow(ctx, opts, workflow, args...); err != nil {

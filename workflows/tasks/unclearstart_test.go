@@ -23,8 +23,8 @@ type fakeUnsureEngine struct {
 	during        func() // each start, nil for nothing
 }
 
-func (e *fakeUnsureEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, workflow any,
-	args ...any,
+func (e *fakeUnsureEngine) ExecuteWorkflow(
+	ctx context.Context, opts client.StartWorkflowOptions, workflow any, args ...any,
 ) (client.WorkflowRun, error) {
 	e.mu.Lock()
 	lost, dropped := e.lost > 0, e.dropped > 0

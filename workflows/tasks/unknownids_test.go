@@ -113,9 +113,9 @@ type fakeSlowEngine struct {
 	answer        chan struct{}
 }
 
-func (e *fakeSlowEngine) DescribeWorkflowExecution(ctx context.Context, id, run string) (*workflowservice.DescribeWorkflowExecutionResponse,
-	error,
-) {
+func (e *fakeSlowEngine) DescribeWorkflowExecution(
+	ctx context.Context, id, run string,
+) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	now := e.looking.Add(1)
 	for most := e.most.Load(); now > most && !e.most.CompareAndSwap(most, now); most = e.most.Load() {
 	}

@@ -78,14 +78,14 @@ func (e *fakeEndedEngine) ended(t *testing.T, id, run string) {
 	e.list = append(e.list, &workflowpb.WorkflowExecutionInfo{Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: run}})
 }
 
-func (e *fakeEndedEngine) ListWorkflow(context.Context,
-	*workflowservice.ListWorkflowExecutionsRequest,
+func (e *fakeEndedEngine) ListWorkflow(
+	context.Context, *workflowservice.ListWorkflowExecutionsRequest,
 ) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	return &workflowservice.ListWorkflowExecutionsResponse{Executions: e.list}, nil
 }
 
-func (e *fakeEndedEngine) GetWorkflowHistory(_ context.Context, id, _ string, _ bool,
-	_ enumspb.HistoryEventFilterType,
+func (e *fakeEndedEngine) GetWorkflowHistory(
+	_ context.Context, id, _ string, _ bool, _ enumspb.HistoryEventFilterType,
 ) client.HistoryEventIterator {
 	in := workflows.Input{
 		Revision: workflows.Revision, TaskID: id, Model: "sora-2", Token: "demo",
@@ -97,9 +97,9 @@ func (e *fakeEndedEngine) GetWorkflowHistory(_ context.Context, id, _ string, _ 
 	}}}}
 }
 
-func (e *fakeEndedEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, run any, args ...any) (client.WorkflowRun,
-	error,
-) {
+func (e *fakeEndedEngine) ExecuteWorkflow(
+	ctx context.Context, opts client.StartWorkflowOptions, run any, args ...any,
+) (client.WorkflowRun, error) {
 	if in, ok := args[0].(workflows.FinishInput); ok {
 		e.finished = append(e.finished, in)
 	}

@@ -38,8 +38,8 @@ type Child struct {
 // PID is the process's id.
 func (c *Child) PID() int { return c.process.Pid() }
 
-func (s *Stage) start(ctx context.Context, c *Child, ready func(ctx context.Context, addr string) error, program string,
-	args ...string,
+func (s *Stage) start(
+	ctx context.Context, c *Child, ready func(ctx context.Context, addr string) error, program string, args ...string,
 ) (*Child, error) {
 	s.started++
 	c.log = filepath.Join(s.Options.Data, fmt.Sprintf("%02d-%s.log", s.started, c.Name))

@@ -157,8 +157,8 @@ func (s *Stage) NewFolder(name string) string {
 }
 
 // Start starts a process for one load and returns when ready returns no error for its address.
-func (s *Stage) Start(ctx context.Context, c *Child, ready func(ctx context.Context, addr string) error, program string,
-	args ...string,
+func (s *Stage) Start(
+	ctx context.Context, c *Child, ready func(ctx context.Context, addr string) error, program string, args ...string,
 ) (*Child, error) {
 	c, err := s.start(ctx, c, ready, program, args...)
 	if err == nil {

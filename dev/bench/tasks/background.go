@@ -208,9 +208,9 @@ func (b *background) got(request *http.Request, key string, status int) (*http.R
 }
 
 // once sends a chat and reads the answer, and returns how long that took.
-func (b *background) once(ctx context.Context, key, model, prompt string, status int, headers ...string) (location string,
-	took time.Duration, err error,
-) {
+func (b *background) once(
+	ctx context.Context, key, model, prompt string, status int, headers ...string,
+) (location string, took time.Duration, err error) {
 	began := time.Now()
 	response, err := b.send(ctx, key, model, prompt, status, headers...)
 	if err != nil {

@@ -101,8 +101,8 @@ func (b *Bench) deploy(ctx context.Context, set setting) (*deployment, error) {
 }
 
 // gateway starts a process of the gateway.
-func (b *Bench) gateway(ctx context.Context, d *deployment, name string, ready func(context.Context, string) error,
-	args ...string,
+func (b *Bench) gateway(
+	ctx context.Context, d *deployment, name string, ready func(context.Context, string) error, args ...string,
 ) (*stage.Child, error) {
 	addr, err := stage.FreeAddress()
 	if err != nil {

@@ -143,9 +143,9 @@ type page struct {
 }
 
 // askPages reads limit entries of a list, page by page; 0: all. It returns them as they came, for machines, as well.
-func askPages[T any](ctx context.Context, p *Program, path string, query url.Values, limit int) (list []json.RawMessage, entries []T,
-	err error,
-) {
+func askPages[T any](
+	ctx context.Context, p *Program, path string, query url.Values, limit int,
+) (list []json.RawMessage, entries []T, err error) {
 	if limit < 0 {
 		return nil, nil, &UsageError{Err: errors.New("--limit: is negative; 0 lists all")}
 	}
@@ -175,8 +175,8 @@ func askPages[T any](ctx context.Context, p *Program, path string, query url.Val
 }
 
 // printPages prints limit entries of a list: as they came for machines, else as rows of a table.
-func printPages[T any](ctx context.Context, p *Program, path string, query url.Values, limit int, head []string,
-	row func(T) []string,
+func printPages[T any](
+	ctx context.Context, p *Program, path string, query url.Values, limit int, head []string, row func(T) []string,
 ) error {
 	list, entries, err := askPages[T](ctx, p, path, query, limit)
 	if err != nil {

@@ -88,9 +88,9 @@ func (c *taskCounter) count(ctx context.Context) bool {
 }
 
 // CountTasks makes what counts tasks until its context ends, and shows the counts.
-func (m *Metrics) CountTasks(temporal client.Client, namespace, taskQueue string, slots *slots.Store) (run func(context.Context),
-	err error,
-) {
+func (m *Metrics) CountTasks(
+	temporal client.Client, namespace, taskQueue string, slots *slots.Store,
+) (run func(context.Context), err error) {
 	if m == nil {
 		return func(context.Context) {}, nil
 	}

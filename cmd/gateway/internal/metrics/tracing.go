@@ -40,9 +40,9 @@ const flushTimeout = 5 * time.Second
 // OpenTracing makes the tracer that the environment asks for; nil, where it asks for none: no endpoint is named, or it is
 // switched off. An endpoint without a listener gives no error. What is wrong with the environment comes back as a
 // *config.Error. flush sends what is left, within flushTimeout; it is nil without a tracer.
-func OpenTracing(ctx context.Context, env func(string) (string, bool), version string, log *slog.Logger) (tracer trace.Tracer,
-	flush func() error, err error,
-) {
+func OpenTracing(
+	ctx context.Context, env func(string) (string, bool), version string, log *slog.Logger,
+) (tracer trace.Tracer, flush func() error, err error) {
 	exporter, err := environment(env).spanExporter(ctx)
 	if exporter == nil || err != nil {
 		return nil, nil, err
