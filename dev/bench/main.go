@@ -37,7 +37,7 @@ const (
 
 // commandLine is the syntax of the command line. Without a sub-command the cost is measured.
 type commandLine struct {
-	Cost   costCommand   `cmd:"" default:"withargs" help:"Measure what a call and a task cost: calls in one run with a bare reverse proxy, tasks on the embedded stack."`
+	Cost   costCommand   `cmd:"" default:"withargs" help:"Measure what a call and a task cost: calls in one run with a bare reverse proxy, tasks on a stack of their own."`
 	Growth growthCommand `cmd:"" help:"Measure how costs grow with channels, tokens and tasks: each at three sizes, with the exponent."`
 	Scale  scaleCommand  `cmd:"" help:"Measure growing numbers of tasks on several gateways and workers: what each costs every process and every store."`
 
@@ -93,6 +93,7 @@ type costCommand struct {
 
 	Quick bool          `help:"Make every load small: this shows whether the loads work; the figures mean little."`
 	Limit time.Duration `default:"30m" help:"End the run after this time, whatever is left to do."`
+	Parts string        `enum:"embedded,production" default:"embedded" help:"The kind of services under tasks: embedded or production."`
 }
 
 // Run measures and prints. A slow figure is not an error; a wrong answer is.
@@ -104,7 +105,7 @@ func (c *costCommand) Run(e environment) error {
 		on.Rounds = c.Rounds
 		return cost(ctx, on,
 			calls.Sizes{Connections: c.Connections, Requests: c.Requests, Streams: c.Streams, Bodies: c.Bodies},
-			tasks.Sizes{Lives: c.Lives, InFlight: c.Tasks, Places: c.Places, Calls: c.Calls, Queued: c.Queued})
+			tasks.Sizes{Lives: c.Lives, InFlight: c.Tasks, Places: c.Places, Calls: c.Calls, Queued: c.Queued, Parts: c.Parts})
 	})
 }
 
@@ -132,14 +133,14 @@ func cost(ctx context.Context, on stage.Options, relayed calls.Sizes, videos tas
 	}
 	s := stage.New(on)
 	defer func() { err = errors.Join(err, s.Close()) }()
-	for _, prepare := range []func(context.Context) error{s.Build, s.StartRedis, s.StartUpstream} {
+	chats, work := calls.New(s, relayed), tasks.New(s, videos)
+	defer chats.Close()
+	for _, prepare := range []func(context.Context) error{s.Build, work.Install, s.StartRedis, s.StartUpstream} {
 		if err := prepare(ctx); err != nil {
 			return report, err
 		}
 	}
-	chats := calls.New(s, relayed)
-	defer chats.Close()
-	for _, load := range slices.Concat(chats.Loads(), tasks.New(s, videos).Loads()) {
+	for _, load := range slices.Concat(chats.Loads(), work.Loads()) {
 		if load.Size == 0 {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -157,7 +158,7 @@ type background struct {
 
 func (b *Bench) background(ctx context.Context, most int) (*background, error) {
 	v := newVendor()
-	d, err := b.deploy(ctx, setting{parts: embedded, apis: 1, workers: 1, vendor: v.URL, calls: most})
+	d, err := b.deploy(ctx, setting{parts: b.sizes.Parts, apis: 1, workers: 1, vendor: v.URL, calls: most})
 	if err != nil {
 		v.Close()
 		return nil, err
@@ -428,6 +429,11 @@ func (b *background) many(ctx context.Context, report *figures.Report) error {
 		}
 	}
 	add("created and ended a second", "1/s", float64(n)/took.Seconds(), nil)
+	_, events, err := b.closed(ctx, callsOver)
+	if err != nil {
+		return err
+	}
+	add("history events of a call p50", "", float64(figures.Quantile(slices.Collect(maps.Values(events)), 0.50)), nil)
 	return nil
 }
 

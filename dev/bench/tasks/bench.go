@@ -18,6 +18,8 @@ type Sizes struct {
 	Calls    int // background calls
 	Queued   int // background calls of one token that wait while another's are measured
 	Places   int // how many of the tasks in flight the upstream takes at the same time, at least 1
+
+	Parts string // the kind of services: embedded or production
 }
 
 const (

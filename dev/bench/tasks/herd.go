@@ -189,12 +189,12 @@ func (h *herd) await(ctx context.Context) error {
 	}
 }
 
-// closed is when each task's workflow ended, and how many events its history has, by task id.
-func (h *herd) closed(ctx context.Context) (at map[string]time.Time, events map[string]int64, err error) {
+// closed is when each of the workflows that match a query ended, and how many events its history has, by task id.
+func (h *herd) closed(ctx context.Context, query string) (at map[string]time.Time, events map[string]int64, err error) {
 	at, events = make(map[string]time.Time), make(map[string]int64)
 	for next := []byte(nil); ; {
 		page, err := h.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-			Query: over, PageSize: listPage, NextPageToken: next,
+			Query: query, PageSize: listPage, NextPageToken: next,
 		})
 		if err != nil {
 			return nil, nil, fmt.Errorf("list workflows: %w", err)
@@ -249,7 +249,7 @@ func (h *herd) outcome(ctx context.Context) (o outcome, err error) {
 	if err != nil {
 		return o, err
 	}
-	at, events, err := h.closed(ctx)
+	at, events, err := h.closed(ctx, over)
 	if err != nil {
 		return o, err
 	}

@@ -26,7 +26,7 @@ func longJob(n int, rate float64) string {
 // inFlight measures many tasks in flight while clients read them, until all have ended.
 func inFlight(ctx context.Context, b *Bench, report *figures.Report) error {
 	n, places := b.sizes.InFlight, b.sizes.Places
-	d, err := b.deploy(ctx, setting{parts: embedded, apis: 1, workers: 1, places: places})
+	d, err := b.deploy(ctx, setting{parts: b.sizes.Parts, apis: 1, workers: 1, places: places})
 	if err != nil {
 		return err
 	}

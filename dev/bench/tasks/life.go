@@ -89,7 +89,7 @@ func (h *hooks) await(ctx context.Context, n int) error {
 func lives(ctx context.Context, b *Bench, report *figures.Report) error {
 	received := newHooks()
 	defer received.server.Close()
-	d, err := b.deploy(ctx, setting{parts: embedded, apis: 1, workers: 1, webhook: received.server.URL})
+	d, err := b.deploy(ctx, setting{parts: b.sizes.Parts, apis: 1, workers: 1, webhook: received.server.URL})
 	if err != nil {
 		return err
 	}

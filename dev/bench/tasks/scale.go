@@ -55,15 +55,13 @@ func Scale(ctx context.Context, on stage.Options, o ScaleOptions) (report *figur
 	if err := o.check(); err != nil {
 		return report, err
 	}
-	b := New(stage.New(on), Sizes{})
+	b := New(stage.New(on), Sizes{Parts: o.Parts})
 	defer func() { err = errors.Join(err, b.Close()) }()
 	if err := b.Build(ctx); err != nil {
 		return report, err
 	}
-	if o.Parts == production {
-		if err := b.install(ctx); err != nil {
-			return report, err
-		}
+	if err := b.Install(ctx); err != nil {
+		return report, err
 	}
 	if err := b.StartUpstream(ctx); err != nil {
 		return report, err
@@ -83,8 +81,11 @@ func Scale(ctx context.Context, on stage.Options, o ScaleOptions) (report *figur
 	return report, nil
 }
 
-// install builds what the production parts need and names what is not installed.
-func (b *Bench) install(ctx context.Context) error {
+// Install builds what the production parts need and names what is not installed. Embedded parts need nothing.
+func (b *Bench) Install(ctx context.Context) error {
+	if b.sizes.Parts != production {
+		return nil
+	}
 	cmd := exec.CommandContext(ctx, b.StackBinary(), "install") //nolint:gosec // the program that the stage has built
 	cmd.Env = append(os.Environ(), "PWD="+b.Options.Repository)
 	cmd.Stdout, cmd.Stderr = b.Options.Output, b.Options.Output
