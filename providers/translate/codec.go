@@ -17,19 +17,17 @@ type codec struct {
 	// reader reads an upstream's answer, writer writes a client's.
 	reader func() form.AnswerReader
 	writer func(ask form.Ask) form.AnswerWriter
-	// message finds what the upstream says in an error body, "" where it says nothing.
-	message func(body []byte) string
 }
 
 func codecOf(d form.Dialect) codec {
 	switch d {
 	case form.Responses:
-		return codec{responses.Read, responses.Write, responses.NewReader, responses.NewWriter, responses.Message}
+		return codec{responses.Read, responses.Write, responses.NewReader, responses.NewWriter}
 	case form.Messages:
-		return codec{messages.Read, messages.Write, messages.NewReader, messages.NewWriter, messages.Message}
+		return codec{messages.Read, messages.Write, messages.NewReader, messages.NewWriter}
 	case form.Gemini:
-		return codec{gemini.Read, gemini.Write, gemini.NewReader, gemini.NewWriter, gemini.Message}
+		return codec{gemini.Read, gemini.Write, gemini.NewReader, gemini.NewWriter}
 	default:
-		return codec{chat.Read, chat.Write, chat.NewReader, chat.NewWriter, chat.Message}
+		return codec{chat.Read, chat.Write, chat.NewReader, chat.NewWriter}
 	}
 }

@@ -264,9 +264,6 @@ func (t *Translation) Header(header http.Header) {
 // Stream reports whether the client gets events.
 func (t *Translation) Stream() bool { return t.ask.Stream && !t.ask.Array }
 
-// maxSaid bounds what a client gets of an upstream's message, in bytes.
-const maxSaid = 2 << 10
-
 // Fault makes an upstream's fault one of the client's format: what it says of the client's own request is in UpstreamMessage, and
 // the field that it names is none of the client's.
 func (t *Translation) Fault(fault *providers.Fault) {
@@ -275,7 +272,7 @@ func (t *Translation) Fault(fault *providers.Fault) {
 		return
 	}
 	reply.Format, fault.Param = "", ""
-	if reply.Status/100 == 4 && fault.Blame == providers.BlameNone && t.reader.message != nil { //nolint:mnd // refusals
-		fault.UpstreamMessage = providers.Cut(t.reader.message(reply.Body), maxSaid)
+	if reply.Status/100 == 4 && fault.Blame == providers.BlameNone { //nolint:mnd // refusals
+		fault.UpstreamMessage = form.ErrorMessage(reply.Body)
 	}
 }

@@ -9,25 +9,6 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// Message is the upstream's own message in an error body, "" where there is none: {"error":{"message"}}, as Google's endpoint
-// of this dialect has it in an array, or what is in its place with imitators.
-func Message(body []byte) string {
-	if !rawjson.Valid(body) {
-		return ""
-	}
-	value := rawjson.Trim(body)
-	for _, item := range value.Items() {
-		value = item
-		break
-	}
-	for _, text := range []rawjson.Value{value.At("error", "message"), value.Get("error"), value.Get("message"), value.Get("detail")} {
-		if !text.Text().Empty() {
-			return text.Text().String()
-		}
-	}
-	return ""
-}
-
 // NewReader returns a reader of an upstream's chat completion, streamed or whole.
 func NewReader() form.AnswerReader { return new(answer) }
 

@@ -268,25 +268,6 @@ func event(t *testing.T, line string) form.Event {
 	return e
 }
 
-func TestMessage(t *testing.T) {
-	t.Parallel()
-	for body, want := range map[string]string{
-		`{"error":{"message":"too \"long\"","type":"invalid_request_error","param":null,"code":null}}`: `too "long"`,
-		`[{"error":{"code":400,"message":"m","status":"INVALID_ARGUMENT"}}]`:                           "m", // Google's endpoint
-		`{"object":"error","message":"m","code":400}`:                                                  "m", // vLLM
-		`{"error":"m"}`:  "m", // Ollama
-		`{"detail":"m"}`: "m", // FastAPI
-		`{"error":{}}`:   "",
-		`[]`:             "",
-		`<html>`:         "",
-		``:               "",
-	} {
-		if got := chat.Message([]byte(body)); got != want {
-			t.Errorf("%s: got %q, want %q", body, got, want)
-		}
-	}
-}
-
 // TestStreamAllocations relays pieces of text without allocating anything.
 func TestStreamAllocations(t *testing.T) {
 	reader, writer := chat.NewReader(), chat.NewWriter(form.Ask{Model: "public", Stream: true})

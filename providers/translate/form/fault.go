@@ -8,15 +8,29 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// saidLimit is how much of an upstream's message is kept, in bytes.
-const saidLimit = 2 << 10
+// Said is an upstream's message, bounded.
+func Said(message string) string {
+	const most = 2 << 10
+	return providers.Cut(message, most)
+}
 
-// ErrorMessage is the message of an error body {"error": {"message"}}, "" where there is none.
+// ErrorMessage is the upstream's own message in an error body, "" where there is none: {"error":{"message"}}, which Google's endpoints
+// put into an array now and then, or what is in its place with imitators of OpenAI.
 func ErrorMessage(body []byte) string {
 	if !rawjson.Valid(body) {
 		return ""
 	}
-	return providers.Cut(rawjson.Trim(body).At("error", "message").Text().String(), saidLimit)
+	value := rawjson.Trim(body)
+	for _, item := range value.Items() {
+		value = item
+		break
+	}
+	for _, text := range []rawjson.Value{value.At("error", "message"), value.Get("error"), value.Get("message"), value.Get("detail")} {
+		if !text.Text().Empty() {
+			return Said(text.Text().String())
+		}
+	}
+	return ""
 }
 
 // BrokenOff is the fault of an answer whose upstream stopped in the middle of it.
@@ -54,7 +68,7 @@ func OpenAIFault(value rawjson.Value) *providers.Fault {
 			break
 		}
 		fault.Kind, fault.Message, fault.Accepted = providers.Invalid, "The upstream refused the request.", providers.NotAccepted
-		fault.UpstreamMessage = providers.Cut(message, saidLimit)
+		fault.UpstreamMessage = Said(message)
 	}
 	return fault
 }

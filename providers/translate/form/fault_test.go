@@ -1,6 +1,7 @@
 package form_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -69,10 +70,23 @@ func TestOpenAIFault(t *testing.T) {
 func TestErrorMessage(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		`{"error":{"message":"no \"x\""}}`: `no "x"`, `{"error":"x"}`: "", `{"error":null}`: "", `<html>`: "", ``: "", `[{"error":{}}]`: "",
+		`{"error":{"message":"too \"long\"","type":"invalid_request_error","param":null,"code":null}}`:    `too "long"`,
+		`{"type":"error","error":{"type":"invalid_request_error","message":"no \"x\""},"request_id":"r"}`: `no "x"`,
+		`{"error":{"code":400,"message":"m","status":"INVALID_ARGUMENT"}}`:                                "m",
+		`[{"error":{"code":400,"message":"m","status":"INVALID_ARGUMENT"}}]`:                              "m", // Google's endpoint
+		`{"object":"error","message":"m","code":400}`:                                                     "m", // vLLM
+		`{"error":"m"}`:  "m", // Ollama
+		`{"detail":"m"}`: "m", // FastAPI
+		`{"error":{}}`:   "",
+		`[]`:             "",
+		`<html>`:         "",
+		``:               "",
 	} {
 		if got := form.ErrorMessage([]byte(body)); got != want {
-			t.Errorf("%s: %q, want %q", body, got, want)
+			t.Errorf("%s: got %q, want %q", body, got, want)
 		}
+	}
+	if got := form.ErrorMessage([]byte(`{"error":{"message":"` + strings.Repeat("x", 5000) + `"}}`)); len(got) > 2<<10+4 {
+		t.Errorf("got %d bytes", len(got))
 	}
 }

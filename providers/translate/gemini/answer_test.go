@@ -268,18 +268,3 @@ func TestReadsErrors(t *testing.T) {
 		}
 	}
 }
-
-func TestMessage(t *testing.T) {
-	t.Parallel()
-	for body, want := range map[string]string{
-		`{"error":{"code":400,"message":"no \"x\"","status":"INVALID_ARGUMENT"}}`: `no "x"`,
-		`{"error":"m"}`: "", `{`: "", ``: "", `[]`: "",
-	} {
-		if got := gemini.Message([]byte(body)); got != want {
-			t.Errorf("%s: got %q, want %q", body, got, want)
-		}
-	}
-	if got := gemini.Message([]byte(`{"error":{"message":"` + strings.Repeat("x", 5000) + `"}}`)); len(got) > 2<<10+4 {
-		t.Errorf("got %d bytes", len(got))
-	}
-}

@@ -10,12 +10,6 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// maxSaid bounds an upstream's message, in bytes.
-const maxSaid = 2 << 10
-
-// Message is the upstream's own message in an error body of its format, "" where there is none.
-func Message(body []byte) string { return form.ErrorMessage(body) }
-
 // FaultOf reads the error object of a stream: a google.rpc.Status.
 func FaultOf(status rawjson.Value) *providers.Fault {
 	code, _ := status.Get("code").Int()
@@ -33,7 +27,7 @@ func FaultOf(status rawjson.Value) *providers.Fault {
 			day = day || strings.Contains(violation.Get("quotaId").Text().String(), "PerDay")
 		}
 	}
-	said := providers.Cut(status.Get("message").Text().String(), maxSaid)
+	said := form.Said(status.Get("message").Text().String())
 	switch word := fault.Code; {
 	case reason == "API_KEY_INVALID", word == "FAILED_PRECONDITION" && providers.Says(said, accountWords()...), word == "UNAUTHENTICATED",
 		code == http.StatusUnauthorized:

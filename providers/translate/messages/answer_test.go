@@ -307,19 +307,6 @@ func TestDocumentBreaks(t *testing.T) {
 	}
 }
 
-func TestMessage(t *testing.T) {
-	t.Parallel()
-	for body, want := range map[string]string{
-		`{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: \"x\""},"request_id":"r"}`: `max_tokens: "x"`,
-		`{"message":"x"}`: "",
-		`<html>`:          "",
-	} {
-		if got := messages.Message([]byte(body)); got != want {
-			t.Errorf("%s: got %q, want %q", body, got, want)
-		}
-	}
-}
-
 // TestFaultsFallOver: after an overloaded error another channel is tried.
 func TestFaultsFallOver(t *testing.T) {
 	t.Parallel()

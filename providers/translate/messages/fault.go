@@ -8,12 +8,6 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// saidLimit is how much of an upstream's message is kept, in bytes.
-const saidLimit = 2 << 10
-
-// Message is the upstream's own message in an error body {"type":"error","error":{"type","message"}}, "" where there is none.
-func Message(body []byte) string { return form.ErrorMessage(body) }
-
 // FaultOf makes the fault of an error in a stream. Its types are those of platform.claude.com/docs/en/api/errors, each with
 // what the status says that whole answers come with.
 func FaultOf(value rawjson.Value) *providers.Fault {
@@ -55,7 +49,7 @@ func FaultOf(value rawjson.Value) *providers.Fault {
 		fault.Kind, fault.Message, fault.Blame = providers.Upstream, "The upstream failed.", providers.BlameChannel
 	}
 	if fault.Kind == providers.Invalid || fault.Kind == providers.TooLarge {
-		fault.UpstreamMessage = providers.Cut(message, saidLimit)
+		fault.UpstreamMessage = form.Said(message)
 	}
 	return fault
 }

@@ -5,9 +5,6 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// Message is the upstream's own message in an error body, "" where there is none.
-func Message(body []byte) string { return form.ErrorMessage(body) }
-
 // NewReader returns a reader of an upstream's response, streamed or whole.
 func NewReader() form.AnswerReader { return new(answer) }
 

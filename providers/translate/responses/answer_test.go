@@ -269,14 +269,6 @@ func TestReaderReadsWriter(t *testing.T) {
 	}
 }
 
-func TestMessage(t *testing.T) {
-	t.Parallel()
-	// https://platform.openai.com/docs/guides/error-codes
-	if got := responses.Message([]byte(`{"error":{"message":"Invalid 'input'","type":"invalid_request_error","param":"input","code":null}}`)); got != "Invalid 'input'" {
-		t.Errorf("got %q", got)
-	}
-}
-
 func TestReaderAllocatesNothing(t *testing.T) {
 	reader, events := responses.NewReader(), make([]form.Event, 0, 4)
 	delta := []byte(`{"type":"response.output_text.delta","item_id":"msg_1","output_index":0,"content_index":0,"delta":"some text","logprobs":[],"sequence_number":4}`)
