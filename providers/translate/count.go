@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"fmt"
 	"slices"
 
 	"modelrelay/providers"
@@ -13,23 +14,27 @@ import (
 
 // count makes the call of a count of tokens. Where the upstream has none, the answer is an estimate, and no upstream is asked.
 func (t *Translation) count(call providers.Call, targets []providers.Endpoint) *providers.Fault {
-	read, write, field := messages.Read, messages.WriteCounted, "input_tokens"
+	read, field := messages.Read, "input_tokens"
 	if t.from.Format == providers.Gemini {
-		read, write, field = gemini.ReadCount, gemini.WriteCounted, "totalTokens"
+		read, field = gemini.ReadCount, "totalTokens"
 	}
 	prompt, _, fault := read(call, &t.loss)
 	if fault != nil {
 		return fault
 	}
-	dialect, counts := form.Messages, messages.ReadCounted
-	to := targets[0]
+	declared, _ := form.Declared(prompt.Tools)
+	if fault = checkChoice(prompt, declared); fault != nil {
+		return fault
+	}
+	write := func(n int64) []byte { return fmt.Appendf(nil, `{"%s":%d}`, field, n) }
+	to, counted := targets[0], "input_tokens"
 	var pieces providers.Payload
 	target := form.Target{Model: t.target.Model, Traits: t.traits()}
 	switch to.Format {
 	case providers.Anthropic:
 		pieces, fault = messages.WriteCount(prompt, target, &t.loss)
 	case providers.Gemini:
-		dialect, counts = form.Gemini, gemini.ReadCounted
+		counted = "totalTokens"
 		pieces, fault = gemini.WriteCount(prompt, target, &t.loss)
 	default:
 		at := slices.IndexFunc(targets, func(e providers.Endpoint) bool { return e.Operation == providers.InputTokens })
@@ -38,16 +43,15 @@ func (t *Translation) count(call providers.Call, targets []providers.Endpoint) *
 			t.Call.Endpoint, t.Counted = to, write(estimate(prompt))
 			return nil
 		}
-		to, dialect, counts = targets[at], form.Responses, responses.ReadCounted
+		to = targets[at]
 		pieces, fault = responses.WriteCount(prompt, target, &t.loss)
 	}
 	if fault != nil {
 		return fault
 	}
-	t.reader = codecOf(dialect)
 	t.Call.Endpoint, t.Call.Pieces = to, pieces
 	t.document = func(document rawjson.Value) ([]byte, *providers.Fault) {
-		n, ok := counts(document)
+		n, ok := document.Get(counted).Count()
 		if !ok {
 			return nil, broken(nil)
 		}
@@ -61,10 +65,6 @@ func (t *Translation) embed(call providers.Call) *providers.Fault {
 	embedding, fault := EmbedRequest(call, t.target.Model, estimate, &t.loss)
 	if fault != nil {
 		return fault
-	}
-	t.reader = codecOf(form.Chat)
-	if embedding.Endpoint.Format == providers.Gemini {
-		t.reader = codecOf(form.Gemini)
 	}
 	t.Call.Endpoint, t.Call.Pieces = embedding.Endpoint, embedding.Pieces
 	t.document = func(document rawjson.Value) ([]byte, *providers.Fault) { return EmbedAnswer(embedding, document) }

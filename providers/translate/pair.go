@@ -118,11 +118,12 @@ func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, ta
 	if fault != nil {
 		return fault
 	}
-	if fault = checkChoice(prompt); fault != nil {
-		return fault
-	}
 	t.ask = ask
 	t.ask.Model = call.Named()
+	t.ask.Declared, t.ask.Custom = form.Declared(prompt.Tools)
+	if fault = checkChoice(prompt, t.ask.Declared); fault != nil {
+		return fault
+	}
 	t.storeAnswer(ctx, d.responses, call)
 	if source == form.Messages && t.streams {
 		t.ask.Input = estimate(prompt)
@@ -190,13 +191,13 @@ func callIDs(prompt *form.Prompt) (ids map[string]bool) {
 
 // checkChoice refuses a call that must be of a tool where there is none, or of one that is not declared: every vendor does. Where a
 // vendor's own tool is chosen, it is refused by its declaration.
-func checkChoice(prompt *form.Prompt) *providers.Fault {
+func checkChoice(prompt *form.Prompt, declared map[string]bool) *providers.Fault {
 	choice, field := prompt.Choice, prompt.Fields[form.FieldChoice]
 	switch {
 	case slices.ContainsFunc(prompt.Own, func(own form.Member) bool { return own.Must && own.Name != "moderation" }):
 	case choice.Mode == form.ChoiceAny && len(prompt.Tools) == 0 && prompt.Search == nil:
 		return providers.InvalidField(field, "There are no tools to call.")
-	case !choice.NamesAll(prompt.Tools):
+	case slices.ContainsFunc(choice.Names, func(name string) bool { return !declared[name] }):
 		return providers.InvalidField(field, "A tool that is chosen is not declared.")
 	}
 	return nil

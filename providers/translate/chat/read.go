@@ -28,7 +28,7 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 		Prompt: &form.Prompt{From: form.Chat}, loss: loss,
 		ask: form.Ask{Model: call.Model, Stream: call.Stream, ShowThought: true},
 	}
-	r.Fields[form.FieldTurns], r.Fields[form.FieldSystem] = "messages", "messages"
+	r.Fields[form.FieldTurns] = "messages"
 	r.Fields[form.FieldResultID], r.Fields[form.FieldCache] = "tool_call_id", "cache_control"
 	for name, value := range rawjson.Trim(call.Body).Members() {
 		if value.Absent() {

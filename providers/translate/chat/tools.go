@@ -1,8 +1,6 @@
 package chat
 
 import (
-	"slices"
-
 	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
@@ -12,14 +10,13 @@ import (
 // but that one must be called.
 func (r *reading) readTools() *providers.Fault {
 	choice, field := r.choice, "tool_choice"
-	r.Fields[form.FieldTools] = "tools"
 	for i, value := range r.tools.Items() {
 		if fault := r.tool(value, form.In("tools", i)); fault != nil {
 			return fault
 		}
 	}
 	if len(r.Tools) == 0 && r.functions.Says() {
-		r.Fields[form.FieldTools], r.ask.Legacy = "functions", true
+		r.ask.Legacy = true
 		choice, field = r.legacyChoice, "function_call"
 		dropUnknown(r.loss, form.Path{}, rawjson.Quote("tool_choice"), r.choice)
 		one := false
@@ -36,17 +33,6 @@ func (r *reading) readTools() *providers.Fault {
 	}
 	if len(r.Tools) == 0 {
 		r.Parallel = nil
-	} else {
-		r.ask.Declared = make(map[string]bool, len(r.Tools))
-	}
-	for _, tool := range r.Tools {
-		r.ask.Declared[tool.Name] = true
-		if tool.Custom {
-			if r.ask.Custom == nil {
-				r.ask.Custom = make(map[string]bool)
-			}
-			r.ask.Custom[tool.Name] = true
-		}
 	}
 	return r.readChoice(choice, field)
 }
@@ -156,9 +142,6 @@ func (r *reading) readChoice(value rawjson.Value, field string) *providers.Fault
 			return providers.InvalidField(field, "There are no tools to call.")
 		}
 		r.Choice = form.Choice{}
-	}
-	if slices.ContainsFunc(r.Choice.Names, func(name string) bool { return !r.ask.Declared[name] }) {
-		return providers.InvalidField(field, "A tool that is chosen is not declared.")
 	}
 	return nil
 }

@@ -15,16 +15,14 @@ func (c *Choice) Allowed(tools []Tool) []Tool {
 	return allowed
 }
 
-// NamesAll reports whether every name of a choice is that of a tool.
-func (c *Choice) NamesAll(tools []Tool) bool {
-	declared := make(map[string]bool, len(tools))
+// Declared are the names of the tools, and of those that take one text.
+func Declared(tools []Tool) (all, custom map[string]bool) {
+	all, custom = make(map[string]bool, len(tools)), make(map[string]bool)
 	for i := range tools {
-		declared[tools[i].Name] = true
-	}
-	for _, name := range c.Names {
-		if !declared[name] {
-			return false
+		all[tools[i].Name] = true
+		if tools[i].Custom {
+			custom[tools[i].Name] = true
 		}
 	}
-	return true
+	return all, custom
 }

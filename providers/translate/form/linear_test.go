@@ -55,11 +55,7 @@ func TestChoiceOfMany(t *testing.T) {
 			choice.Names = append(choice.Names, tools[i].Name)
 		}
 	}
-	if got := choice.Allowed(tools); len(got) != 5_000 || got[1].Name != "tool_2" || !choice.NamesAll(tools) {
+	if got := choice.Allowed(tools); len(got) != 5_000 || got[1].Name != "tool_2" {
 		t.Errorf("got %d tools", len(got))
-	}
-	choice.Names = append(choice.Names, "another")
-	if choice.NamesAll(tools) {
-		t.Error("a name of no tool passes")
 	}
 }

@@ -62,9 +62,7 @@ type Field int
 
 // The fields.
 const (
-	FieldSystem Field = iota
-	FieldTurns
-	FieldTools
+	FieldTurns Field = iota
 	FieldChoice
 	FieldParallel
 	FieldOutput

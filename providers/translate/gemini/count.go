@@ -44,15 +44,3 @@ func Resource(model string) string {
 	}
 	return "models/" + model
 }
-
-// ReadCounted reads the answer of countTokens; false where it has no count.
-func ReadCounted(document rawjson.Value) (int64, bool) { return document.Get("totalTokens").Int() }
-
-// WriteCounted writes the answer of countTokens.
-func WriteCounted(n int64) []byte {
-	var out form.Out
-	out.Begin()
-	out.KeyInt("totalTokens", n)
-	out.End()
-	return out.Bytes()
-}

@@ -48,10 +48,7 @@ func (r *reading) finish(call providers.Call) (*form.Prompt, form.Ask, *provider
 	streams := call.Endpoint.Operation == providers.StreamContent
 	ask := form.Ask{
 		Model: call.Model, Stream: streams, Array: streams && !call.Stream, WantsUsage: true, ShowThought: r.p.Thinking.Show,
-		Declared: make(map[string]bool, len(r.p.Tools)), Search: r.p.Search != nil,
-	}
-	for _, tool := range r.p.Tools {
-		ask.Declared[tool.Name] = true
+		Search: r.p.Search != nil,
 	}
 	return r.p, ask, nil
 }
@@ -109,7 +106,6 @@ func (r *reading) items(value rawjson.Value, at form.Path) iter.Seq2[int, rawjso
 // system reads the instructions: a content, or one text.
 func (r *reading) system(value rawjson.Value) {
 	at := form.Path{}.Field(r.prefix + "systemInstruction")
-	r.p.Fields[form.FieldSystem] = r.prefix + "systemInstruction"
 	if text := value.Text(); text != nil {
 		r.p.System = append(r.p.System, form.Block{Kind: form.BlockText, Text: text, At: at})
 		return
@@ -129,7 +125,6 @@ func (r *reading) system(value rawjson.Value) {
 
 // tools reads what the model may call. All but functions are the vendor's own.
 func (r *reading) tools(value rawjson.Value) {
-	r.p.Fields[form.FieldTools] = r.prefix + "tools"
 	for i, tool := range value.Items() {
 		at := form.In(r.prefix+"tools", i)
 		for name, value := range tool.Members() {

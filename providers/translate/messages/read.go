@@ -28,10 +28,7 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 	r.settleChoice()
 	ask := form.Ask{
 		Model: call.Model, Stream: call.Stream, WantsUsage: true, ShowThought: !r.hideThought,
-		Declared: make(map[string]bool, len(r.p.Tools)), Search: r.p.Search != nil,
-	}
-	for i := range r.p.Tools {
-		ask.Declared[r.p.Tools[i].Name] = true
+		Search: r.p.Search != nil,
 	}
 	return r.p, ask, nil
 }
@@ -62,7 +59,6 @@ func (r *reader) field(name string, value rawjson.Value) *providers.Fault {
 		p.Fields[form.FieldTurns] = name
 		return r.turns(value)
 	case "system":
-		r.set(form.FieldSystem, name, value)
 		var fault *providers.Fault
 		p.System, fault = r.system(value)
 		return fault

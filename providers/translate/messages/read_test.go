@@ -44,10 +44,6 @@ func TestReadAsk(t *testing.T) {
 			t.Errorf("%s: got %+v", body, ask)
 		}
 	}
-	_, ask, _ := read(t, `{"tools":[{"name":"Bash"},{"name":"other"}]}`)
-	if !ask.Declared["Bash"] || !ask.Declared["other"] || len(ask.Declared) != 2 {
-		t.Errorf("declared: %v", ask.Declared)
-	}
 }
 
 func TestReadRefuses(t *testing.T) {

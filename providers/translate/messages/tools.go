@@ -54,9 +54,6 @@ func (r *reader) tools(value rawjson.Value) *providers.Fault {
 		}
 		r.p.Tools = append(r.p.Tools, tool)
 	}
-	if value.Len() > 0 {
-		r.p.Fields[form.FieldTools] = "tools"
-	}
 	return nil
 }
 
@@ -115,20 +112,13 @@ func (r *reader) choice(value rawjson.Value) {
 // nameRule is what the vendor takes as the name of a tool.
 func nameRule() form.NameRule { return form.NameRule{Max: maxToolLen} }
 
-// pickTools picks the tools that may be called, and refuses a choice that the model cannot follow.
+// pickTools picks the tools that may be called, of which the choice names none that is not declared, and refuses a choice that the model
+// cannot follow.
 func (w *arranged) pickTools() *providers.Fault {
 	choice, field := w.p.Choice, w.p.Fields[form.FieldChoice]
 	w.tools = w.p.Tools
-	if len(choice.Names) > 0 {
-		if !choice.NamesAll(w.p.Tools) {
-			return providers.InvalidField(field, "Invalid request: '%s'. It names no tool of the call.", field)
-		}
-		if len(choice.Names) > 1 || choice.Mode != form.ChoiceAny {
-			w.tools = choice.Allowed(w.p.Tools)
-		}
-	}
-	if choice.Mode == form.ChoiceAny && len(w.tools) == 0 && w.p.Search == nil {
-		return providers.InvalidField(field, "Invalid request: '%s'. The call has no tools.", field)
+	if len(choice.Names) > 1 || len(choice.Names) == 1 && choice.Mode != form.ChoiceAny {
+		w.tools = choice.Allowed(w.p.Tools)
 	}
 	if w.forced() && w.traits.AlwaysThinks {
 		return form.Refusedf(field, form.Messages, "and always thinks: such a model cannot be made to call a tool.")

@@ -68,15 +68,3 @@ func writeUsage(out *form.Out, c *form.Counts, searches int64) {
 	out.Literal(`"inference_geo":null`)
 	out.End()
 }
-
-// ReadCounted reads the answer of a count; false where it has none.
-func ReadCounted(document rawjson.Value) (int64, bool) { return document.Get("input_tokens").Count() }
-
-// WriteCounted writes the answer of a count.
-func WriteCounted(n int64) []byte {
-	out := new(form.Out)
-	out.Begin()
-	out.KeyInt("input_tokens", n)
-	out.End()
-	return out.Bytes()
-}

@@ -2,7 +2,6 @@ package responses
 
 import (
 	"modelrelay/providers"
-	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -21,6 +20,3 @@ func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payl
 	w.End()
 	return w.Payload(), nil
 }
-
-// ReadCounted reads the answer of such a call; false where it does not say.
-func ReadCounted(document rawjson.Value) (int64, bool) { return document.Get("input_tokens").Int() }

@@ -39,7 +39,8 @@ type reading struct {
 	input       rawjson.Value
 	tools       rawjson.Value
 	call        providers.Call
-	compacts    bool // the call asks for a summary
+	declared    map[string]bool // tools, for the choice among them
+	compacts    bool            // the call asks for a summary
 	// What the choice of tools says of the web search: it is made; it may be; the choice lists what may be called.
 	forced, searchAllowed, listed bool
 	echo                          [echoes]rawjson.Value
@@ -111,7 +112,6 @@ func (r *reading) field(name rawjson.Text, value rawjson.Value) {
 	case "tool_choice":
 		r.choice = value
 	case "instructions":
-		r.set(form.FieldSystem, "instructions")
 		if text := value.Text(); !text.Blank() {
 			p.System = append(p.System, form.Block{Kind: form.BlockText, Text: text, At: form.Path{}.Field("instructions")})
 		}

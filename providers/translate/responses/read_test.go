@@ -248,15 +248,16 @@ func TestReadRefuses(t *testing.T) {
 func TestReadNamesSpaces(t *testing.T) {
 	t.Parallel()
 	body := `{"model":"m","tools":[{"type":"namespace","name":"files","tools":[{"type":"function","name":"read"},{"type":"custom","name":"edit"}]},{"type":"function","name":"f"}]}`
-	_, ask, fault := responses.Read(providers.Call{Content: providers.Content{Body: []byte(body)}}, new(form.Loss))
+	p, ask, fault := responses.Read(providers.Call{Content: providers.Content{Body: []byte(body)}}, new(form.Loss))
 	if fault != nil {
 		t.Fatal(fault)
 	}
 	if got, want := ask.Spaces["files__read"], (form.Space{Namespace: "files", Name: "read"}); got != want {
 		t.Errorf("space %+v, want %+v", got, want)
 	}
-	if len(ask.Spaces) != 2 || len(ask.Declared) != 3 || len(ask.Custom) != 1 || !ask.Custom["files__edit"] {
-		t.Errorf("spaces %v, declared %v, custom %v", ask.Spaces, ask.Declared, ask.Custom)
+	declared, custom := form.Declared(p.Tools)
+	if len(ask.Spaces) != 2 || len(declared) != 3 || len(custom) != 1 || !custom["files__edit"] {
+		t.Errorf("spaces %v, declared %v, custom %v", ask.Spaces, declared, custom)
 	}
 }
 

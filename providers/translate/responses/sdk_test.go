@@ -39,6 +39,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if fault != nil || loss.Dropped != nil || loss.Changed != nil {
 		s.t.Errorf("got %v, %+v", fault, loss)
 	}
+	ask.Declared, ask.Custom = form.Declared(p.Tools)
 	events := answer(form.StopEnd, text(0, "it rains"))
 	if s.prompts = append(s.prompts, p); len(s.prompts) == 1 {
 		events = s.first

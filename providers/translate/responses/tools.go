@@ -16,7 +16,6 @@ const (
 )
 
 func (r *reading) readTools(tools rawjson.Value) {
-	r.set(form.FieldTools, "tools")
 	for i, tool := range tools.Items() {
 		r.readTool(tool, form.In("tools", i), "")
 	}
@@ -90,20 +89,13 @@ func (r *reading) readSearch(declared rawjson.Value, kind string, at form.Path) 
 
 func (r *reading) declare(tool form.Tool, space form.Space) {
 	r.prompt.Tools = append(r.prompt.Tools, tool)
-	put(&r.ask.Declared, tool.Name, true)
-	if tool.Custom {
-		put(&r.ask.Custom, tool.Name, true)
+	if space.Namespace == "" {
+		return
 	}
-	if space.Namespace != "" {
-		put(&r.ask.Spaces, tool.Name, space)
+	if r.ask.Spaces == nil {
+		r.ask.Spaces = make(map[string]form.Space)
 	}
-}
-
-func put[V any](to *map[string]V, name string, value V) {
-	if *to == nil {
-		*to = make(map[string]V)
-	}
-	(*to)[name] = value
+	r.ask.Spaces[tool.Name] = space
 }
 
 func (r *reading) readChoice(choice rawjson.Value) {
@@ -112,6 +104,7 @@ func (r *reading) readChoice(choice rawjson.Value) {
 	}
 	const field = "tool_choice"
 	r.set(form.FieldChoice, field)
+	r.declared, _ = form.Declared(r.prompt.Tools)
 	if word := choice.Text(); word != nil {
 		r.prompt.Choice.Mode = r.choiceMode(word, field)
 		return
@@ -170,7 +163,7 @@ func (r *reading) choiceMode(word rawjson.Text, field string) form.ChoiceMode {
 func (r *reading) chosen(tool rawjson.Value, field string) string {
 	space := form.Space{Namespace: tool.Get("namespace").Text().String(), Name: tool.Get("name").Text().String()}
 	name := space.Flat()
-	if !r.ask.Declared[name] {
+	if !r.declared[name] {
 		r.refuse(providers.InvalidField(field, "The choice names a tool that `tools` does not declare."))
 	}
 	return name

@@ -59,12 +59,8 @@ func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, 
 }
 
 func newWriting(p *form.Prompt, to form.Target, loss *form.Loss) *writing {
-	w := &writing{Prompt: p, Out: form.NewPayload(), to: to.Traits.OpenAI, loss: loss, custom: make(map[string]bool)}
-	for _, tool := range p.Tools {
-		if tool.Custom {
-			w.custom[tool.Name] = true
-		}
-	}
+	w := &writing{Prompt: p, Out: form.NewPayload(), to: to.Traits.OpenAI, loss: loss}
+	_, w.custom = form.Declared(p.Tools)
 	return w
 }
 
