@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// errCommand says that it is not known which arguments of a command are keys.
+// errCommand is the error of a command whose keys are not recognized.
 var errCommand = errors.New("its keys are not known")
 
 // renamed is a client whose keys and channels begin with a prefix of the operator's in place of Prefix, by which the parts of
@@ -87,12 +87,6 @@ func (k keyNames) rename(cmd redis.Cmder) error {
 	case "multi", "exec", "ping", "time", "wait", "script", "info", "dbsize", "role", "flushdb", "cluster", "command",
 		"hello", "auth", "select", "client", "readonly", "readwrite", "asking": // what a connection begins with passes the hooks too
 		return nil
-	case "get", "getex", "getdel", "set", "strlen", "incr", "expire", "pexpire", "pttl", "ttl", "type", "publish", "object",
-		"hget", "hset", "hdel", "hlen", "hmget", "hgetall", "hscan", "hincrby", "hexists",
-		"lindex", "llen", "lrange", "lpush", "rpush", "ltrim",
-		"sadd", "srem", "scard", "smembers", "sismember",
-		"zadd", "zcard", "zrange", "zrem", "zscore", "zmscore", "zremrangebyrank", "zremrangebyscore",
-		"xadd", "xlen", "xrange", "xrevrange", "xtrim", "keys":
 	case "del", "exists", "unlink", "mget":
 		to = len(args)
 	case "eval", "evalsha":
@@ -101,8 +95,10 @@ func (k keyNames) rename(cmd redis.Cmder) error {
 			return fmt.Errorf("%s: %w", cmd.Name(), errCommand)
 		}
 		from, to = 3, 3+n
-	default:
-		return fmt.Errorf("%s: %w", cmd.Name(), errCommand)
+	default: // the first argument is the key
+		if to > len(args) || !strings.HasPrefix(fmt.Sprint(args[1]), Prefix) {
+			return fmt.Errorf("%s: %w", cmd.Name(), errCommand)
+		}
 	}
 	for i := from; i < to; i++ {
 		key, isText := args[i].(string)

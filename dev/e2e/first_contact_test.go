@@ -80,7 +80,7 @@ func TestChannelsTest(t *testing.T) {
 		t.Errorf("%d of %d channels were tested", len(verdicts), len(channels))
 	}
 	for suffix, words := range map[string]string{
-		"": "address and key are good", "-lost": "nothing listens at the address", "-nameless": "the host nobody.invalid",
+		"": "address and key are good", "-lost": "no program listens at the address", "-nameless": "the host nobody.invalid",
 		"-astray": "the address is wrong", "-encrypted": "TLS",
 	} {
 		for _, name := range names {

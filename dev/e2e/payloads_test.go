@@ -93,7 +93,7 @@ func TestPayloadKeysRotate(t *testing.T) {
 		t.Errorf("a task that cannot be read: %d %s", answer.Status, answer.Body)
 	}
 	if _, stderr, err := g.Command(t.Context(), "video", "show", first); err == nil ||
-		!strings.Contains(stderr, `encrypted with the key "first", which temporal.payload_keys does not have`) {
+		!strings.Contains(stderr, `encrypted with the key \"first\", which temporal.payload_keys does not have`) {
 		t.Errorf("an operator reads: %v %s", err, stderr)
 	}
 	s.Control.Drive(s.Control.Job("of the first").ID, "completed", 100)

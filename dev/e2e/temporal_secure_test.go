@@ -137,7 +137,7 @@ func TestTemporalBadInput(t *testing.T) {
 		},
 		"no certificate": {
 			front.Address, fmt.Sprintf(", api_key: right-key, tls: {%s}", ca), 1,
-			"temporal.tls.cert: is empty, and the server may want a certificate",
+			"temporal.tls.cert: is empty, and the server may require a certificate",
 		},
 		"wrong API key": {
 			front.Address, fmt.Sprintf(", api_key: wrong-key, tls: {%s, %s}", ca, good), 1,

@@ -31,6 +31,8 @@ type step struct {
 	Status int `json:"status"`
 	// Keep names members of the answer for later steps.
 	Keep map[string]string `json:"keep"`
+	// Raw is an answer whose media type the document leaves open.
+	Raw bool `json:"raw"`
 	// Admin sends the operator's key in place of the token.
 	Admin bool `json:"admin"`
 }
@@ -149,7 +151,7 @@ func (s step) judge(answer reflect.Value, kept map[string]string) error {
 	if resp.StatusCode != want {
 		return fmt.Errorf("got %d, want %d: %.300s", resp.StatusCode, want, body)
 	}
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
+	if !s.Raw && strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
 		typed := answer.FieldByName(fmt.Sprintf("JSON%d", want))
 		if !typed.IsValid() || typed.IsNil() {
 			return fmt.Errorf("the client has no type for the JSON of a %d: %.300s", want, body)
