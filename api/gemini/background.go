@@ -30,10 +30,6 @@ import (
 // previousField is the member of a create that names the interaction from which it continues.
 const previousField = "previous_interaction_id"
 
-// endWait is how long a call waits for the end of the interaction that it continues from: clients read the last event of a stream a moment
-// before that.
-const endWait = time.Second
-
 // IsInteraction reports whether a path is that of the create of interactions.
 func IsInteraction(path string) bool {
 	return path == "/v1beta"+interactionsPath || path == "/v1"+interactionsPath
@@ -81,8 +77,8 @@ func (a *Interactions) continues(x *edge.Request, r *http.Request, ch *calls.Cha
 			return err
 		}
 		earlier, err := a.tasks.Call(r.Context(), x.Caller.ID, previous, isInteraction)
-		if err == nil && !earlier.Ended() {
-			earlier, err = a.tasks.Wait(r.Context(), earlier, endWait)
+		if err == nil {
+			earlier, err = a.tasks.AwaitEnd(r.Context(), earlier)
 		}
 		switch {
 		case err != nil && providers.AsFault(err).Kind == providers.NotFound:

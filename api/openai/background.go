@@ -404,6 +404,10 @@ func (s *stored) ended(
 	x *edge.Request, r *http.Request, id string,
 ) (response responses.Response, made providers.Made, found bool, err error) {
 	found, err = s.ofTask(x, r, id, func(_ *edge.Request, r *http.Request, t tasks.Task) error {
+		t, err := s.background.tasks.AwaitEnd(r.Context(), t)
+		if err != nil {
+			return err
+		}
 		if t.State != workflows.Completed {
 			return providers.InvalidField("previous_response_id", "Invalid request: the response %q is %s.", id, string(t.State))
 		}

@@ -19,6 +19,14 @@ import (
 // keepAlive is the comment of a stream after a silence.
 const keepAlive = ":\n\n"
 
+const (
+	// streamEndWait is how long a stream whose events are all sent stays open until its call has ended: a client that has read to the end
+	// finds the call ended.
+	streamEndWait = 10 * time.Second
+	// endWait is how long a call waits for the end of the one that it continues from: a client may have read only the last event.
+	endWait = time.Second
+)
+
 // serveStream streams the events of a call, each with its id.
 func (s *Service) serveStream(x *edge.Request, r *http.Request, of tasks.Task) error {
 	after := int64(-1)
@@ -86,8 +94,12 @@ func (s *Service) Stream(
 		last = n
 		return out.write(show(n, event))
 	})
-	end(nil)
+	if err != nil {
+		end(nil)
+	}
+	limit := time.AfterFunc(streamEndWait, func() { end(nil) })
 	watching.Wait()
+	limit.Stop()
 	var (
 		failed *noEvents
 		ahead  *eventlog.AheadError

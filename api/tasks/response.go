@@ -113,6 +113,11 @@ func (s *Service) Wait(ctx context.Context, of tasks.Task, wait time.Duration) (
 	return s.reader.await(ctx, of, wait, func(now tasks.Task) bool { return now.State != of.State })
 }
 
+// AwaitEnd returns a call after its end, or as it is after a second.
+func (s *Service) AwaitEnd(ctx context.Context, of tasks.Task) (tasks.Task, error) {
+	return s.reader.await(ctx, of, endWait, tasks.Task.Ended)
+}
+
 // Call finds a call of a token that is of the format; any other task is NotFound.
 func (s *Service) Call(ctx context.Context, tokenID, id string, is func(tasks.Task) bool) (tasks.Task, error) {
 	found, err := s.tasks.Find(ctx, id, tokenID)

@@ -45,6 +45,16 @@ func TestBackgroundResponsesSDK(t *testing.T) {
 
 			events := drain(t, sdk.Responses.NewStreaming(t.Context(), params))
 			id, last := events[0].Response.ID, len(events)-1
+			// A client that has read a stream to its end finds the response ended.
+			if now, err := sdk.Responses.Get(t.Context(), id, responses.ResponseGetParams{}); err != nil ||
+				now.Status != responses.ResponseStatusCompleted {
+				t.Errorf("after the end of its stream a response is %+v, %v", now, err)
+			}
+			next := params
+			next.PreviousResponseID = openai.String(id)
+			if chained, err := sdk.Responses.New(t.Context(), next); err != nil || chained.PreviousResponseID != id {
+				t.Errorf("a response that continues from it: %+v, %v", chained, err)
+			}
 			for n, event := range events {
 				if event.SequenceNumber != int64(n) {
 					t.Errorf("event %d has the number %d", n, event.SequenceNumber)
