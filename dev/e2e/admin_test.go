@@ -14,7 +14,6 @@ import (
 // TestAdmin makes a token over /admin, works with it, changes what it may do, and ends it; a second gateway follows.
 func TestAdmin(t *testing.T) {
 	t.Parallel()
-	stack.Full(t)
 	s := stack.Shared(t)
 	g := s.StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey})
 	second := s.StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey, Args: []string{"serve", "--worker=false"}})

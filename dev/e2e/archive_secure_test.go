@@ -123,7 +123,6 @@ func TestArchiveSecured(t *testing.T) {
 // or the file, and no secret.
 func TestArchiveBadInput(t *testing.T) {
 	t.Parallel()
-	stack.Full(t)
 	s, p := stack.SharedS3(t), newPKI(t)
 	front := newTLSStore(t, s.S3At, p.serverCert, p.serverKey)
 	expired, expiredKey := p.files("expired-server")

@@ -43,7 +43,6 @@ func chatOnce(t *testing.T, g *stack.Gateway, model string) string {
 // TestCallsHistory: the command and /admin/calls continue in the archive with calls that Redis no longer has.
 func TestCallsHistory(t *testing.T) {
 	t.Parallel()
-	stack.Full(t)
 	s := stack.SharedRelay(t).OwnS3()
 	g := s.StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey, Calls: "recent: 100, retention: 48h"})
 	const calls = 350

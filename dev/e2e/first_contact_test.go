@@ -23,7 +23,6 @@ type tested struct {
 // does, and about a model that the key may not use.
 func TestChannelsTest(t *testing.T) {
 	t.Parallel()
-	stack.Full(t)
 	s := stack.Shared(t, "--video-min", "100ms", "--video-max", "100ms")
 	good := strings.Split(strings.TrimSuffix(s.VideoChannels(), "\n"), "\n")
 	for _, chat := range []string{"openai /openai/v1 gpt-4o", "anthropic /anthropic claude-opus-4-6", "gemini /gemini gemini-2.5-flash"} {

@@ -16,7 +16,6 @@ import (
 // dashboard and the alerts of the compose stack read nothing else.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	stack.Full(t)
 	s := stack.Shared(t)
 	options := stack.WithReceiver(stack.NewReceiver(t, nil).URL)
 	options.Channels = s.Channel("main", "sk-upstream-main", "    max_jobs: 5\n") +

@@ -225,7 +225,6 @@ func TestRedisSecuredSentinels(t *testing.T) {
 // key or the file, and no secret.
 func TestRedisBadInput(t *testing.T) {
 	t.Parallel()
-	stack.Full(t)
 	r := newSecuredRedis(t)
 	plain := storagetest.StartProcess(t, `save ""`)
 	s := stack.SharedS3(t)

@@ -220,7 +220,6 @@ func TestClientsThatLeave(t *testing.T) {
 // error, not with half an event that it cannot parse.
 func TestStreamCutWithinAnEvent(t *testing.T) {
 	t.Parallel()
-	stack.Full(t)
 	s := stack.SharedRelay(t)
 	g := s.StartGateway(stack.GatewayOptions{Channels: s.AnyModel()})
 	sdk := g.SDK(option.WithMaxRetries(0))

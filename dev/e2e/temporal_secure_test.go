@@ -73,7 +73,6 @@ func (p *pki) client(t *testing.T, name string, by *testcert.Authority, until ti
 // names the key or the file.
 func TestTemporalBadInput(t *testing.T) {
 	t.Parallel()
-	stack.Full(t)
 	s, p := stack.SharedTemporal(t), newPKI(t)
 	secured := stack.FrontOptions{CertFile: p.serverCert, KeyFile: p.serverKey, Clients: p.clients, APIKey: "right-key"}
 	front := stack.NewTemporalFront(t, s.TemporalAt, secured)
