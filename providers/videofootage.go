@@ -76,7 +76,7 @@ func (p VideoPaths) Footage(req VideoRequest) Footage {
 		Audio: firstOf(fields, p.Audio, switchText),
 	}
 	if frames, err := strconv.ParseFloat(firstOf(fields, p.Frames, secondsText), 64); f.Seconds == "" && err == nil && p.FPS > 0 {
-		f.Seconds = strconv.FormatFloat(math.Round(frames/p.FPS), 'f', -1, 64)
+		f.Seconds = strconv.FormatFloat(max(1, math.Round(frames/p.FPS)), 'f', -1, 64)
 	}
 	f.Videos, _ = strconv.Atoi(firstOf(fields, p.Videos, secondsText)) // not a number: 0
 	return f

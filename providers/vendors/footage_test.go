@@ -180,6 +180,7 @@ func TestFootage(t *testing.T) {
 // FuzzFootage: no parameters of a caller crash the reader, or make a length that is none.
 func FuzzFootage(f *testing.F) {
 	f.Add(`{"parameters":{"durationSeconds":8,"resolution":"4k"}}`)
+	f.Add(`{"frames":1}`)
 	f.Add(`{"video":{"duration":"1e400s"},"frames":-1,"size":"9999999999999999999x1","n":"x"}`)
 	vendors := vendors.New(http.DefaultClient)
 	f.Fuzz(func(t *testing.T, own string) {
