@@ -3,19 +3,16 @@ package chat
 import (
 	"slices"
 
-	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
 // messages writes the instructions and the turns.
-func (w *writing) messages() *providers.Fault {
+func (w *writing) messages() {
 	system, turns, fault := w.Arrange(form.Arrangement{Apart: true, Takes: func(block *form.Block) bool {
 		return block.Kind == form.BlockThought && w.to.Imitator && !block.Text.Blank()
 	}})
-	if fault != nil {
-		return fault
-	}
+	w.Fail(fault)
 	if w.Output.Kind == form.OutputJSON && !w.MentionsJSON() {
 		system = append(slices.Clip(system), form.Block{Kind: form.BlockText, Text: w.Output.Line()})
 	}
@@ -24,26 +21,20 @@ func (w *writing) messages() *providers.Fault {
 	}
 	w.Array("messages")
 	if len(system) > 0 {
-		if fault := w.message("system", system); fault != nil {
-			return fault
-		}
+		w.message("system", system)
 	}
 	sinceUser := form.SinceUser(turns)
 	for i := range turns {
 		switch turn := &turns[i]; turn.Role {
 		case form.System:
-			fault = w.message("system", turn.Blocks)
+			w.message("system", turn.Blocks)
 		case form.Assistant:
-			fault = w.assistant(turn.Blocks, i >= sinceUser)
+			w.assistant(turn.Blocks, i >= sinceUser)
 		default:
-			fault = w.user(turn.Blocks)
-		}
-		if fault != nil {
-			return fault
+			w.user(turn.Blocks)
 		}
 	}
 	w.EndArray()
-	return nil
 }
 
 func (w *writing) role(role string) {
@@ -52,27 +43,24 @@ func (w *writing) role(role string) {
 }
 
 // message writes a message of texts and, where it is the user's, media.
-func (w *writing) message(role string, blocks []form.Block) *providers.Fault {
+func (w *writing) message(role string, blocks []form.Block) {
 	w.role(role)
 	w.Key("content")
 	marked := w.marked(blocks)
 	if texts := plainTexts(blocks); texts != nil && !marked {
 		w.joined(`\n\n`, texts)
 		w.End()
-		return nil
+		return
 	}
 	w.BeginArray()
 	for i := range blocks {
 		if blocks[i].Kind != form.BlockText && role != "user" {
-			return form.Refused(blocks[i].At.String(), form.Chat)
+			w.Fail(form.Refused(blocks[i].At.String(), form.Chat))
 		}
-		if fault := w.part(&blocks[i]); fault != nil {
-			return fault
-		}
+		w.part(&blocks[i])
 	}
 	w.EndArray()
 	w.End()
-	return nil
 }
 
 // plainTexts are the texts of blocks, nil where there is anything else.
@@ -115,7 +103,7 @@ func (w *writing) joined(separator string, texts []rawjson.Text) {
 }
 
 // user writes the results of a turn, each as a message, and then what else was said.
-func (w *writing) user(blocks []form.Block) *providers.Fault {
+func (w *writing) user(blocks []form.Block) {
 	var media, said []form.Block
 	for i := range blocks {
 		block := &blocks[i]
@@ -137,14 +125,11 @@ func (w *writing) user(blocks []form.Block) *providers.Fault {
 		media = append(media, w.shown(block.Result)...)
 	}
 	if len(media) > 0 {
-		if fault := w.message("user", media); fault != nil {
-			return fault
-		}
+		w.message("user", media)
 	}
 	if len(said) > 0 {
-		return w.message("user", said)
+		w.message("user", said)
 	}
-	return nil
 }
 
 // shown are the media of a result, each behind a line that names its call: this dialect takes them of the user alone.
@@ -167,7 +152,7 @@ func callID(id string) string {
 
 // assistant writes what the model said. What it thought goes back to imitators alone, and in the tool loop that continues alone:
 // https://api-docs.deepseek.com/guides/thinking_mode
-func (w *writing) assistant(blocks []form.Block, current bool) *providers.Fault {
+func (w *writing) assistant(blocks []form.Block, current bool) {
 	var texts, thoughts []rawjson.Text
 	var said, calls []form.Block
 	for _, block := range blocks {
@@ -180,11 +165,11 @@ func (w *writing) assistant(blocks []form.Block, current bool) *providers.Fault 
 			calls = append(calls, block)
 			w.DropMark(block.Cache, block.At, w.loss)
 		default:
-			return form.Refused(block.At.String(), form.Chat)
+			w.Fail(form.Refused(block.At.String(), form.Chat))
 		}
 	}
 	if len(texts)+len(calls) == 0 {
-		return nil
+		return
 	}
 	w.role("assistant")
 	w.Key("content")
@@ -208,7 +193,6 @@ func (w *writing) assistant(blocks []form.Block, current bool) *providers.Fault 
 		w.EndArray()
 	}
 	w.End()
-	return nil
 }
 
 // call writes a call of the history.

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
@@ -32,13 +31,14 @@ func (w *writing) breakpoint(block *form.Block) {
 }
 
 // part writes a block as a part of a content.
-func (w *writing) part(block *form.Block) *providers.Fault {
+func (w *writing) part(block *form.Block) {
 	media := &block.Media
 	switch {
 	case block.Kind == form.BlockText:
 		w.text(block.Text)
 	case block.Kind != form.BlockMedia:
-		return form.Refused(block.At.String(), form.Chat)
+		w.Fail(form.Refused(block.At.String(), form.Chat))
+		return
 	case media.Kind == form.PlainText && media.Text != nil:
 		w.text(media.Plain())
 	case media.Kind == form.Image && (media.URL != nil || media.Data != nil):
@@ -62,10 +62,10 @@ func (w *writing) part(block *form.Block) *providers.Fault {
 	case media.Kind == form.Document && (media.File != nil && w.From.SameVendor(form.Chat) || media.Data != nil && media.Type == pdf):
 		w.file(media)
 	default:
-		return form.Refused(block.At.String(), form.Chat)
+		w.Fail(form.Refused(block.At.String(), form.Chat))
+		return
 	}
 	w.breakpoint(block)
-	return nil
 }
 
 // file begins a part with a document.

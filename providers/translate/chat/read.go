@@ -13,6 +13,8 @@ import (
 // reading is the state of one Read.
 type reading struct {
 	*form.Prompt
+	form.Failing
+
 	ask  form.Ask
 	loss *form.Loss
 	// What is put together once all members have been seen.
@@ -31,25 +33,18 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 	r.Fields[form.FieldTurns] = "messages"
 	r.Fields[form.FieldResultID], r.Fields[form.FieldCache] = "tool_call_id", "cache_control"
 	for name, value := range rawjson.Trim(call.Body).Members() {
-		if value.Absent() {
-			continue
-		}
-		if fault := r.member(name, value); fault != nil {
-			return nil, form.Ask{}, fault
+		if !value.Absent() {
+			r.member(name, value)
 		}
 	}
 	r.settleFields()
-	if fault := r.readTools(); fault != nil {
-		return nil, form.Ask{}, fault
-	}
-	if fault := r.readMessages(); fault != nil {
-		return nil, form.Ask{}, fault
-	}
-	return r.Prompt, r.ask, nil
+	r.readTools()
+	r.readMessages()
+	return r.Prompt, r.ask, r.Fault
 }
 
 // member reads one field of the call, or keeps it for later.
-func (r *reading) member(name rawjson.Text, value rawjson.Value) *providers.Fault {
+func (r *reading) member(name rawjson.Text, value rawjson.Value) {
 	switch string(name.Decoded()) {
 	case "model", "stream":
 	case "messages":
@@ -73,7 +68,7 @@ func (r *reading) member(name rawjson.Text, value rawjson.Value) *providers.Faul
 	case "cache_control":
 		r.mark = mark(value)
 	case "response_format":
-		return r.readOutput(value)
+		r.readOutput(value)
 	case "parallel_tool_calls":
 		parallel := value.True()
 		r.Parallel = &parallel
@@ -92,7 +87,6 @@ func (r *reading) member(name rawjson.Text, value rawjson.Value) *providers.Faul
 			dropUnknown(r.loss, form.Path{}, name, value)
 		}
 	}
-	return nil
 }
 
 // sampling reads a field that tunes how tokens are drawn; false for another.
@@ -238,7 +232,7 @@ func (r *reading) readStop(value rawjson.Value) {
 	}
 }
 
-func (r *reading) readOutput(value rawjson.Value) *providers.Fault {
+func (r *reading) readOutput(value rawjson.Value) {
 	r.Output, r.Fields[form.FieldOutput] = form.Output{}, "response_format"
 	switch kind := value.Get("type").Text(); {
 	case kind.Is("text"):
@@ -255,9 +249,8 @@ func (r *reading) readOutput(value rawjson.Value) *providers.Fault {
 			r.Output.Schema = rawjson.Value("{}")
 		}
 	default:
-		return providers.InvalidField("response_format.type", "This kind of output cannot be translated for the model's upstream.")
+		r.Refuse("response_format.type", "This kind of output cannot be translated for the model's upstream.")
 	}
-	return nil
 }
 
 // dropUnknown names a member that no dialect knows, unless it says nothing.

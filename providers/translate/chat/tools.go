@@ -1,19 +1,16 @@
 package chat
 
 import (
-	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
 // readTools reads the tools and which of them may or must be called. What is said of tools where there are none says nothing,
 // but that one must be called.
-func (r *reading) readTools() *providers.Fault {
+func (r *reading) readTools() {
 	choice, field := r.choice, "tool_choice"
 	for i, value := range r.tools.Items() {
-		if fault := r.tool(value, form.In("tools", i)); fault != nil {
-			return fault
-		}
+		r.tool(value, form.In("tools", i))
 	}
 	if len(r.Tools) == 0 && r.functions.Says() {
 		r.ask.Legacy = true
@@ -22,9 +19,7 @@ func (r *reading) readTools() *providers.Fault {
 		one := false
 		r.Parallel, r.Fields[form.FieldParallel] = &one, "functions"
 		for i, value := range r.functions.Items() {
-			if fault := r.function(value, form.In("functions", i), form.Tool{}); fault != nil {
-				return fault
-			}
+			r.function(value, form.In("functions", i), form.Tool{})
 		}
 	}
 	if !r.ask.Legacy {
@@ -34,10 +29,10 @@ func (r *reading) readTools() *providers.Fault {
 	if len(r.Tools) == 0 {
 		r.Parallel = nil
 	}
-	return r.readChoice(choice, field)
+	r.readChoice(choice, field)
 }
 
-func (r *reading) tool(value rawjson.Value, at form.Path) *providers.Fault {
+func (r *reading) tool(value rawjson.Value, at form.Path) {
 	kind := value.Get("type").Text()
 	function, custom := value.Get("function"), value.Get("custom")
 	tool := form.Tool{Cache: mark(value.Get("cache_control"))}
@@ -50,17 +45,18 @@ func (r *reading) tool(value rawjson.Value, at form.Path) *providers.Fault {
 	}
 	switch {
 	case (kind == nil || kind.Is("function")) && function.IsObject():
-		return r.function(function, at, tool)
+		r.function(function, at, tool)
 	case kind.Is("custom") && custom.IsObject():
-		return r.custom(custom, at, tool)
+		r.custom(custom, at, tool)
 	case kind.Is("function"), kind.Is("custom"):
-		return providers.InvalidField(at.Field(kind.String()).String(), "The tool must be declared here.")
+		r.Refuse(at.Field(kind.String()).String(), "The tool must be declared here.")
+	default:
+		r.Refuse(at.Field("type").String(), "Only functions and custom tools can be translated for the model's upstream.")
 	}
-	return providers.InvalidField(at.Field("type").String(), "Only functions and custom tools can be translated for the model's upstream.")
 }
 
 // function reads the declaration of a function that is at a path, or in its member of that name.
-func (r *reading) function(value rawjson.Value, at form.Path, tool form.Tool) *providers.Fault {
+func (r *reading) function(value rawjson.Value, at form.Path, tool form.Tool) {
 	tool.At = at
 	if !r.ask.Legacy {
 		tool.At = at.Field("function")
@@ -86,30 +82,29 @@ func (r *reading) function(value rawjson.Value, at form.Path, tool form.Tool) *p
 			dropUnknown(r.loss, tool.At, name, member)
 		}
 	}
-	return r.declare(tool)
+	r.declare(tool)
 }
 
-func (r *reading) custom(value rawjson.Value, at form.Path, tool form.Tool) *providers.Fault {
+func (r *reading) custom(value rawjson.Value, at form.Path, tool form.Tool) {
 	tool.At, tool.Custom = at.Field("custom"), true
 	tool.Name, tool.Description = value.Get("name").Text().String(), value.Get("description").Text()
 	if grammar := value.At("format", "grammar"); grammar.IsObject() {
 		tool.Grammar = form.Grammar{Syntax: grammar.Get("syntax").Text(), Definition: grammar.Get("definition").Text()}
 	}
-	return r.declare(tool)
+	r.declare(tool)
 }
 
-func (r *reading) declare(tool form.Tool) *providers.Fault {
+func (r *reading) declare(tool form.Tool) {
 	if tool.Name == "" {
-		return providers.InvalidField(tool.At.Field("name").String(), "The tool needs a name.")
+		r.Refuse(tool.At.Field("name").String(), "The tool needs a name.")
 	}
 	r.Tools = append(r.Tools, tool)
-	return nil
 }
 
 // readChoice reads a word, a function's name, or a list of tools.
-func (r *reading) readChoice(value rawjson.Value, field string) *providers.Fault {
+func (r *reading) readChoice(value rawjson.Value, field string) {
 	if value.Absent() {
-		return nil
+		return
 	}
 	r.Fields[form.FieldChoice] = field
 	word, kind := value.Text(), value.Get("type").Text()
@@ -130,20 +125,19 @@ func (r *reading) readChoice(value rawjson.Value, field string) *providers.Fault
 			r.Choice.Names = append(r.Choice.Names, chosen(tool))
 		}
 		if r.Choice.Names == nil {
-			return providers.InvalidField(field, "The list of allowed tools is empty.")
+			r.Refuse(field, "The list of allowed tools is empty.")
 		}
 	case value.IsObject():
 		r.Choice = form.Choice{Mode: form.ChoiceAny, Names: []string{chosen(value)}}
 	default:
-		return providers.InvalidField(field, "This choice of tools cannot be translated for the model's upstream.")
+		r.Refuse(field, "This choice of tools cannot be translated for the model's upstream.")
 	}
 	if len(r.Tools) == 0 {
 		if r.Choice.Mode == form.ChoiceAny {
-			return providers.InvalidField(field, "There are no tools to call.")
+			r.Refuse(field, "There are no tools to call.")
 		}
 		r.Choice = form.Choice{}
 	}
-	return nil
 }
 
 // chosen is the name of a tool that is referred to.

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
@@ -16,15 +15,12 @@ type message struct {
 	at                        form.Path
 }
 
-func (r *reading) readMessages() *providers.Fault {
+func (r *reading) readMessages() {
 	r.Turns = make([]form.Turn, 0, r.messages.Len())
 	for i, value := range r.messages.Items() {
 		m := message{at: form.In("messages", i)}
 		r.readMessage(&m, value)
-		turn, fault := r.turn(&m)
-		if fault != nil {
-			return fault
-		}
+		turn := r.turn(&m)
 		markLast(turn.Blocks, m.mark)
 		if turn.Role == form.System && len(r.Turns) == 0 {
 			r.System = append(r.System, turn.Blocks...)
@@ -35,7 +31,6 @@ func (r *reading) readMessages() *providers.Fault {
 	if n := len(r.Turns); n > 0 {
 		markLast(r.Turns[n-1].Blocks, r.mark)
 	}
-	return nil
 }
 
 // markLast puts the mark of a whole on its last block.
@@ -79,66 +74,56 @@ func (r *reading) readMessage(m *message, value rawjson.Value) {
 	}
 }
 
-func (r *reading) turn(m *message) (form.Turn, *providers.Fault) {
+func (r *reading) turn(m *message) form.Turn {
 	turn := form.Turn{At: m.at}
-	var fault *providers.Fault
 	switch {
 	case m.role.Is("user"):
-		turn.Blocks, fault = r.blocks(m.content, m.at)
+		turn.Blocks = r.blocks(m.content, m.at)
 	case m.role.Is("system"), m.role.Is("developer"):
 		turn.Role = form.System
-		turn.Blocks, fault = r.blocks(m.content, m.at)
+		turn.Blocks = r.blocks(m.content, m.at)
 	case m.role.Is("assistant"):
 		turn.Role = form.Assistant
-		turn.Blocks, fault = r.assistant(m)
+		turn.Blocks = r.assistant(m)
 	case m.role.Is("tool"), m.role.Is("function"):
 		result := &form.Result{ID: m.callID.String(), Name: m.name.String()}
 		if m.role.Is("function") {
 			result.ID = legacyID(result.Name)
 		}
-		result.Blocks, fault = r.blocks(m.content, m.at)
+		result.Blocks = r.blocks(m.content, m.at)
 		turn.Blocks = []form.Block{{Kind: form.BlockResult, Result: result, At: m.at}}
 		for i := range result.Blocks {
 			turn.Blocks[0].Cache = max(turn.Blocks[0].Cache, result.Blocks[i].Cache)
 			result.Blocks[i].Cache = form.NoMark
 		}
-		return turn, fault
+		return turn
 	default:
-		return turn, providers.InvalidField(m.at.Field("role").String(), "The role must be system, developer, user, assistant, tool or function.")
+		r.Refuse(m.at.Field("role").String(), "The role must be system, developer, user, assistant, tool or function.")
 	}
 	if !m.name.Empty() {
 		r.loss.Drop(m.at.Field("name").Name())
 	}
-	return turn, fault
+	return turn
 }
 
 // legacyID is the id of a call of the old kind, which has none.
 func legacyID(name string) string { return "call_" + name }
 
 // assistant reads what the model said: what it thought, its text, and its calls.
-func (r *reading) assistant(m *message) ([]form.Block, *providers.Fault) {
+func (r *reading) assistant(m *message) []form.Block {
 	var blocks []form.Block
 	if !m.thought.Empty() {
 		blocks = append(blocks, form.Block{Kind: form.BlockThought, Text: m.thought, At: m.at})
 	}
-	said, fault := r.blocks(m.content, m.at)
-	if fault != nil {
-		return nil, fault
-	}
-	if blocks = append(blocks, said...); !m.refusal.Empty() {
+	if blocks = append(blocks, r.blocks(m.content, m.at)...); !m.refusal.Empty() {
 		blocks = append(blocks, form.Block{Kind: form.BlockText, Text: m.refusal, At: m.at})
 	}
 	if !m.audio.Absent() {
 		// The id of an answer's sound means something to the upstream that made it, and nothing to another.
-		return nil, providers.InvalidField(m.at.Field("audio").String(),
-			"The sound of an earlier answer cannot be translated for the model's upstream.")
+		r.Refuse(m.at.Field("audio").String(), "The sound of an earlier answer cannot be translated for the model's upstream.")
 	}
 	for i, value := range m.calls.Items() {
-		block, fault := r.call(value, m.at.Item("tool_calls", i))
-		if fault != nil {
-			return nil, fault
-		}
-		blocks = append(blocks, block)
+		blocks = append(blocks, r.call(value, m.at.Item("tool_calls", i)))
 	}
 	if !m.functionCall.Absent() {
 		name := m.functionCall.Get("name").Text().String()
@@ -149,12 +134,12 @@ func (r *reading) assistant(m *message) ([]form.Block, *providers.Fault) {
 	}
 	turn := form.Turn{Role: form.Assistant, Blocks: blocks}
 	turn.Settle()
-	return turn.Blocks, nil
+	return turn.Blocks
 }
 
 // call reads a call of a tool, and the signature that Google's own endpoint of this dialect puts next to it:
 // https://ai.google.dev/gemini-api/docs/openai
-func (r *reading) call(value rawjson.Value, at form.Path) (form.Block, *providers.Fault) {
+func (r *reading) call(value rawjson.Value, at form.Path) form.Block {
 	block := form.Block{Kind: form.BlockCall, At: at}
 	block.Call.ID = value.Get("id").Text().String()
 	if custom := value.Get("custom"); custom.IsObject() {
@@ -165,13 +150,13 @@ func (r *reading) call(value rawjson.Value, at form.Path) (form.Block, *provider
 		block.Call.Name, block.Call.Input = function.Get("name").Text().String(), input(function.Get("arguments"))
 	}
 	if block.Call.Name == "" {
-		return block, providers.InvalidField(at.String(), "A call must be of a function or of a custom tool, by its name.")
+		r.Refuse(at.String(), "A call must be of a function or of a custom tool, by its name.")
 	}
 	if signature := signature(value); signature != nil {
 		block.State = []form.State{{Kind: form.StateGemini, Data: signature.Inner()}}
 	}
 	block.Cache = mark(value.Get("cache_control"))
-	return block, nil
+	return block
 }
 
 // signature is Google's signature next to a call, nil where there is none.

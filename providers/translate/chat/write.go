@@ -21,6 +21,8 @@ var nameRule = form.NameRule{Max: 64} //nolint:gochecknoglobals // a constant
 type writing struct {
 	*form.Prompt
 	*form.Out
+	form.Failing
+
 	to   providers.OpenAITraits
 	loss *form.Loss
 }
@@ -30,21 +32,13 @@ func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, 
 	w := &writing{Prompt: p, Out: form.NewPayload(), to: to.Traits.OpenAI, loss: loss}
 	w.Begin()
 	w.KeyString("model", to.Model)
-	if fault := p.RefuseOwn(form.Chat, "moderation"); fault != nil { // before it is found that nothing else was said
-		return nil, fault
-	}
-	if fault := w.messages(); fault != nil {
-		return nil, fault
-	}
-	if fault := w.limits(); fault != nil {
-		return nil, fault
-	}
+	w.Fail(p.RefuseOwn(form.Chat, "moderation")) // before it is found that nothing else was said
+	w.messages()
+	w.limits()
 	w.sampling()
 	w.output()
 	w.tools()
-	if fault := w.search(to.Model); fault != nil {
-		return nil, fault
-	}
+	w.search(to.Model)
 	if effort := p.Effort(w.to, loss); effort != "" {
 		w.KeyString("reasoning_effort", effort)
 	}
@@ -59,17 +53,18 @@ func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, 
 		}
 	}
 	w.End()
-	return w.Payload(), nil
+	return w.Payload(), w.Fault
 }
 
 // search writes the web search, which models alone have whose names say so: gpt-4o-search-preview, gpt-5-search-api. They always search.
-func (w *writing) search(model string) *providers.Fault {
+func (w *writing) search(model string) {
 	s := w.Search
 	if s == nil {
-		return nil
+		return
 	}
 	if !strings.Contains(model, "search") || w.to.Imitator {
-		return w.LeaveSearch(form.Chat, w.loss)
+		w.Fail(w.LeaveSearch(form.Chat, w.loss))
+		return
 	}
 	w.Object("web_search_options")
 	if s.Location.Says() {
@@ -83,14 +78,13 @@ func (w *writing) search(model string) *providers.Fault {
 	w.Field("search_context_size", s.Context)
 	w.End()
 	s.Drop(w.loss, map[string]rawjson.Value{"allowed_domains": s.Allowed, "blocked_domains": s.Blocked, "max_uses": s.MaxUses})
-	return nil
 }
 
 // picky reports whether the model is one of OpenAI's that reasons: it refuses what tunes the drawing of tokens, stop texts and
 // max_tokens (https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning lists them). Imitators take all of it.
 func (w *writing) picky() bool { return w.to.Reasons && !w.to.Imitator }
 
-func (w *writing) limits() *providers.Fault {
+func (w *writing) limits() {
 	limit := "max_tokens"
 	if w.picky() {
 		limit = "max_completion_tokens"
@@ -102,18 +96,17 @@ func (w *writing) limits() *providers.Fault {
 	stops, field := w.Limits.Stop, w.Fields[form.FieldStop]
 	switch {
 	case len(stops) == 0:
-		return nil
+		return
 	case w.picky():
-		return form.Refusedf(field, form.Chat, "and its reasoning models take no texts that end an answer.")
+		w.Fail(form.Refusedf(field, form.Chat, "and its reasoning models take no texts that end an answer."))
 	case len(stops) > maxStops:
-		return form.Refusedf(field, form.Chat, "which takes at most %d of these texts.", maxStops)
+		w.Fail(form.Refusedf(field, form.Chat, "which takes at most %d of these texts.", maxStops))
 	}
 	w.Array("stop")
 	for _, text := range stops {
 		w.Text(text)
 	}
 	w.EndArray()
-	return nil
 }
 
 func (w *writing) sampling() {

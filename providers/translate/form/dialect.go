@@ -34,3 +34,18 @@ func Refusedf(at string, to Dialect, format string, args ...any) *providers.Faul
 	fault.Message = "The model's upstream speaks the " + to.String() + " API, " + fault.Message
 	return fault
 }
+
+// Failing keeps the first fault of a reader or a writer of calls, which continues as if there were none.
+type Failing struct{ Fault *providers.Fault }
+
+// Fail keeps a fault, unless there is one; nil is none.
+func (f *Failing) Fail(fault *providers.Fault) {
+	if f.Fault == nil {
+		f.Fault = fault
+	}
+}
+
+// Refuse is Fail with the fault of an invalid field.
+func (f *Failing) Refuse(at, format string, args ...any) {
+	f.Fail(providers.InvalidField(at, format, args...))
+}
