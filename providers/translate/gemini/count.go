@@ -13,13 +13,9 @@ func ReadCount(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *p
 	const inside = "generateContentRequest"
 	body := rawjson.Trim(call.Body)
 	if whole := body.GetCamel(inside); whole.IsObject() {
-		r := newReading(inside+".", loss)
-		r.root(whole)
-		return r.finish(call)
+		return read(call, whole, inside+".", loss)
 	}
-	r := newReading("", loss)
-	r.root(body)
-	return r.finish(call)
+	return read(call, body, "", loss)
 }
 
 // WriteCount writes the same call as Write for countTokens, which names the model in its body.
@@ -31,10 +27,7 @@ func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payl
 	w.root()
 	w.out.End()
 	w.out.End()
-	if w.fault != nil {
-		return nil, w.fault
-	}
-	return w.out.Payload(), nil
+	return w.out.Payload(), w.Fault
 }
 
 // Resource is the name of a model in a body.

@@ -15,32 +15,25 @@ import (
 // Read reads a client's call. The API takes each of its names in camel case and in snake case; faults and losses name the
 // first.
 func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
-	r := newReading("", loss)
-	r.root(rawjson.Trim(call.Body))
-	return r.finish(call)
+	return read(call, rawjson.Trim(call.Body), "", loss)
 }
 
 // reading is the work of Read.
 type reading struct {
+	form.Failing
+
 	p    *form.Prompt
 	loss *form.Loss
 	// prefix stands before the names of the request's fields.
 	prefix string
-	fault  *providers.Fault
 	ids    bool // a result names its call
 }
 
-func newReading(prefix string, loss *form.Loss) *reading {
+// read reads a request. The prefix stands before the names of its fields.
+func read(call providers.Call, request rawjson.Value, prefix string, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
 	r := &reading{p: &form.Prompt{From: form.Gemini}, loss: loss, prefix: prefix}
 	r.p.Fields[form.FieldTurns] = prefix + "contents"
-	return r
-}
-
-// finish gives what was read.
-func (r *reading) finish(call providers.Call) (*form.Prompt, form.Ask, *providers.Fault) {
-	if r.fault != nil {
-		return nil, form.Ask{}, r.fault
-	}
+	r.root(request)
 	r.p.Fields[form.FieldResultID] = "functionResponse.name"
 	if r.ids {
 		r.p.Fields[form.FieldResultID] = "functionResponse.id"
@@ -50,14 +43,7 @@ func (r *reading) finish(call providers.Call) (*form.Prompt, form.Ask, *provider
 		Model: call.Model, Stream: streams, Array: streams && !call.Stream, WantsUsage: true, ShowThought: r.p.Thinking.Show,
 		Search: r.p.Search != nil,
 	}
-	return r.p, ask, nil
-}
-
-// fail keeps the first fault.
-func (r *reading) fail(at, message string) {
-	if r.fault == nil {
-		r.fault = providers.InvalidField(at, "%s", message)
-	}
+	return r.p, ask, r.Fault
 }
 
 func (r *reading) root(request rawjson.Value) {
@@ -98,7 +84,7 @@ func (r *reading) items(value rawjson.Value, at form.Path) iter.Seq2[int, rawjso
 		return func(yield func(int, rawjson.Value) bool) { yield(0, value) }
 	}
 	if !value.Absent() && !value.IsArray() {
-		r.fail(at.String(), "It is an array.")
+		r.Refuse(at.String(), "It is an array.")
 	}
 	return value.Items()
 }
@@ -115,7 +101,7 @@ func (r *reading) system(value rawjson.Value) {
 		text := part.GetCamel("text").Text()
 		if text == nil {
 			if part.IsObject() && part.Says() {
-				r.fail(at.String(), "An instruction is text.")
+				r.Refuse(at.String(), "An instruction is text.")
 			}
 			continue
 		}
@@ -177,13 +163,12 @@ func (r *reading) declaration(value rawjson.Value, at form.Path) {
 		}
 	}
 	if tool.Name == "" {
-		r.fail(at.Field("name").String(), "A function has a name.")
+		r.Refuse(at.Field("name").String(), "A function has a name.")
 	}
 	if tool.Schema == nil && openAPI != nil {
 		var fault *providers.Fault
-		if tool.Schema, fault = form.FromOpenAPI(openAPI, at.Field("parameters").String()); fault != nil && r.fault == nil {
-			r.fault = fault
-		}
+		tool.Schema, fault = form.FromOpenAPI(openAPI, at.Field("parameters").String())
+		r.Fail(fault)
 	}
 	r.p.Tools = append(r.p.Tools, tool)
 }
@@ -226,6 +211,6 @@ func (r *reading) mode(word rawjson.Text, field string) {
 		r.p.Choice.Mode = form.ChoiceNone
 	case word.Is("MODE_UNSPECIFIED"), word.Empty():
 	default:
-		r.fail(field, "It is AUTO, ANY, NONE or VALIDATED.")
+		r.Refuse(field, "It is AUTO, ANY, NONE or VALIDATED.")
 	}
 }

@@ -107,7 +107,7 @@ func (r *reading) thinking(config rawjson.Value, prefix string) {
 		case name.IsCamel("thinkingBudget"):
 			budget, ok := value.Int()
 			if !ok {
-				r.fail(prefix+".thinkingBudget", "It is a whole number.")
+				r.Refuse(prefix+".thinkingBudget", "It is a whole number.")
 				return
 			}
 			r.p.Fields[form.FieldThinking] = prefix + ".thinkingBudget"
@@ -122,7 +122,7 @@ func (r *reading) thinking(config rawjson.Value, prefix string) {
 				r.p.Fields[form.FieldThinking] = prefix + ".thinkingLevel"
 				t.Mode, t.Effort = form.ThinkingEffort, word
 			default:
-				r.fail(prefix+".thinkingLevel", "It is MINIMAL, LOW, MEDIUM or HIGH.")
+				r.Refuse(prefix+".thinkingLevel", "It is MINIMAL, LOW, MEDIUM or HIGH.")
 			}
 		default:
 			r.unknown(prefix+".", name, value)
@@ -146,9 +146,8 @@ func (r *reading) output(mime rawjson.Text, schema, openAPI rawjson.Value, prefi
 		var fault *providers.Fault
 		r.p.Fields[form.FieldOutput] = prefix + "responseSchema"
 		out.Kind = form.OutputSchema
-		if out.Schema, fault = form.FromOpenAPI(openAPI, prefix+"responseSchema"); fault != nil && r.fault == nil {
-			r.fault = fault
-		}
+		out.Schema, fault = form.FromOpenAPI(openAPI, prefix+"responseSchema")
+		r.Fail(fault)
 	case mime.Is("application/json"):
 		out.Kind = form.OutputJSON
 		r.p.Fields[form.FieldOutput] = prefix + "responseMimeType"

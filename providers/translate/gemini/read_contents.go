@@ -27,7 +27,7 @@ func (r *reading) contents(value rawjson.Value) {
 					turn.Role = form.Assistant
 				case role.Is("user"), role.Is("function"), role.Empty():
 				default:
-					r.fail(turn.At.Field("role").String(), "It is user or model.")
+					r.Refuse(turn.At.Field("role").String(), "It is user or model.")
 				}
 			default:
 				r.unknown(turn.At.Name()+".", name, value)
@@ -78,7 +78,7 @@ func (r *reading) part(turn *form.Turn, part rawjson.Value, at form.Path) {
 		case name.IsCamel("functionCall"):
 			block.Kind, block.Call = form.BlockCall, r.call(value, at)
 			if turn.Role != form.Assistant {
-				r.fail(at.Field("functionCall").String(), "Functions are called by contents of the role model.")
+				r.Refuse(at.Field("functionCall").String(), "Functions are called by contents of the role model.")
 			}
 		case name.IsCamel("functionResponse"):
 			block.Kind, block.Result = form.BlockResult, r.result(value, at)
@@ -179,7 +179,7 @@ func (r *reading) call(value rawjson.Value, at form.Path) form.Call {
 		}
 	}
 	if call.Name == "" {
-		r.fail(at.Field("functionCall.name").String(), "A call names its function.")
+		r.Refuse(at.Field("functionCall.name").String(), "A call names its function.")
 	}
 	return call
 }
@@ -199,7 +199,7 @@ func (r *reading) result(value rawjson.Value, at form.Path) *form.Result {
 			if value.IsObject() {
 				result.Object = value
 			} else {
-				r.fail(below.Field("response").String(), "It is an object.")
+				r.Refuse(below.Field("response").String(), "It is an object.")
 			}
 		case name.IsCamel("parts"):
 			for i, part := range value.Items() {
@@ -223,7 +223,7 @@ func (r *reading) result(value rawjson.Value, at form.Path) *form.Result {
 func (r *reading) inline(value rawjson.Value, at form.Path) form.Media {
 	data := value.GetCamel("data").Text()
 	if data == nil {
-		r.fail(at.Field("inlineData").String(), "It has data.")
+		r.Refuse(at.Field("inlineData").String(), "It has data.")
 	}
 	media := form.Inline(value.GetCamel("mimeType").Text().String(), data.Inner())
 	if title := value.GetCamel("displayName").Text(); !title.Empty() {
@@ -236,7 +236,7 @@ func (r *reading) inline(value rawjson.Value, at form.Path) form.Media {
 func (r *reading) file(value rawjson.Value, at form.Path) form.Media {
 	address := value.GetCamel("fileUri").Text()
 	if address.Empty() {
-		r.fail(at.Field("fileData").String(), "It has a fileUri.")
+		r.Refuse(at.Field("fileData").String(), "It has a fileUri.")
 	}
 	uri := address.String()
 	media := form.Media{Type: value.GetCamel("mimeType").Text().String(), Title: value.GetCamel("displayName").Text()}

@@ -20,40 +20,31 @@ func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, 
 	w.out.Begin()
 	w.root()
 	w.out.End()
-	if w.fault != nil {
-		return nil, w.fault
-	}
-	return w.out.Payload(), nil
+	return w.out.Payload(), w.Fault
 }
 
 // writing is the work of Write.
 type writing struct {
-	p     *form.Prompt
-	to    form.Target
-	loss  *form.Loss
-	out   *form.Out
-	fault *providers.Fault
+	form.Failing
+
+	p    *form.Prompt
+	to   form.Target
+	loss *form.Loss
+	out  *form.Out
 	// line is an instruction to answer in a format that cannot be asked for otherwise.
 	line rawjson.Text
 }
 
-// fail keeps the first fault.
-func (w *writing) fail(fault *providers.Fault) {
-	if w.fault == nil {
-		w.fault = fault
-	}
-}
-
 // root writes the members of a GenerateContentRequest.
 func (w *writing) root() {
-	w.fail(w.p.DropOwn(form.Gemini, w.loss))
+	w.Fail(w.p.DropOwn(form.Gemini, w.loss))
 	system, turns, fault := w.p.Arrange(form.Arrangement{Takes: takes})
-	w.fail(fault)
+	w.Fail(fault)
 	tools := w.tools()
 	w.format(len(tools) > 0)
 	w.system(system)
 	if len(tools) > 0 { // a model searches or calls functions
-		w.fail(w.p.LeaveSearch(form.Gemini, w.loss))
+		w.Fail(w.p.LeaveSearch(form.Gemini, w.loss))
 		w.declare(tools)
 		w.choose()
 	} else if s := w.p.Search; s != nil && w.p.Choice.Mode != form.ChoiceNone {
@@ -104,7 +95,7 @@ func (w *writing) system(blocks []form.Block) {
 	w.out.Array("parts")
 	for i := range blocks {
 		if blocks[i].Kind != form.BlockText {
-			w.fail(form.Refusedf(blocks[i].At.String(), form.Gemini, "whose instructions are text."))
+			w.Fail(form.Refusedf(blocks[i].At.String(), form.Gemini, "whose instructions are text."))
 			continue
 		}
 		w.p.DropMark(blocks[i].Cache, blocks[i].At, w.loss)

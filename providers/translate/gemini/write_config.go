@@ -32,7 +32,7 @@ func (w *writing) config() {
 		w.out.Int(limits.N)
 	}
 	if len(limits.Stop) > maxStops {
-		w.fail(form.Refusedf(p.Fields[form.FieldStop], form.Gemini, "which takes %d stop sequences at most.", maxStops))
+		w.Fail(form.Refusedf(p.Fields[form.FieldStop], form.Gemini, "which takes %d stop sequences at most.", maxStops))
 	}
 	if len(limits.Stop) > 0 {
 		c.key("stopSequences")
@@ -101,7 +101,7 @@ func (w *writing) output(c *configuration) {
 	described, carried := out.Described()
 	fit, changed, fault := form.FitSchema(described, w.p.Fields[form.FieldOutput], form.Gemini)
 	if fault != nil {
-		w.fail(fault)
+		w.Fail(fault)
 		return
 	}
 	if changed || !carried {

@@ -168,11 +168,11 @@ func (w *writing) media(block *form.Block) {
 		w.file(m.Type, m.File)
 	case !m.URL.Empty():
 		if !w.to.Traits.Gemini.URLs {
-			w.fail(form.Refusedf(block.At.String(), form.Gemini, "and this model takes no media by address."))
+			w.Fail(form.Refusedf(block.At.String(), form.Gemini, "and this model takes no media by address."))
 		}
 		w.file(typeAt(m), m.URL)
 	default:
-		w.fail(form.Refused(block.At.String(), form.Gemini))
+		w.Fail(form.Refused(block.At.String(), form.Gemini))
 	}
 }
 

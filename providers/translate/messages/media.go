@@ -3,13 +3,12 @@ package messages
 import (
 	"strings"
 
-	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
 // medium reads an image or a document. A document that holds blocks becomes those blocks.
-func (r *reader) medium(to []form.Block, block form.Block, kind string, fields members) ([]form.Block, *providers.Fault) {
+func (r *reader) medium(to []form.Block, block form.Block, kind string, fields members) []form.Block {
 	block.Kind = form.BlockMedia
 	m := &block.Media
 	if m.Kind = form.Image; kind == "document" {
@@ -34,34 +33,32 @@ func (r *reader) medium(to []form.Block, block form.Block, kind string, fields m
 	case "content":
 		return r.documentBlocks(to, block, source.get("content"))
 	default:
-		return to, invalid(block.At.Field("source.type"), "It must be base64, url, file, text or content.")
+		r.invalid(block.At.Field("source.type"), "It must be base64, url, file, text or content.")
 	}
-	return append(to, block), nil
+	return append(to, block)
 }
 
 // documentBlocks reads a document that is made of blocks, its title before them.
-func (r *reader) documentBlocks(to []form.Block, block form.Block, content rawjson.Value) ([]form.Block, *providers.Fault) {
+func (r *reader) documentBlocks(to []form.Block, block form.Block, content rawjson.Value) []form.Block {
 	if text := content.Text(); text != nil {
 		block.Media = form.Media{Kind: form.PlainText, Type: "text/plain", Text: text, Title: block.Media.Title}
-		return append(to, block), nil
+		return append(to, block)
 	}
 	if !block.Media.Title.Empty() {
 		to = append(to, form.Block{Kind: form.BlockText, Text: block.Media.Title, At: block.At})
 	}
 	from := len(to)
 	for i, part := range content.Items() {
-		var fault *providers.Fault
 		if kind := part.Get("type").Text(); !kind.Is("text") && !kind.Is("image") {
-			return to, invalid(block.At.Item("source.content", i).Field("type"), "It must be text or image.")
+			r.invalid(block.At.Item("source.content", i).Field("type"), "It must be text or image.")
+			return to
 		}
-		if to, fault = r.block(to, form.User, block.At.Item("source.content", i), part); fault != nil {
-			return to, fault
-		}
+		to = r.block(to, form.User, block.At.Item("source.content", i), part)
 	}
 	if len(to) > from {
 		to[len(to)-1].Cache = max(to[len(to)-1].Cache, block.Cache)
 	}
-	return to, nil
+	return to
 }
 
 // searchResult reads what a search of the client's found as a document of text: where it is from, then what it says.
@@ -93,14 +90,14 @@ func imageType(mediaType string) string {
 }
 
 // media writes a medium as a block, whose end is the caller's.
-func (w *writer) media(m *form.Media, at form.Path) *providers.Fault {
+func (w *writer) media(m *form.Media, at form.Path) {
 	kind := "image"
 	switch m.Kind {
 	case form.Image:
 	case form.Document, form.PlainText:
 		kind = "document"
 	default:
-		return form.Refused(at.String(), form.Messages)
+		w.Fail(form.Refused(at.String(), form.Messages))
 	}
 	out := w.out
 	out.Begin()
@@ -118,7 +115,7 @@ func (w *writer) media(m *form.Media, at form.Path) *providers.Fault {
 			}
 		}
 		if mediaType == "" {
-			return form.Refusedf(at.String(), form.Messages, "which takes JPEG, PNG, GIF, WebP, PDF and text.")
+			w.Fail(form.Refusedf(at.String(), form.Messages, "which takes JPEG, PNG, GIF, WebP, PDF and text."))
 		}
 		out.Literal(`"type":"base64","media_type":"` + mediaType + `"`)
 		out.KeyQuoted("data", m.Data)
@@ -126,13 +123,12 @@ func (w *writer) media(m *form.Media, at form.Path) *providers.Fault {
 		out.Literal(`"type":"url"`)
 		out.KeyText("url", m.URL)
 	default: // another vendor's file, or an address of another vendor's store
-		return form.Refused(at.String(), form.Messages)
+		w.Fail(form.Refused(at.String(), form.Messages))
 	}
 	out.End()
 	if kind == "document" && !m.Title.Empty() {
 		out.KeyText("title", m.Title)
 	}
-	return nil
 }
 
 // isWeb reports whether an address is one that the vendor can fetch.

@@ -19,9 +19,7 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 	r := &reader{p: &form.Prompt{From: form.Messages}, loss: loss}
 	r.p.Fields[form.FieldResultID], r.p.Fields[form.FieldCache] = "tool_use_id", "cache_control"
 	for name, value := range rawjson.Trim(call.Body).Members() {
-		if fault := r.field(string(name.Decoded()), value); fault != nil {
-			return nil, form.Ask{}, fault
-		}
+		r.field(string(name.Decoded()), value)
 	}
 	r.markLast()
 	r.settleEffort()
@@ -30,10 +28,12 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 		Model: call.Model, Stream: call.Stream, WantsUsage: true, ShowThought: !r.hideThought,
 		Search: r.p.Search != nil,
 	}
-	return r.p, ask, nil
+	return r.p, ask, r.Fault
 }
 
 type reader struct {
+	form.Failing
+
 	p    *form.Prompt
 	loss *form.Loss
 	// last is the mark for the last block.
@@ -51,17 +51,15 @@ func (r *reader) set(field form.Field, name string, value rawjson.Value) rawjson
 }
 
 // field reads a member of the call.
-func (r *reader) field(name string, value rawjson.Value) *providers.Fault {
+func (r *reader) field(name string, value rawjson.Value) {
 	p := r.p
 	switch name {
 	case "model", "stream":
 	case "messages":
 		p.Fields[form.FieldTurns] = name
-		return r.turns(value)
+		r.turns(value)
 	case "system":
-		var fault *providers.Fault
-		p.System, fault = r.system(value)
-		return fault
+		p.System = r.system(value)
 	case "max_tokens":
 		p.Limits.MaxTokens = r.set(form.FieldMaxTokens, name, value)
 	case "temperature":
@@ -81,11 +79,11 @@ func (r *reader) field(name string, value rawjson.Value) *providers.Fault {
 			p.Fields[form.FieldStop] = name
 		}
 	case "tools":
-		return r.tools(value)
+		r.tools(value)
 	case "tool_choice":
 		r.choice(value)
 	case "thinking":
-		return r.thinking(value)
+		r.thinking(value)
 	case "output_config":
 		r.outputConfig(value)
 	case "output_format": // what output_config.format was called first
@@ -105,7 +103,6 @@ func (r *reader) field(name string, value rawjson.Value) *providers.Fault {
 	default:
 		r.loss.DropUnknown(name, value)
 	}
-	return nil
 }
 
 func (r *reader) ownUnless(name string, value rawjson.Value, usual string) {
@@ -125,10 +122,10 @@ func (r *reader) metadata(value rawjson.Value) {
 }
 
 // thinking reads how much is to be thought. See the type ThinkingConfigParamUnion.
-func (r *reader) thinking(value rawjson.Value) *providers.Fault {
+func (r *reader) thinking(value rawjson.Value) {
 	kind := value.Get("type").Text()
 	if kind == nil {
-		return nil
+		return
 	}
 	r.p.Fields[form.FieldThinking] = "thinking"
 	t := &r.p.Thinking
@@ -141,7 +138,7 @@ func (r *reader) thinking(value rawjson.Value) *providers.Fault {
 		t.Mode = form.ThinkingBudget
 		var ok bool
 		if t.Budget, ok = value.Get("budget_tokens").Int(); !ok {
-			return providers.InvalidField("thinking.budget_tokens", "Invalid request: 'thinking.budget_tokens'. It is required.")
+			r.Refuse("thinking.budget_tokens", "Invalid request: 'thinking.budget_tokens'. It is required.")
 		}
 	case kind.Is("adaptive"):
 		t.Mode = form.ThinkingAdaptive
@@ -149,7 +146,6 @@ func (r *reader) thinking(value rawjson.Value) *providers.Fault {
 		t.Mode = form.ThinkingAdaptive
 		r.loss.Change("thinking")
 	}
-	return nil
 }
 
 // outputConfig reads the effort and the format of an answer.

@@ -3,33 +3,29 @@ package messages
 import (
 	"slices"
 
-	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
 // system reads the instructions: a text, or text blocks.
-func (r *reader) system(value rawjson.Value) ([]form.Block, *providers.Fault) {
+func (r *reader) system(value rawjson.Value) []form.Block {
 	if text := value.Text(); text != nil {
-		return []form.Block{{Kind: form.BlockText, Text: text, At: form.Path{}.Field("system")}}, nil
+		return []form.Block{{Kind: form.BlockText, Text: text, At: form.Path{}.Field("system")}}
 	}
 	var blocks []form.Block
 	for i, item := range value.Items() {
-		var fault *providers.Fault
-		if blocks, fault = r.block(blocks, form.System, form.In("system", i), item); fault != nil {
-			return nil, fault
-		}
+		blocks = r.block(blocks, form.System, form.In("system", i), item)
 	}
-	return blocks, nil
+	return blocks
 }
 
 // turns reads the messages. Instructions before the first turn of another side are system blocks.
-func (r *reader) turns(value rawjson.Value) *providers.Fault {
+func (r *reader) turns(value rawjson.Value) {
 	r.p.Turns = nil
 	for i, item := range value.Items() {
 		turn := form.Turn{At: form.In("messages", i)}
 		if !item.IsObject() {
-			return invalid(turn.At, "It must be an object.")
+			r.invalid(turn.At, "It must be an object.")
 		}
 		content, role := rawjson.Value(nil), rawjson.Text(nil)
 		for name, member := range item.Members() {
@@ -49,11 +45,9 @@ func (r *reader) turns(value rawjson.Value) *providers.Fault {
 		case role.Is("system"):
 			turn.Role = form.System
 		default:
-			return invalid(turn.At.Field("role"), "It must be user, assistant or system.")
+			r.invalid(turn.At.Field("role"), "It must be user, assistant or system.")
 		}
-		if fault := r.content(&turn, content); fault != nil {
-			return fault
-		}
+		r.content(&turn, content)
 		turn.Settle()
 		if turn.Role == form.System && len(r.p.Turns) == 0 {
 			r.p.System = append(r.p.System, turn.Blocks...)
@@ -61,25 +55,19 @@ func (r *reader) turns(value rawjson.Value) *providers.Fault {
 		}
 		r.p.Turns = append(r.p.Turns, turn)
 	}
-	return nil
 }
 
 // content reads what a turn says.
-func (r *reader) content(turn *form.Turn, content rawjson.Value) *providers.Fault {
+func (r *reader) content(turn *form.Turn, content rawjson.Value) {
 	switch {
 	case content.IsText():
 		turn.Blocks = []form.Block{{Kind: form.BlockText, Text: content.Text(), At: turn.At.Field("content")}}
-		return nil
 	case !content.IsArray():
-		return invalid(turn.At.Field("content"), "It must be a text or an array of blocks.")
+		r.invalid(turn.At.Field("content"), "It must be a text or an array of blocks.")
 	}
 	for i, item := range content.Items() {
-		var fault *providers.Fault
-		if turn.Blocks, fault = r.block(turn.Blocks, turn.Role, turn.At.Item("content", i), item); fault != nil {
-			return fault
-		}
+		turn.Blocks = r.block(turn.Blocks, turn.Role, turn.At.Item("content", i), item)
 	}
-	return nil
 }
 
 // members are those of one object, read once: what is in it may be many megabytes.
@@ -151,23 +139,25 @@ func sends(kind string, role form.Role) bool {
 }
 
 // block reads one block, which may be several of the form, and appends them.
-func (r *reader) block(to []form.Block, role form.Role, at form.Path, item rawjson.Value) ([]form.Block, *providers.Fault) {
+func (r *reader) block(to []form.Block, role form.Role, at form.Path, item rawjson.Value) []form.Block {
 	if !item.IsObject() {
-		return to, invalid(at, "It must be an object.")
+		r.invalid(at, "It must be an object.")
+		return to
 	}
 	m := membersOf(item)
 	kind := m.get("type").Text().String()
 	fields := blockFields(kind)
 	switch {
 	case kind == "":
-		return to, invalid(at.Field("type"), "It is required.")
+		r.invalid(at.Field("type"), "It is required.")
+		return to
 	case kind == "web_search_tool_result", kind == "server_tool_use" && m.get("name").Text().Is(searchName):
-		return to, nil // what was found is in the text that followed
+		return to // what was found is in the text that followed
 	case fields == nil: // what only the vendor's own tools make, or what is not known yet
 		r.p.Keep(at.Field("type").String(), item, true)
-		return to, nil
+		return to
 	case !sends(kind, role):
-		return to, invalid(at.Field("type"), "A block of this type cannot stand here.")
+		r.invalid(at.Field("type"), "A block of this type cannot stand here.")
 	}
 	r.rest(at, m, fields)
 	block := form.Block{At: at, Cache: markOf(m.get("cache_control"))}
@@ -182,22 +172,18 @@ func (r *reader) block(to []form.Block, role form.Role, at form.Path, item rawjs
 		block.Kind = form.BlockCall
 		block.Call = form.Call{ID: m.get("id").Text().String(), Name: m.get("name").Text().String(), Input: inputOf(m.get("input"))}
 	case "tool_result":
-		var fault *providers.Fault
-		block.Kind = form.BlockResult
-		if block.Result, fault = r.result(at, m); fault != nil {
-			return to, fault
-		}
+		block.Kind, block.Result = form.BlockResult, r.result(at, m)
 	case "thinking":
-		return thought(to, block, m), nil
+		return thought(to, block, m)
 	case "redacted_thinking":
 		block.Kind, block.Cache = form.BlockState, form.NoMark
 		state := stateOf(form.StateRedacted, m.get("data").Text().Inner())
 		if state.Data == nil {
-			return to, nil
+			return to
 		}
 		block.State = []form.State{state}
 	}
-	return append(to, block), nil
+	return append(to, block)
 }
 
 // rest notes the members of a block that are not read: some are the vendor's own, which no other knows either.
@@ -259,26 +245,24 @@ func inputOf(input rawjson.Value) rawjson.Value {
 }
 
 // result reads what a tool answered.
-func (r *reader) result(at form.Path, m members) (*form.Result, *providers.Fault) {
+func (r *reader) result(at form.Path, m members) *form.Result {
 	result := &form.Result{ID: m.get("tool_use_id").Text().String(), Failed: m.get("is_error").True()}
 	content := m.get("content")
 	if text := content.Text(); text != nil {
 		result.Blocks = []form.Block{{Kind: form.BlockText, Text: text, At: at.Field("content")}}
-		return result, nil
+		return result
 	}
 	for i, part := range content.Items() {
 		at := at.Item("content", i)
 		if kind := part.Get("type").Text(); kind.Is("tool_result") || kind.Is("tool_use") {
-			return nil, invalid(at.Field("type"), "It cannot stand in a result.")
+			r.invalid(at.Field("type"), "It cannot stand in a result.")
+			return result
 		}
-		var fault *providers.Fault
-		if result.Blocks, fault = r.block(result.Blocks, form.User, at, part); fault != nil {
-			return nil, fault
-		}
+		result.Blocks = r.block(result.Blocks, form.User, at, part)
 	}
-	return result, nil
+	return result
 }
 
-func invalid(at form.Path, why string) *providers.Fault {
-	return providers.InvalidField(at.String(), "Invalid request: '%s'. %s", at, why)
+func (r *reader) invalid(at form.Path, why string) {
+	r.Refuse(at.String(), "Invalid request: '%s'. %s", at, why)
 }

@@ -3,7 +3,6 @@ package messages
 import (
 	"slices"
 
-	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
@@ -45,39 +44,33 @@ type plan struct {
 }
 
 // think plans the thinking. What the client asked for and does not get is named.
-func (w *arranged) think() *providers.Fault {
+func (w *arranged) think() {
 	w.length()
 	t, tr, field := w.p.Thinking, w.traits, w.p.Fields[form.FieldThinking]
-	defer w.keepThoughts()
 	switch {
 	case t.Mode == form.ThinkingUnset && t.Show && tr.AlwaysThinks: // what it thinks is shown to those who ask alone
 		w.plan.on, w.plan.adaptive = true, true
-		return nil
 	case t.Mode == form.ThinkingUnset:
 		if t.Show {
 			w.loss.Drop(field) // it does not think
 		}
-		return nil
 	case t.Mode == form.ThinkingOff:
 		if tr.AlwaysThinks {
 			w.loss.Drop(field)
 		}
 		w.plan.off = !tr.AlwaysThinks && (tr.Budget || tr.Adaptive)
-		return nil
 	case !tr.Budget && !tr.Adaptive:
 		w.loss.Drop(field)
-		return nil
 	case !tr.AlwaysThinks && (w.forced() || w.turns[len(w.turns)-1].Role == form.Assistant):
 		// Neither a forced tool nor a turn to go on with is taken next to thinking.
 		w.loss.Drop(field)
-		return nil
 	case tr.Adaptive && (!tr.Budget || t.Mode != form.ThinkingBudget || t.Budget < 0):
 		w.plan.on, w.plan.adaptive = true, true
 		w.plan.effort = w.effort(t.Word())
-		return nil
+	default:
+		w.planBudget()
 	}
-	w.planBudget()
-	return nil
+	w.keepThoughts()
 }
 
 // length plans how long the answer may be.
@@ -184,7 +177,7 @@ func (w *arranged) keepThoughts() {
 }
 
 // writeThinking writes the thinking, the effort and the format of the answer.
-func (w *writer) writeThinking() *providers.Fault {
+func (w *writer) writeThinking() {
 	out := w.out
 	switch {
 	case w.plan.off:
@@ -202,9 +195,9 @@ func (w *writer) writeThinking() *providers.Fault {
 		out.KeyInt("budget_tokens", w.plan.budget)
 		out.End()
 	}
-	schema, fault := w.schema()
-	if fault != nil || schema == nil && w.plan.effort == "" {
-		return fault
+	schema := w.schema()
+	if schema == nil && w.plan.effort == "" {
+		return
 	}
 	out.Object("output_config")
 	if w.plan.effort != "" {
@@ -217,21 +210,21 @@ func (w *writer) writeThinking() *providers.Fault {
 		out.End()
 	}
 	out.End()
-	return nil
 }
 
 // schema is that of the answer in the vendor's words, nil where it is said in another place.
-func (w *arranged) schema() (rawjson.Value, *providers.Fault) {
+func (w *arranged) schema() rawjson.Value {
 	if !w.formatted() {
-		return nil, nil
+		return nil
 	}
 	field := w.p.Fields[form.FieldOutput]
 	described, carried := w.p.Output.Described()
 	schema, changed, fault := form.FitSchema(described, field, form.Messages)
+	w.Fail(fault)
 	if changed || !carried {
 		w.loss.Change(field)
 	}
-	return schema, fault
+	return schema
 }
 
 // formatted reports whether the answer's format is a field, rather than an instruction.

@@ -4,13 +4,12 @@ import (
 	"slices"
 	"strings"
 
-	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
 // tools reads the tools. The vendor's own, which it runs itself or whose schemas only it knows, are refused elsewhere.
-func (r *reader) tools(value rawjson.Value) *providers.Fault {
+func (r *reader) tools(value rawjson.Value) {
 	r.p.Tools = make([]form.Tool, 0, value.Len())
 	for i, item := range value.Items() {
 		at := form.In("tools", i)
@@ -47,14 +46,13 @@ func (r *reader) tools(value rawjson.Value) *providers.Fault {
 			continue
 		}
 		if tool.Name == "" {
-			return invalid(at.Field("name"), "It is required.")
+			r.invalid(at.Field("name"), "It is required.")
 		}
 		if tool.Schema.Absent() {
 			tool.Schema = nil
 		}
 		r.p.Tools = append(r.p.Tools, tool)
 	}
-	return nil
 }
 
 // searchTool begins the types of the web search, which end in a date; searchName is the one name that it may have. See
@@ -114,16 +112,15 @@ func nameRule() form.NameRule { return form.NameRule{Max: maxToolLen} }
 
 // pickTools picks the tools that may be called, of which the choice names none that is not declared, and refuses a choice that the model
 // cannot follow.
-func (w *arranged) pickTools() *providers.Fault {
+func (w *arranged) pickTools() {
 	choice, field := w.p.Choice, w.p.Fields[form.FieldChoice]
 	w.tools = w.p.Tools
 	if len(choice.Names) > 1 || len(choice.Names) == 1 && choice.Mode != form.ChoiceAny {
 		w.tools = choice.Allowed(w.p.Tools)
 	}
 	if w.forced() && w.traits.AlwaysThinks {
-		return form.Refusedf(field, form.Messages, "and always thinks: such a model cannot be made to call a tool.")
+		w.Fail(form.Refusedf(field, form.Messages, "and always thinks: such a model cannot be made to call a tool."))
 	}
-	return nil
 }
 
 // forced reports whether a tool must be called.
@@ -132,20 +129,17 @@ func (w *arranged) forced() bool {
 }
 
 // writeTools writes the tools and which of them must be called.
-func (w *writer) writeTools() *providers.Fault {
+func (w *writer) writeTools() {
 	if len(w.tools) == 0 && w.p.Search == nil {
-		return nil
+		return
 	}
 	w.out.Array("tools")
 	for i := range w.tools {
-		if fault := w.tool(w.tools[i].Function()); fault != nil {
-			return fault
-		}
+		w.tool(w.tools[i].Function())
 	}
 	w.writeSearch()
 	w.out.EndArray()
 	w.writeChoice()
-	return nil
 }
 
 // writeSearch writes the web search. Domains are either allowed or blocked.
@@ -181,16 +175,14 @@ func (w *writer) writeSearch() {
 // closedSchema is that of a strict tool that takes nothing.
 const closedSchema = `{"type":"object","properties":{},"additionalProperties":false}`
 
-func (w *writer) tool(tool form.Tool) *providers.Fault {
+func (w *writer) tool(tool form.Tool) {
 	schema, strict := tool.Schema, tool.Strict != nil && *tool.Strict
 	if strict && w.traits.Schema {
 		if !schema.Says() {
 			schema = rawjson.Value(closedSchema)
 		}
 		fit, changed, fault := form.FitSchema(schema, tool.At.String(), form.Messages)
-		if fault != nil {
-			return fault
-		}
+		w.Fail(fault)
 		if schema = fit; changed {
 			w.loss.Change(tool.At.Name())
 		}
@@ -211,7 +203,6 @@ func (w *writer) tool(tool form.Tool) *providers.Fault {
 	}
 	w.mark(tool.Cache, tool.At, &w.skipFixed)
 	out.End()
-	return nil
 }
 
 // writeSchema writes the schema of a tool's input, which the vendor wants to be that of an object.

@@ -32,11 +32,12 @@ func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payl
 
 func write(p *form.Prompt, to form.Target, loss *form.Loss, count bool) (providers.Payload, *providers.Fault) {
 	w := &writer{arranged: arranged{p: p, traits: to.Traits.Anthropic, loss: loss}, out: form.NewPayload()}
-	for _, step := range []func() *providers.Fault{w.refuse, w.arrange, w.pickTools, w.think} {
-		if fault := step(); fault != nil {
-			return nil, fault
-		}
+	w.refuse()
+	if w.arrange(); w.Fault != nil { // there may be no turns
+		return nil, w.Fault
 	}
+	w.pickTools()
+	w.think()
 	w.countMarks()
 	w.out.Begin()
 	w.out.KeyString("model", to.Model)
@@ -46,17 +47,18 @@ func write(p *form.Prompt, to form.Target, loss *form.Loss, count bool) (provide
 			w.out.Literal(`"stream":true`)
 		}
 	}
-	for _, step := range []func() *providers.Fault{w.writeThinking, w.writeTools, w.writeSystem, w.writeTurns} {
-		if fault := step(); fault != nil {
-			return nil, fault
-		}
-	}
+	w.writeThinking()
+	w.writeTools()
+	w.writeSystem()
+	w.writeTurns()
 	w.out.End()
-	return w.out.Payload(), nil
+	return w.out.Payload(), w.Fault
 }
 
 // arranged is a call as the vendor takes it: its turns and tools, and how much is thought about them.
 type arranged struct {
+	form.Failing
+
 	p      *form.Prompt
 	traits providers.AnthropicTraits
 	loss   *form.Loss
@@ -74,44 +76,39 @@ type writer struct {
 }
 
 // refuse refuses what the vendor cannot do, and names what it does not know.
-func (w *writer) refuse() *providers.Fault {
+func (w *writer) refuse() {
 	p := w.p
-	if fault := p.DropOwn(form.Messages, w.loss); fault != nil {
-		return fault
-	}
+	w.Fail(p.DropOwn(form.Messages, w.loss))
 	if p.Search != nil && slices.ContainsFunc(p.Tools, func(t form.Tool) bool { return t.Name == searchName }) { // one name for two tools
-		if fault := p.LeaveSearch(form.Messages, w.loss); fault != nil {
-			return fault
-		}
+		w.Fail(p.LeaveSearch(form.Messages, w.loss))
 	}
 	if p.Limits.N > 1 {
-		return form.Refusedf(p.Fields[form.FieldN], form.Messages, "which gives one answer to a call.")
+		w.Fail(form.Refusedf(p.Fields[form.FieldN], form.Messages, "which gives one answer to a call."))
 	}
 	if top, _ := p.Sampling.TopLogprobs.Int(); p.Sampling.Logprobs || top > 0 {
 		field := p.Fields[form.FieldLogprobs]
 		if field == "" {
 			field = p.Fields[form.FieldTopLogprobs]
 		}
-		return form.Refusedf(field, form.Messages, "which gives no probabilities.")
+		w.Fail(form.Refusedf(field, form.Messages, "which gives no probabilities."))
 	}
-	return nil
 }
 
 // arrange puts the turns into the order that the vendor wants.
-func (w *writer) arrange() (fault *providers.Fault) {
-	w.system, w.turns, fault = w.p.Arrange(form.Arrangement{Takes: takes, InlineSystem: w.traits.InlineSystem})
-	if fault != nil {
-		return fault
+func (w *writer) arrange() {
+	var fault *providers.Fault
+	if w.system, w.turns, fault = w.p.Arrange(form.Arrangement{Takes: takes, InlineSystem: w.traits.InlineSystem}); fault != nil {
+		w.Fail(fault)
+		return
 	}
 	last := &w.turns[len(w.turns)-1]
 	if last.Role == form.Assistant && w.traits.Prefill {
 		w.trimPrefill(last)
 	}
 	if last.Role == form.Assistant && !w.traits.Prefill {
-		return form.Refusedf(w.p.Fields[form.FieldTurns], form.Messages,
-			"and goes on with no turn of the assistant: the last turn must be the user's.")
+		w.Fail(form.Refusedf(w.p.Fields[form.FieldTurns], form.Messages,
+			"and goes on with no turn of the assistant: the last turn must be the user's."))
 	}
-	return nil
 }
 
 // trimPrefill takes the white space off the end of an answer's beginning, with which the vendor refuses the call.

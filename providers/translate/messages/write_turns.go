@@ -3,7 +3,6 @@ package messages
 import (
 	"strings"
 
-	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
@@ -56,20 +55,20 @@ func (w *writer) mark(mark form.Mark, at form.Path, skip *int) {
 }
 
 // writeSystem writes the instructions, and behind them the format of the answer where no field says it.
-func (w *writer) writeSystem() *providers.Fault {
+func (w *writer) writeSystem() {
 	var line rawjson.Text
 	if w.p.Output.Kind != form.OutputText && !w.formatted() {
 		line = w.p.Output.Line()
 		w.loss.Change(w.p.Fields[form.FieldOutput])
 	}
 	if len(w.system) == 0 && line == nil {
-		return nil
+		return
 	}
 	w.out.Array("system")
 	for i := range w.system {
 		block := &w.system[i]
 		if block.Kind != form.BlockText {
-			return form.Refused(block.At.String(), form.Messages)
+			w.Fail(form.Refused(block.At.String(), form.Messages))
 		}
 		w.text(block.Text)
 		w.mark(block.Cache, block.At, &w.skipFixed)
@@ -80,7 +79,6 @@ func (w *writer) writeSystem() *providers.Fault {
 		w.out.End()
 	}
 	w.out.EndArray()
-	return nil
 }
 
 // text writes a text block, whose end is the caller's.
@@ -91,7 +89,7 @@ func (w *writer) text(text rawjson.Text) {
 }
 
 // writeTurns writes the messages.
-func (w *writer) writeTurns() *providers.Fault {
+func (w *writer) writeTurns() {
 	w.out.Array("messages")
 	for i := range w.turns {
 		turn := &w.turns[i]
@@ -99,43 +97,35 @@ func (w *writer) writeTurns() *providers.Fault {
 		w.out.KeyString("role", [...]string{form.User: "user", form.Assistant: "assistant", form.System: "system"}[turn.Role])
 		w.out.Array("content")
 		for j := range turn.Blocks {
-			if fault := w.block(turn.Role, &turn.Blocks[j]); fault != nil {
-				return fault
-			}
+			w.block(turn.Role, &turn.Blocks[j])
 		}
 		w.out.EndArray()
 		w.out.End()
 	}
 	w.out.EndArray()
-	return nil
 }
 
-func (w *writer) block(role form.Role, block *form.Block) *providers.Fault {
+func (w *writer) block(role form.Role, block *form.Block) {
 	switch block.Kind {
 	case form.BlockText:
 		w.text(block.Text)
 	case form.BlockMedia:
 		if role != form.User {
-			return form.Refused(block.At.String(), form.Messages)
+			w.Fail(form.Refused(block.At.String(), form.Messages))
 		}
-		if fault := w.media(&block.Media, block.At); fault != nil {
-			return fault
-		}
+		w.media(&block.Media, block.At)
 	case form.BlockCall:
 		w.call(&block.Call)
 	case form.BlockResult:
-		if fault := w.result(block); fault != nil {
-			return fault
-		}
+		w.result(block)
 	case form.BlockThought:
 		w.thought(block)
-		return nil
+		return
 	default:
-		return nil
+		return
 	}
 	w.mark(blockMark(block), block.At, &w.skipTurns)
 	w.out.End()
-	return nil
 }
 
 // call writes a call, whose end is the caller's.
@@ -155,7 +145,7 @@ func fitsID(id string) bool {
 }
 
 // result writes a result, whose end is the caller's.
-func (w *writer) result(block *form.Block) *providers.Fault {
+func (w *writer) result(block *form.Block) {
 	result := block.Result
 	blocks, failed := result.Blocks, result.Failed
 	if !result.Object.Absent() {
@@ -175,19 +165,16 @@ func (w *writer) result(block *form.Block) *providers.Fault {
 	case len(blocks) > 0:
 		w.out.Array("content")
 		for i := range blocks {
-			if fault := w.resultBlock(&blocks[i], block.At); fault != nil {
-				return fault
-			}
+			w.resultBlock(&blocks[i], block.At)
 		}
 		w.out.EndArray()
 	}
 	if failed {
 		w.out.Literal(`"is_error":true`)
 	}
-	return nil
 }
 
-func (w *writer) resultBlock(block *form.Block, at form.Path) *providers.Fault {
+func (w *writer) resultBlock(block *form.Block, at form.Path) {
 	switch block.Kind {
 	case form.BlockText:
 		w.text(block.Text)
@@ -195,14 +182,11 @@ func (w *writer) resultBlock(block *form.Block, at form.Path) *providers.Fault {
 		if block.At != (form.Path{}) {
 			at = block.At
 		}
-		if fault := w.media(&block.Media, at); fault != nil {
-			return fault
-		}
+		w.media(&block.Media, at)
 	default:
-		return form.Refused(at.String(), form.Messages)
+		w.Fail(form.Refused(at.String(), form.Messages))
 	}
 	w.out.End()
-	return nil
 }
 
 // thought writes the vendor's own state of what was thought.

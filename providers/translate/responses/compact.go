@@ -35,7 +35,7 @@ func (r *reading) readCompaction(item *inputItem) {
 	text, ok := form.Unseal(r.call, item.sealed.Text().String())
 	if !ok {
 		field := item.at.Field("encrypted_content").String()
-		r.refuse(providers.InvalidField(field, "This compaction was not made here for this API key, so that its summary cannot be read."))
+		r.Refuse(field, "This compaction was not made here for this API key, so that its summary cannot be read.")
 		return
 	}
 	r.say(form.User, item.at, form.Block{Kind: form.BlockText, Text: rawjson.Quote(compactedPreface + text), At: item.at})

@@ -11,12 +11,10 @@ func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payl
 	w := newWriting(p, to, loss)
 	w.Begin()
 	w.KeyString("model", to.Model)
-	if fault := w.conversation(); fault != nil {
-		return nil, fault
-	}
+	w.conversation()
 	w.tools()
 	w.text()
 	w.reasoning()
 	w.End()
-	return w.Payload(), nil
+	return w.Payload(), w.Fault
 }

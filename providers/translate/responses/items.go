@@ -3,7 +3,6 @@ package responses
 import (
 	"strings"
 
-	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
@@ -116,7 +115,7 @@ func (r *reading) readItem(value rawjson.Value, at form.Path) {
 	case item.kind.Is("reasoning"):
 		r.readThought(&item)
 	case item.kind.Is("item_reference"): // that of a stored item is replaced before
-		r.refuse(providers.InvalidField(at.String(), notStored))
+		r.Refuse(at.String(), notStored)
 	case item.kind.Is("additional_tools"):
 		for i, tool := range item.tools.Items() {
 			r.readTool(tool, at.Item("tools", i), "")
@@ -160,7 +159,7 @@ func (r *reading) readMessage(item *inputItem) {
 	case speaker.Is("system"), speaker.Is("developer"):
 		role = form.System
 	case !speaker.Is("user"):
-		r.refuse(providers.InvalidField(item.at.Field("role").String(), "The role of a message must be user, assistant, system or developer."))
+		r.Refuse(item.at.Field("role").String(), "The role of a message must be user, assistant, system or developer.")
 		return
 	}
 	r.say(role, item.at, r.readContent(item.content, item.at, "content")...)

@@ -1,7 +1,6 @@
 package responses
 
 import (
-	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
@@ -70,7 +69,7 @@ func (r *reading) readPart(value rawjson.Value, at form.Path) (block form.Block,
 		r.loss.Drop(at.Field("detail").Name())
 	}
 	if !ok {
-		r.refuse(providers.InvalidField(at.String(), "The part has neither data nor an address nor a file's id."))
+		r.Refuse(at.String(), "The part has neither data nor an address nor a file's id.")
 	}
 	return block, ok
 }

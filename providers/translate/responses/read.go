@@ -22,17 +22,13 @@ const (
 	includeLogprobs  = "message.output_text.logprobs"
 )
 
-// found is what Read gives, as far as it has come.
-type found struct {
-	prompt *form.Prompt
-	loss   *form.Loss
-	ask    *form.Ask
-	fault  *providers.Fault
-}
-
 // reading is the work of Read.
 type reading struct {
-	found
+	form.Failing
+
+	prompt *form.Prompt
+	loss   *form.Loss
+	ask    form.Ask
 	// topLogprobs is kept until it is known whether logprobs are asked for at all.
 	topLogprobs rawjson.Value
 	choice      rawjson.Value
@@ -48,9 +44,10 @@ type reading struct {
 
 // Read reads a client's call. What it names in loss is unknown to every dialect. Faults name the client's field.
 func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
-	ask := form.Ask{Model: call.Model, Stream: call.Stream, WantsUsage: true, Stored: true, Previous: call.Chain.Previous}
-	r := &reading{found: found{prompt: &form.Prompt{From: form.Responses}, loss: loss, ask: &ask}, call: call}
-	ask.CompactOnly = call.Endpoint.Operation == providers.CompactResponse
+	r := &reading{prompt: &form.Prompt{From: form.Responses}, loss: loss, call: call, ask: form.Ask{
+		Model: call.Model, Stream: call.Stream, WantsUsage: true, Stored: true, Previous: call.Chain.Previous,
+		CompactOnly: call.Endpoint.Operation == providers.CompactResponse,
+	}}
 	r.prompt.Fields[form.FieldTurns] = "input"
 	r.prompt.Fields[form.FieldResultID] = "call_id"
 	r.prompt.Fields[form.FieldCache] = "prompt_cache_breakpoint"
@@ -70,33 +67,23 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 		r.prompt.Turns[i].Settle()
 	}
 	r.settleSearch()
-	if ask.CompactOnly || r.compacts {
+	if r.ask.CompactOnly || r.compacts {
 		r.compact()
 	}
-	ask.ShowThought, ask.Echo = r.prompt.Thinking.Show, r.echoed()
-	if r.fault != nil {
-		return nil, form.Ask{}, r.fault
-	}
-	return r.prompt, ask, nil
-}
-
-// refuse keeps the first fault.
-func (r *found) refuse(fault *providers.Fault) {
-	if r.fault == nil {
-		r.fault = fault
-	}
+	r.ask.ShowThought, r.ask.Echo = r.prompt.Thinking.Show, r.echoed()
+	return r.prompt, r.ask, r.Fault
 }
 
 // set notes what the client calls a field.
-func (r *found) set(field form.Field, name string) { r.prompt.Fields[field] = name }
+func (r *reading) set(field form.Field, name string) { r.prompt.Fields[field] = name }
 
 // must keeps what makes the answer another one, so that other vendors refuse it.
-func (r *found) must(name string) {
+func (r *reading) must(name string) {
 	r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Must: true})
 }
 
 // mustTool is must for a tool that the vendor runs.
-func (r *found) mustTool(name, kind string) {
+func (r *reading) mustTool(name, kind string) {
 	r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Must: true, Tool: form.HostedTool(kind)})
 }
 
@@ -152,11 +139,11 @@ func (r *reading) vendorField(name string, value rawjson.Value) {
 	switch name {
 	case "previous_response_id": // that of a stored response is replaced before
 		if value.Says() {
-			r.refuse(providers.InvalidField(name, notStored))
+			r.Refuse(name, notStored)
 		}
 	case "conversation", "prompt", "background":
 		if value.Says() {
-			r.refuse(providers.InvalidField(name, keepsNothing))
+			r.Refuse(name, keepsNothing)
 		}
 	case "store":
 		r.ask.Stored = !value.False()

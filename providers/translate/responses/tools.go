@@ -3,7 +3,6 @@ package responses
 import (
 	"strings"
 
-	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
@@ -155,7 +154,7 @@ func (r *reading) choiceMode(word rawjson.Text, field string) form.ChoiceMode {
 	case word.Is(choiceRequired):
 		return form.ChoiceAny
 	}
-	r.refuse(providers.InvalidField(field, "The choice of tools must be auto, none, required, or one that `tools` declares."))
+	r.Refuse(field, "The choice of tools must be auto, none, required, or one that `tools` declares.")
 	return form.ChoiceUnset
 }
 
@@ -164,7 +163,7 @@ func (r *reading) chosen(tool rawjson.Value, field string) string {
 	space := form.Space{Namespace: tool.Get("namespace").Text().String(), Name: tool.Get("name").Text().String()}
 	name := space.Flat()
 	if !r.declared[name] {
-		r.refuse(providers.InvalidField(field, "The choice names a tool that `tools` does not declare."))
+		r.Refuse(field, "The choice names a tool that `tools` does not declare.")
 	}
 	return name
 }

@@ -19,6 +19,8 @@ const (
 type writing struct {
 	*form.Prompt
 	*form.Out
+	form.Failing
+
 	to   providers.OpenAITraits
 	loss *form.Loss
 	// custom are the names of the tools that take one text.
@@ -29,17 +31,12 @@ type writing struct {
 
 // Write writes the call for an upstream of this dialect. It asks it to keep nothing.
 func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
-	if fault := p.RefuseOwn(form.Responses, "moderation"); fault != nil { // before it is found that nothing else was said
-		return nil, fault
-	}
 	w := newWriting(p, to, loss)
+	w.Fail(p.RefuseOwn(form.Responses, "moderation")) // before it is found that nothing else was said
 	w.Begin()
 	w.KeyString("model", to.Model)
-	for _, write := range []func() *providers.Fault{w.conversation, w.limits} {
-		if fault := write(); fault != nil {
-			return nil, fault
-		}
-	}
+	w.conversation()
+	w.limits()
 	w.tools()
 	w.text()
 	w.sampling()
@@ -55,7 +52,7 @@ func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, 
 		w.Literal(`"stream":true`)
 	}
 	w.End()
-	return w.Payload(), nil
+	return w.Payload(), w.Fault
 }
 
 func newWriting(p *form.Prompt, to form.Target, loss *form.Loss) *writing {
@@ -64,21 +61,20 @@ func newWriting(p *form.Prompt, to form.Target, loss *form.Loss) *writing {
 	return w
 }
 
-func (w *writing) limits() *providers.Fault {
+func (w *writing) limits() {
 	if len(w.Limits.Stop) > 0 {
-		return form.Refusedf(w.Fields[form.FieldStop], form.Responses, "which has no texts that end an answer.")
+		w.Fail(form.Refusedf(w.Fields[form.FieldStop], form.Responses, "which has no texts that end an answer."))
 	}
 	if w.Limits.N > 1 {
-		return form.Refusedf(w.Fields[form.FieldN], form.Responses, "which gives one answer.")
+		w.Fail(form.Refusedf(w.Fields[form.FieldN], form.Responses, "which gives one answer."))
 	}
 	limit := w.Limits.MaxTokens
 	if n, ok := limit.Int(); ok && n < minOutput {
 		w.loss.Change(w.Fields[form.FieldMaxTokens])
 		w.KeyInt("max_output_tokens", minOutput)
-		return nil
+		return
 	}
 	w.Field("max_output_tokens", limit)
-	return nil
 }
 
 // picky reports whether the model is one of OpenAI's that reasons: it refuses what tunes the drawing of tokens.

@@ -4,49 +4,40 @@ import (
 	"bytes"
 	"slices"
 
-	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
 // conversation writes the instructions and the items.
-func (w *writing) conversation() *providers.Fault {
+func (w *writing) conversation() {
 	system, turns, fault := w.Arrange(form.Arrangement{Apart: true, Takes: func(block *form.Block) bool {
 		return block.Kind == form.BlockThought && w.sealed(block.State) != nil
 	}})
-	if fault != nil {
-		return fault
-	}
+	w.Fail(fault)
 	if n := len(turns); n > 0 && turns[n-1].Role == form.Assistant {
 		w.loss.Change(w.Fields[form.FieldTurns]) // it is no beginning of the answer here
 	}
 	instructions := w.instructions(system)
 	w.Array("input")
 	if !instructions && len(system) > 0 {
-		if fault := w.message("developer", system); fault != nil {
-			return fault
-		}
+		w.message("developer", system)
 	}
 	if w.Output.Kind == form.OutputJSON && !(&form.Prompt{Turns: turns}).MentionsJSON() {
 		// The vendor looks for the word in the items, not in the instructions: "Response input messages must contain the word
 		// 'json' in some form to use 'text.format' of type 'json_object'."
-		_ = w.message("developer", []form.Block{{Kind: form.BlockText, Text: w.Output.Line()}})
+		w.message("developer", []form.Block{{Kind: form.BlockText, Text: w.Output.Line()}})
 	}
 	for i := range turns {
 		switch turn := &turns[i]; turn.Role {
 		case form.System:
-			fault = w.message("developer", turn.Blocks)
+			w.message("developer", turn.Blocks)
 		case form.Assistant:
-			fault = w.assistant(turn.Blocks)
+			w.assistant(turn.Blocks)
 		case form.User:
-			fault = w.user(turn.Blocks)
-		}
-		if fault != nil {
-			return fault
+			w.user(turn.Blocks)
 		}
 	}
 	w.EndArray()
-	return nil
 }
 
 // instructions writes the system's texts as one; false where there is none, or they must be parts because of cache marks.
@@ -75,48 +66,44 @@ func (w *writing) item(kind string) {
 }
 
 // message writes what the user or the system said.
-func (w *writing) message(role string, blocks []form.Block) *providers.Fault {
+func (w *writing) message(role string, blocks []form.Block) {
 	w.item("message")
 	w.KeyString("role", role)
 	w.Key("content")
 	for i := range blocks {
 		if blocks[i].Kind == form.BlockMedia && role != "user" && blocks[i].Media.Kind != form.PlainText {
-			return form.Refused(blocks[i].At.String(), form.Responses)
+			w.Fail(form.Refused(blocks[i].At.String(), form.Responses))
 		}
 	}
-	return w.endsWith(blocks)
+	w.endsWith(blocks)
 }
 
 // endsWith writes the parts of an item, which end it.
-func (w *writing) endsWith(parts []form.Block) *providers.Fault {
+func (w *writing) endsWith(parts []form.Block) {
 	w.BeginArray()
 	for i := range parts {
-		if fault := w.part(&parts[i]); fault != nil {
-			return fault
-		}
+		w.part(&parts[i])
 	}
 	w.EndArray()
 	w.End()
-	return nil
 }
 
 // user writes the results of a turn, each an item, and then what else was said.
-func (w *writing) user(blocks []form.Block) *providers.Fault {
+func (w *writing) user(blocks []form.Block) {
 	said := make([]form.Block, 0, len(blocks))
 	for i := range blocks {
 		if blocks[i].Kind != form.BlockResult {
 			said = append(said, blocks[i])
-		} else if fault := w.result(&blocks[i]); fault != nil {
-			return fault
+		} else {
+			w.result(&blocks[i])
 		}
 	}
-	if len(said) == 0 {
-		return nil
+	if len(said) > 0 {
+		w.message("user", said)
 	}
-	return w.message("user", said)
 }
 
-func (w *writing) result(block *form.Block) *providers.Fault {
+func (w *writing) result(block *form.Block) {
 	result := block.Result
 	if w.custom[result.Name] {
 		w.item("custom_tool_call_output")
@@ -134,7 +121,7 @@ func (w *writing) result(block *form.Block) *providers.Fault {
 	if len(media) == 0 && mark == form.NoMark {
 		w.Text(said)
 		w.End()
-		return nil
+		return
 	}
 	parts := make([]form.Block, 0, 1+len(media))
 	if !said.Blank() || len(media) == 0 {
@@ -145,12 +132,12 @@ func (w *writing) result(block *form.Block) *providers.Fault {
 		parts = append(parts, medium)
 	}
 	parts[len(parts)-1].Cache = mark // all of the result's are one
-	return w.endsWith(parts)
+	w.endsWith(parts)
 }
 
 // assistant writes what the model said, item for item. A thought goes with what follows it: the vendor refuses one that
 // nothing follows (https://github.com/continuedev/continue/issues/8933).
-func (w *writing) assistant(blocks []form.Block) *providers.Fault {
+func (w *writing) assistant(blocks []form.Block) {
 	var thoughts []*form.Block
 	var last []byte // the sealed thought that was written last, which several calls may have brought back
 	for i := 0; i < len(blocks); i++ {
@@ -182,10 +169,9 @@ func (w *writing) assistant(blocks []form.Block) *providers.Fault {
 		case form.BlockCall:
 			w.call(&block.Call)
 		default:
-			return form.Refused(block.At.String(), form.Responses)
+			w.Fail(form.Refused(block.At.String(), form.Responses))
 		}
 	}
-	return nil
 }
 
 // sealed is this vendor's own state, nil where there is none. "Reasoning input items can only be provided to a reasoning or

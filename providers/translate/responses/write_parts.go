@@ -1,13 +1,12 @@
 package responses
 
 import (
-	"modelrelay/providers"
 	"modelrelay/providers/translate/form"
 )
 
 // part writes a block as a part of a message or of a result. Sound is none that this dialect takes: ResponseInputContent of
 // openai-node 7.55 has texts, images and files alone.
-func (w *writing) part(block *form.Block) *providers.Fault {
+func (w *writing) part(block *form.Block) {
 	media := &block.Media
 	ownFile := media.File != nil && w.From.SameVendor(form.Responses)
 	switch {
@@ -15,7 +14,8 @@ func (w *writing) part(block *form.Block) *providers.Fault {
 		w.item("input_text")
 		w.KeyText("text", block.Text)
 	case block.Kind != form.BlockMedia:
-		return form.Refused(block.At.String(), form.Responses)
+		w.Fail(form.Refused(block.At.String(), form.Responses))
+		return
 	case media.Kind == form.PlainText && media.Text != nil:
 		w.item("input_text")
 		w.KeyText("text", media.Plain())
@@ -26,7 +26,8 @@ func (w *writing) part(block *form.Block) *providers.Fault {
 		w.item("input_file")
 		w.source(media, "file_url", "file_data")
 	default:
-		return form.Refused(block.At.String(), form.Responses)
+		w.Fail(form.Refused(block.At.String(), form.Responses))
+		return
 	}
 	if block.Cache != form.NoMark && w.to.Breakpoints {
 		w.Literal(`"prompt_cache_breakpoint":{"mode":"explicit"}`)
@@ -34,7 +35,6 @@ func (w *writing) part(block *form.Block) *providers.Fault {
 		w.DropMark(block.Cache, block.At, w.loss)
 	}
 	w.End()
-	return nil
 }
 
 // source writes where a medium is: the names are those of an address and of what is given inline.
