@@ -34,8 +34,8 @@ func (w *writer) beginCall(c *said, event *form.Event) {
 		w.writeCall(call)
 		w.inner(call)
 	}
-	w.out.KeyString("name", call.name)
-	w.out.Literal(`"` + call.member() + `":""`)
+	w.Out.KeyString("name", call.name)
+	w.Out.Literal(`"` + call.member() + `":""`)
 	w.closePiece()
 }
 
@@ -51,49 +51,49 @@ func (s *saidCall) member() string {
 func (w *writer) openPiece(c *said, call *saidCall) {
 	w.chunk(c)
 	if w.ask.Legacy {
-		w.out.Object("function_call")
+		w.Out.Object("function_call")
 		return
 	}
 	index := 0
 	for c.calls[index] != call {
 		index++
 	}
-	w.out.Array("tool_calls")
-	w.out.Begin()
-	w.out.KeyInt("index", int64(index))
+	w.Out.Array("tool_calls")
+	w.Out.Begin()
+	w.Out.KeyInt("index", int64(index))
 }
 
 // writeCall writes what is next to the function of a call. The signature is in the opening chunk alone: the AI SDK reads
 // it nowhere else, and the SDK for Python joins the texts of fields that it does not know.
 func (w *writer) writeCall(call *saidCall) {
-	w.out.KeyString("id", call.id)
-	w.out.Key("type")
+	w.Out.KeyString("id", call.id)
+	w.Out.Key("type")
 	if call.custom {
-		w.out.String("custom")
+		w.Out.String("custom")
 	} else {
-		w.out.String("function")
+		w.Out.String("function")
 	}
 	if call.signature != nil {
-		writeSignature(&w.out, call.signature)
+		writeSignature(&w.Out, call.signature)
 	}
 }
 
 // inner opens the function of a call.
 func (w *writer) inner(call *saidCall) {
 	if call.custom {
-		w.out.Key("custom")
+		w.Out.Key("custom")
 	} else {
-		w.out.Key("function")
+		w.Out.Key("function")
 	}
-	w.out.Begin()
+	w.Out.Begin()
 }
 
 // closePiece closes what openPiece and inner opened.
 func (w *writer) closePiece() {
-	w.out.End()
+	w.Out.End()
 	if !w.ask.Legacy {
-		w.out.End()
-		w.out.EndArray()
+		w.Out.End()
+		w.Out.EndArray()
 	}
 	w.close("")
 }
@@ -116,7 +116,7 @@ func (w *writer) piece(c *said, call *saidCall, text rawjson.Text) {
 	if !w.ask.Legacy {
 		w.inner(call)
 	}
-	w.out.KeyText(call.member(), text)
+	w.Out.KeyText(call.member(), text)
 	w.closePiece()
 }
 

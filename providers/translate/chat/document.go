@@ -7,22 +7,22 @@ import (
 
 // completion writes a whole answer.
 func (w *writer) completion() {
-	w.out.Grow(w.held + form.DocumentRoom)
-	w.out.Begin()
-	w.head(&w.out, "chat.completion")
-	w.out.Array("choices")
+	w.Out.Grow(w.held + form.DocumentRoom)
+	w.Out.Begin()
+	w.head(&w.Out, "chat.completion")
+	w.Out.Array("choices")
 	for _, c := range w.choices {
-		w.out.Begin()
-		w.out.KeyInt("index", int64(c.index))
-		w.out.Key("message")
+		w.Out.Begin()
+		w.Out.KeyInt("index", int64(c.index))
+		w.Out.Key("message")
 		w.message(c)
 		w.writeLogprobs(list(c.logprobs))
-		w.out.KeyString("finish_reason", w.finishReason(c))
-		w.out.End()
+		w.Out.KeyString("finish_reason", w.finishReason(c))
+		w.Out.End()
 	}
-	w.out.EndArray()
-	writeUsage(&w.out, &w.counts)
-	w.out.End()
+	w.Out.EndArray()
+	writeUsage(&w.Out, &w.counts)
+	w.Out.End()
 }
 
 // list makes an array of its elements, absent where there are none.
@@ -34,38 +34,38 @@ func list(elements []byte) rawjson.Value {
 }
 
 func (w *writer) message(c *said) {
-	w.out.Begin()
-	w.out.Literal(`"role":"assistant"`)
-	w.out.Key("content")
-	orNull(&w.out, c.text, len(c.calls) > 0 || c.refused)
+	w.Out.Begin()
+	w.Out.Literal(`"role":"assistant"`)
+	w.Out.Key("content")
+	orNull(&w.Out, c.text, len(c.calls) > 0 || c.refused)
 	if len(c.thought) > 0 {
-		w.out.KeyQuoted("reasoning_content", c.thought)
+		w.Out.KeyQuoted("reasoning_content", c.thought)
 	}
-	w.out.Key("refusal")
-	orNull(&w.out, c.refusal, true)
-	w.out.KeyRaw("annotations", []byte("["), c.annotations.Bytes(), []byte("]"))
+	w.Out.Key("refusal")
+	orNull(&w.Out, c.refusal, true)
+	w.Out.KeyRaw("annotations", []byte("["), c.annotations.Bytes(), []byte("]"))
 	if len(c.calls) > 0 && w.ask.Legacy {
-		w.out.Object("function_call")
+		w.Out.Object("function_call")
 		w.function(c.calls[0])
 	} else if len(c.calls) > 0 {
-		w.out.Array("tool_calls")
+		w.Out.Array("tool_calls")
 		for _, call := range c.calls {
-			w.out.Begin()
+			w.Out.Begin()
 			w.writeCall(call)
 			w.inner(call)
 			w.function(call)
-			w.out.End()
+			w.Out.End()
 		}
-		w.out.EndArray()
+		w.Out.EndArray()
 	}
-	w.out.End()
+	w.Out.End()
 }
 
 // function writes the name and the whole input of a call.
 func (w *writer) function(call *saidCall) {
-	w.out.KeyString("name", call.name)
-	w.out.KeyText(call.member(), call.whole())
-	w.out.End()
+	w.Out.KeyString("name", call.name)
+	w.Out.KeyText(call.member(), call.whole())
+	w.Out.End()
 }
 
 // orNull writes the inside of a text, or null where there is none and it may be.

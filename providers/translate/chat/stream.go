@@ -3,23 +3,13 @@ package chat
 import (
 	"time"
 
-	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
-const (
-	// maxOutput is the most that is held of an answer, in bytes: of a whole one, and of calls that are given at their end.
-	maxOutput = 16 << 20
-	// keptMemory is how much memory for what is to be sent outlives the sending, in bytes.
-	keptMemory = 64 << 10
-	// idDigits follow the prefix of an answer's id.
-	idDigits = 24
-)
-
 // NewWriter returns the writer of a client's answer: the chunks of a chat completion, or the completion.
 func NewWriter(ask form.Ask) form.AnswerWriter {
-	w := &writer{ask: ask, id: form.NewID("chatcmpl-", idDigits), created: time.Now().Unix()}
+	w := &writer{ask: ask, id: form.NewID("chatcmpl-"), created: time.Now().Unix()}
 	if !ask.Stream {
 		return w
 	}
@@ -36,16 +26,15 @@ func NewWriter(ask form.Ask) form.AnswerWriter {
 }
 
 type writer struct {
+	form.Sending
+
 	ask     form.Ask
-	out     form.Out // to be sent
 	id      string
 	created int64
 	choices []*said
 	counts  form.Counts
 	held    int // bytes
-	taken   bool
 	over    bool
-	fault   *providers.Fault
 	// What stands around the index and the delta of each chunk.
 	chunkHead, chunkTail string
 }
@@ -72,24 +61,8 @@ func (w *writer) head(out *form.Out, object string) {
 	out.KeyString("model", w.ask.Model)
 }
 
-// Take implements form.AnswerWriter.
-func (w *writer) Take() []byte {
-	if w.taken || w.out.Len() == 0 {
-		return nil
-	}
-	w.taken = true
-	return w.out.Bytes()
-}
-
-// Fault implements form.AnswerWriter.
-func (w *writer) Fault() *providers.Fault { return w.fault }
-
 // Write implements form.AnswerWriter.
 func (w *writer) Write(event *form.Event) {
-	if w.taken {
-		w.out.Reset(keptMemory)
-		w.taken = false
-	}
 	if w.over {
 		return
 	}
@@ -98,7 +71,7 @@ func (w *writer) Write(event *form.Event) {
 		w.counts = *event.Counts
 	case form.EventPing:
 		if w.ask.Stream {
-			w.out.Plain(": ping\n\n")
+			w.Out.Plain(": ping\n\n")
 		}
 	case form.EventFailed:
 		w.over = true
@@ -109,8 +82,9 @@ func (w *writer) Write(event *form.Event) {
 	default:
 		w.choice(event)
 	}
-	if w.held > maxOutput {
-		w.over, w.fault = true, providers.Faultf(providers.Upstream, "The upstream's answer is too long to translate.")
+	if w.held > form.MaxAnswer {
+		w.over = true
+		w.Failed(form.TooLong())
 	}
 }
 
@@ -127,7 +101,7 @@ func (w *writer) choice(event *form.Event) {
 		w.choices = append(w.choices, c)
 		if w.ask.Stream {
 			w.chunk(c)
-			w.out.Literal(`"role":"assistant","content":""`)
+			w.Out.Literal(`"role":"assistant","content":""`)
 			w.close("")
 		}
 	}
@@ -166,39 +140,39 @@ func (w *writer) choice(event *form.Event) {
 
 // chunk opens a chunk and the delta of its choice.
 func (w *writer) chunk(c *said) {
-	w.out.Plain(w.chunkHead)
-	w.out.Int(int64(c.index))
-	w.out.Object("delta")
+	w.Out.Plain(w.chunkHead)
+	w.Out.Int(int64(c.index))
+	w.Out.Object("delta")
 }
 
 // close ends the delta and the chunk. Members of the choice may stand before its end.
 func (w *writer) close(finish string) {
-	w.out.End()
+	w.Out.End()
 	w.closeChoice(finish, nil)
 }
 
 func (w *writer) closeChoice(finish string, logprobs rawjson.Value) {
 	w.writeLogprobs(logprobs)
-	w.out.Key("finish_reason")
+	w.Out.Key("finish_reason")
 	if finish == "" {
-		w.out.Literal("null")
+		w.Out.Literal("null")
 	} else {
-		w.out.String(finish)
+		w.Out.String(finish)
 	}
-	w.out.Plain(w.chunkTail)
+	w.Out.Plain(w.chunkTail)
 }
 
 // writeLogprobs writes the probabilities of a text.
 func (w *writer) writeLogprobs(content rawjson.Value) {
-	w.out.Key("logprobs")
+	w.Out.Key("logprobs")
 	if content.Absent() {
-		w.out.Literal("null")
+		w.Out.Literal("null")
 		return
 	}
-	w.out.Begin()
-	w.out.Field("content", content)
-	w.out.Literal(`"refusal":null`)
-	w.out.End()
+	w.Out.Begin()
+	w.Out.Field("content", content)
+	w.Out.Literal(`"refusal":null`)
+	w.Out.End()
 }
 
 // text writes a piece of text, or keeps it.
@@ -208,8 +182,8 @@ func (w *writer) text(c *said, key string, kept *[]byte, event *form.Event) {
 	}
 	if w.ask.Stream {
 		w.chunk(c)
-		w.out.KeyText(key, event.Text)
-		w.out.End()
+		w.Out.KeyText(key, event.Text)
+		w.Out.End()
 		w.closeChoice("", event.Logprobs)
 		return
 	}
@@ -238,7 +212,7 @@ func (w *writer) stop(c *said, stop form.Stop) {
 	c.stop = stop.Reason
 	if w.ask.Stream && c.annotations.Len() > 0 {
 		w.chunk(c)
-		w.out.KeyRaw("annotations", []byte("["), c.annotations.Bytes(), []byte("]"))
+		w.Out.KeyRaw("annotations", []byte("["), c.annotations.Bytes(), []byte("]"))
 		w.close("")
 	}
 	if w.ask.Stream {
@@ -283,13 +257,13 @@ func (w *writer) end() {
 		return
 	}
 	if w.ask.WantsUsage {
-		w.out.Plain("data: ")
-		w.out.Begin()
-		w.head(&w.out, "chat.completion.chunk")
-		w.out.Literal(`"choices":[]`)
-		writeUsage(&w.out, &w.counts)
-		w.out.End()
-		w.out.Plain("\n\n")
+		w.Out.Plain("data: ")
+		w.Out.Begin()
+		w.head(&w.Out, "chat.completion.chunk")
+		w.Out.Literal(`"choices":[]`)
+		writeUsage(&w.Out, &w.counts)
+		w.Out.End()
+		w.Out.Plain("\n\n")
 	}
-	w.out.Plain("data: [DONE]\n\n")
+	w.Out.Plain("data: [DONE]\n\n")
 }

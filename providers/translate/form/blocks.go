@@ -9,10 +9,10 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// What a Sequencer holds at most, in bytes.
+// What a Sequencer holds at most, in bytes: of one call, and in all.
 const (
-	maxHeldBlock = 4 << 20
-	maxHeld      = 16 << 20
+	MaxCall = 4 << 20
+	maxHeld = 16 << 20
 )
 
 // Sequencer puts an answer's events in an order in which one block of a choice is open at a time. Upstreams of the chat
@@ -21,21 +21,19 @@ const (
 // failed. Between EventCallBegin and EventCallEnd of a call come only its EventCallArgs, EventPing and EventCounts, and each
 // call that begins ends before EventStop. A Sequencer is of one answer, and one goroutine.
 type Sequencer struct {
-	whole   bool
 	next    func(*Event)
 	lanes   []*lane
 	held    int // bytes
 	failed  bool
-	fault   *providers.Fault
 	scratch []byte
 }
 
 // lane is the state of one choice.
 type lane struct {
 	choice int
-	// open: the call of begin has begun and not ended, and input scans what it is called with.
+	// open: the call of a block has begun and not ended, and input scans what it is called with.
 	open  bool
-	begin heldEvent
+	block int
 	input inputScanner
 	queue []heldEvent // what follows, in order
 	// begins are the places of the calls in the queue by their blocks, counted from the first event that was ever in it. passed are
@@ -51,11 +49,8 @@ type heldEvent struct {
 	ended bool   // of a call: its end is held as well
 }
 
-// NewSequencer returns a Sequencer that hands events to next, which must not keep them. Where whole is set, a call's input
-// comes at once in one EventCallArgs behind its EventCallBegin, or in none where it is empty.
-func NewSequencer(whole bool, next func(*Event)) *Sequencer {
-	return &Sequencer{whole: whole, next: next}
-}
+// NewSequencer returns a Sequencer that hands events to next, which must not keep them.
+func NewSequencer(next func(*Event)) *Sequencer { return &Sequencer{next: next} }
 
 // Put takes the next event of the answer.
 func (s *Sequencer) Put(event *Event) {
@@ -97,7 +92,7 @@ func (s *Sequencer) lane(choice int) *lane {
 func (s *Sequencer) put(l *lane, event *Event) {
 	ofCall := event.Kind == EventCallArgs || event.Kind == EventCallEnd
 	switch {
-	case l.open && ofCall && event.Block == l.begin.event.Block:
+	case l.open && ofCall && event.Block == l.block:
 		s.goOn(l, event)
 	case len(l.queue) > 0 || l.open && !l.input.whole:
 		s.hold(l, event)
@@ -112,11 +107,8 @@ func (s *Sequencer) pass(l *lane, event *Event) {
 	switch event.Kind {
 	case EventCallArgs, EventCallEnd:
 	case EventCallBegin:
-		l.open, l.input = true, inputScanner{}
-		l.begin = heldEvent{event: Event{Kind: event.Kind, Choice: event.Choice, Block: event.Block, Call: event.Call}}
-		if !s.whole {
-			s.next(event)
-		}
+		l.open, l.block, l.input = true, event.Block, inputScanner{}
+		s.next(event)
 	default:
 		s.next(event)
 	}
@@ -130,10 +122,6 @@ func (s *Sequencer) goOn(l *lane, event *Event) {
 	}
 	s.scratch, _ = jsontext.AppendUnquote(s.scratch[:0], []byte(event.Text)) // a lone surrogate is in a string of the input
 	l.input.scan(s.scratch)
-	if s.whole {
-		s.keep(&l.begin, event.Text)
-		return
-	}
 	s.next(event)
 }
 
@@ -143,13 +131,7 @@ func (s *Sequencer) endCall(l *lane) {
 		return
 	}
 	l.open = false
-	if s.whole {
-		s.next(&l.begin.event)
-		if input := s.release(&l.begin); !input.Empty() {
-			s.next(&Event{Kind: EventCallArgs, Choice: l.choice, Block: l.begin.event.Block, Text: input})
-		}
-	}
-	s.next(&Event{Kind: EventCallEnd, Choice: l.choice, Block: l.begin.event.Block})
+	s.next(&Event{Kind: EventCallEnd, Choice: l.choice, Block: l.block})
 }
 
 // hold keeps an event until what stands before it has ended.
@@ -244,15 +226,16 @@ func (s *Sequencer) release(held *heldEvent) rawjson.Text {
 // count adds to what is held, and fails the answer where that is too much.
 func (s *Sequencer) count(more, block int) {
 	s.held += more
-	if !s.failed && (s.held > maxHeld || block > maxHeldBlock) {
+	if !s.failed && (s.held > maxHeld || block > MaxCall) {
 		s.failed = true
-		s.fault = providers.Faultf(providers.Upstream, "The upstream's answer has tool calls that are too long to translate.")
-		s.next(&Event{Kind: EventFailed, Fault: s.fault})
+		s.next(&Event{Kind: EventFailed, Fault: CallsTooLong()})
 	}
 }
 
-// Fault is that of an answer which would have had to be held too long; nil otherwise. next got it as EventFailed.
-func (s *Sequencer) Fault() *providers.Fault { return s.fault }
+// CallsTooLong is the fault of an answer whose calls would have to be held too long.
+func CallsTooLong() *providers.Fault {
+	return providers.Faultf(providers.Upstream, "The upstream's answer has tool calls that are too long to translate.")
+}
 
 // inputScanner finds the end of a JSON object or array that comes in pieces.
 type inputScanner struct {

@@ -68,10 +68,10 @@ func heard(t *testing.T, word string) *form.Event {
 	return event
 }
 
-func sequence(t *testing.T, whole bool, words string) string {
+func sequence(t *testing.T, words string) string {
 	t.Helper()
 	var got []string
-	s := form.NewSequencer(whole, func(e *form.Event) { got = append(got, say(e)) })
+	s := form.NewSequencer(func(e *form.Event) { got = append(got, say(e)) })
 	for word := range strings.FieldsSeq(words) {
 		event := heard(t, word)
 		s.Put(event)
@@ -85,7 +85,6 @@ func sequence(t *testing.T, whole bool, words string) string {
 func TestSequencer(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		whole    bool
 		in, want string
 	}{
 		"in order already": {in: "t0:a b1 a1:{ a1:} e1 b2 a2:{} e2 stop", want: "t0:a b1 a1:{ a1:} e1 b2 a2:{} e2 stop"},
@@ -110,13 +109,12 @@ func TestSequencer(t *testing.T) {
 		"what follows the end of a call":   {in: `b0 a0:{} e0 a0:{} e0 t1:x stop`, want: `b0 a0:{} e0 t1:x stop`},
 		"signs of life pass":               {in: `b0 a0:{ b1 ping a0:} stop`, want: `b0 a0:{ ping a0:} e0 b1 e1 stop`},
 		"nothing follows a failure":        {in: `b0 a0:{ failed a0:} stop`, want: `b0 a0:{ failed`},
-		"calls given whole":                {whole: true, in: `b0 b1 a0:{ ping a1:{ a0:} a1:} stop`, want: `ping b0 a0:{} e0 b1 a1:{} e1 stop`},
-		"whole, without input":             {whole: true, in: `b0 e0 t1:x stop`, want: `b0 e0 t1:x stop`},
-		"whole, text in between":           {whole: true, in: `t0:a b1 a1:{} t2:b stop`, want: `t0:a b1 a1:{} e1 t2:b stop`},
+		"a call without input":             {in: `b0 e0 t1:x stop`, want: `b0 e0 t1:x stop`},
+		"text around a call":               {in: `t0:a b1 a1:{} t2:b stop`, want: `t0:a b1 a1:{} e1 t2:b stop`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := sequence(t, test.whole, test.in); got != test.want {
+			if got := sequence(t, test.in); got != test.want {
 				t.Errorf("%s\ngave %s\nwant %s", test.in, got, test.want)
 			}
 		})
@@ -126,7 +124,7 @@ func TestSequencer(t *testing.T) {
 func TestSequencerChoices(t *testing.T) {
 	t.Parallel()
 	var got []string
-	s := form.NewSequencer(false, func(e *form.Event) { got = append(got, fmt.Sprint(e.Choice, say(e))) })
+	s := form.NewSequencer(func(e *form.Event) { got = append(got, fmt.Sprint(e.Choice, say(e))) })
 	for _, e := range []form.Event{
 		{Kind: form.EventCallBegin, Choice: 0},
 		{Kind: form.EventText, Choice: 1, Text: rawjson.Text(`"x"`)},
@@ -157,7 +155,7 @@ func TestSequencerLimits(t *testing.T) {
 			t.Parallel()
 			var last form.EventKind
 			var faults int
-			s := form.NewSequencer(false, func(e *form.Event) {
+			s := form.NewSequencer(func(e *form.Event) {
 				if last = e.Kind; e.Fault != nil {
 					faults++
 				}
@@ -170,7 +168,7 @@ func TestSequencerLimits(t *testing.T) {
 				}
 			}
 			s.Put(&form.Event{Kind: form.EventStop})
-			if failed := last == form.EventFailed; failed != test.failed || faults > 1 || failed != (faults == 1) || failed != (s.Fault() != nil) {
+			if failed := last == form.EventFailed; failed != test.failed || faults > 1 || failed != (faults == 1) {
 				t.Errorf("failed %v with %d faults, want %v", failed, faults, test.failed)
 			}
 		})
@@ -178,7 +176,7 @@ func TestSequencerLimits(t *testing.T) {
 }
 
 func TestSequencerAllocatesNothing(t *testing.T) {
-	s := form.NewSequencer(false, func(*form.Event) {})
+	s := form.NewSequencer(func(*form.Event) {})
 	text := &form.Event{Kind: form.EventText, Text: rawjson.Text(`"some text"`)}
 	args := &form.Event{Kind: form.EventCallArgs, Block: 1, Text: rawjson.Text(`"\"x\""`)}
 	s.Put(text)

@@ -212,3 +212,37 @@ type AnswerWriter interface {
 	// written what precedes the error of its dialect then, as it does for EventFailed, and takes nothing more.
 	Fault() *providers.Fault
 }
+
+// Sending is what the writer of an answer has written, and why it gave up. The writers of all dialects embed it.
+type Sending struct {
+	// Out is what is to be sent.
+	Out   Out
+	fault *providers.Fault
+}
+
+// keptMemory is how much memory for what is to be sent outlives the sending, in bytes.
+const keptMemory = 64 << 10
+
+// Take implements AnswerWriter.
+func (s *Sending) Take() []byte {
+	if s.Out.Len() == 0 {
+		return nil
+	}
+	taken := s.Out.Bytes()
+	s.Out.Reset(keptMemory)
+	return taken
+}
+
+// Fault implements AnswerWriter.
+func (s *Sending) Fault() *providers.Fault { return s.fault }
+
+// Failed notes the fault that ends the answer.
+func (s *Sending) Failed(fault *providers.Fault) { s.fault = fault }
+
+// MaxAnswer is the most that is held of an answer, in bytes: of a whole one, and of what its last event has again.
+const MaxAnswer = 16 << 20
+
+// TooLong is the fault of an answer that says more.
+func TooLong() *providers.Fault {
+	return providers.Faultf(providers.Upstream, "The upstream's answer is too long to translate.")
+}

@@ -29,7 +29,8 @@ func TestSequencerLetsGo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := form.NewSequencer(false, func(*form.Event) {})
+			failed := false
+			s := form.NewSequencer(func(e *form.Event) { failed = failed || e.Kind == form.EventFailed })
 			block := 0
 			for range test.rounds {
 				first := block
@@ -50,7 +51,7 @@ func TestSequencerLetsGo(t *testing.T) {
 				s.Put(&form.Event{Kind: form.EventCallEnd, Block: first})
 				block++
 			}
-			if failed := s.Fault() != nil; failed != test.failed {
+			if failed != test.failed {
 				t.Errorf("failed %v, want %v", failed, test.failed)
 			}
 		})

@@ -96,10 +96,15 @@ func UserID(user rawjson.Text) (rawjson.Text, bool) {
 }
 
 // NewCallID makes an id for a call of an upstream that gives none.
-func NewCallID() string { return NewID("call_", callDigits) }
+func NewCallID() string { return newID("call_", callDigits) }
 
-// NewID makes a random id: the prefix and so many letters and digits.
-func NewID(prefix string, digits int) string {
+// NewID makes a random id: the prefix and 24 letters and digits.
+func NewID(prefix string) string {
+	const digits = 24
+	return newID(prefix, digits)
+}
+
+func newID(prefix string, digits int) string {
 	random := make([]byte, digits)
 	_, _ = rand.Read(random) // it never fails
 	for i, c := range random {

@@ -75,7 +75,7 @@ func TestNewIDs(t *testing.T) {
 	if !regexp.MustCompile(`^call_[0-9A-Za-z]{22}$`).MatchString(a) || a == b {
 		t.Errorf("got %s and %s", a, b)
 	}
-	if got := form.NewID("msg_", 24); len(got) != 28 {
+	if got := form.NewID("msg_"); len(got) != 28 {
 		t.Errorf("got %s", got)
 	}
 }

@@ -240,7 +240,7 @@ func (c *candidate) part(v rawjson.Value, to []form.Event) []form.Event {
 
 // grounded appends the search that an answer is based on, and what of its text cites which page.
 func (c *candidate) grounded(v rawjson.Value, to []form.Event) []form.Event {
-	step := &form.SearchStep{ID: form.NewID("", idDigits)}
+	step := &form.SearchStep{ID: form.NewID("")}
 	var queries []string
 	for _, query := range v.Get("webSearchQueries").Items() {
 		queries = append(queries, query.Text().String())

@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
@@ -14,22 +13,17 @@ import (
 // NewWriter returns a writer of the client's answer: server-sent events, the elements of one JSON array, or one document. The
 // API gives calls whole, so that they are held until their input is known.
 func NewWriter(ask form.Ask) form.AnswerWriter {
-	w := &writer{ask: ask, id: form.NewID("", idDigits)}
-	w.order = form.NewSequencer(true, w.take)
+	w := &writer{ask: ask, id: form.NewID("")}
+	w.order = form.NewSequencer(w.take)
 	return w
 }
 
-// idDigits is the length of an answer's id.
-const idDigits = 24
-
-// keepBuffer is how much memory a writer keeps between events, in bytes.
-const keepBuffer = 64 << 10
-
 type writer struct {
+	form.Sending
+
 	ask     form.Ask
 	id      string
 	order   *form.Sequencer
-	out     form.Out
 	answers []*answer
 	counts  form.Counts
 	counted bool
@@ -85,19 +79,6 @@ func (w *writer) Write(event *form.Event) {
 	}
 }
 
-// Fault implements form.AnswerWriter.
-func (w *writer) Fault() *providers.Fault { return w.order.Fault() }
-
-// Take implements form.AnswerWriter.
-func (w *writer) Take() []byte {
-	if w.out.Len() == 0 || !w.ask.Stream && !w.over {
-		return nil
-	}
-	taken := w.out.Bytes()
-	w.out.Reset(keepBuffer)
-	return taken
-}
-
 // take takes the events in an order in which every call is whole.
 func (w *writer) take(event *form.Event) {
 	switch event.Kind {
@@ -105,6 +86,7 @@ func (w *writer) take(event *form.Event) {
 		w.counts, w.counted = *event.Counts, true
 		return
 	case form.EventFailed:
+		w.Failed(event.Fault)
 		w.over = true // the error itself is written by the caller, which knows the client's errors
 		return
 	case form.EventStart, form.EventPing, form.EventMedia, form.EventEnd:
@@ -131,6 +113,10 @@ func (w *writer) take(event *form.Event) {
 		a.call, a.input = event.Call, a.input[:0]
 	case form.EventCallArgs:
 		a.input, _ = jsontext.AppendUnquote(a.input, []byte(event.Text)) // a lone surrogate is in a string of the input
+		if len(a.input) >= form.MaxCall {
+			w.Failed(form.CallsTooLong())
+			w.over = true
+		}
 	case form.EventCallEnd:
 		w.called(a)
 	case form.EventStop:
@@ -175,9 +161,9 @@ func (w *writer) signed(a *answer, signature []byte) {
 func (w *writer) say(a *answer, kind form.EventKind, text rawjson.Text) {
 	if w.ask.Stream {
 		w.begin()
-		w.out.Begin()
-		w.spoken(&w.out, a, kind, text.Inner())
-		w.out.End()
+		w.Out.Begin()
+		w.spoken(&w.Out, a, kind, text.Inner())
+		w.Out.End()
 		w.finish(a)
 		return
 	}
@@ -213,7 +199,7 @@ func (a *answer) close(w *writer) {
 
 // part writes a part of its own, whose members write gives.
 func (w *writer) part(a *answer, write func(*form.Out)) {
-	out := &w.out
+	out := &w.Out
 	if w.ask.Stream {
 		w.begin()
 	} else {
@@ -270,7 +256,7 @@ func (w *writer) stop(a *answer, stop form.Stop) {
 	}
 	// SDKs take a piece without parts for an answer that is not valid, and the vendor sends an empty text here too.
 	w.begin()
-	w.out.Literal(`{"text":""}`)
+	w.Out.Literal(`{"text":""}`)
 	w.finish(a)
 }
 

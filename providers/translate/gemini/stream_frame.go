@@ -11,45 +11,45 @@ import (
 func (w *writer) begin() {
 	switch {
 	case !w.ask.Array:
-		w.out.Plain("data: ")
+		w.Out.Plain("data: ")
 	case w.begun:
-		w.out.Plain(",\r\n")
+		w.Out.Plain(",\r\n")
 	default:
-		w.out.Plain("[")
+		w.Out.Plain("[")
 	}
 	w.begun = true
-	w.out.Begin()
-	w.out.Array("candidates")
+	w.Out.Begin()
+	w.Out.Array("candidates")
 	w.openCandidate()
 }
 
 func (w *writer) finish(a *answer) {
 	w.closeCandidate(a)
-	w.out.EndArray()
+	w.Out.EndArray()
 	w.tail()
-	w.out.End()
+	w.Out.End()
 	if !w.ask.Array {
-		w.out.Plain("\r\n\r\n")
+		w.Out.Plain("\r\n\r\n")
 	}
 }
 
 // openCandidate begins a candidate up to its parts, closeCandidate ends it.
 func (w *writer) openCandidate() {
-	w.out.Begin()
-	w.out.Object("content")
-	w.out.Array("parts")
+	w.Out.Begin()
+	w.Out.Object("content")
+	w.Out.Array("parts")
 }
 
 func (w *writer) closeCandidate(a *answer) {
-	w.out.EndArray()
-	w.out.Literal(`"role":"model"`)
-	w.out.End()
+	w.Out.EndArray()
+	w.Out.Literal(`"role":"model"`)
+	w.Out.End()
 	if a.reason != "" {
-		w.out.KeyString("finishReason", a.reason)
+		w.Out.KeyString("finishReason", a.reason)
 		w.grounding(&a.ground)
 	}
-	w.out.KeyInt("index", int64(a.index))
-	w.out.End()
+	w.Out.KeyInt("index", int64(a.index))
+	w.Out.End()
 }
 
 // grounding writes the search, if there was one. Ranges are in bytes of the text.
@@ -57,7 +57,7 @@ func (w *writer) grounding(g *ground) {
 	if len(g.queries) == 0 && len(g.supports) == 0 {
 		return
 	}
-	out := &w.out
+	out := &w.Out
 	out.Object("groundingMetadata")
 	out.Array("webSearchQueries")
 	for _, query := range g.queries {
@@ -97,16 +97,16 @@ func (w *writer) tail() {
 	if w.counted {
 		w.usage()
 	}
-	w.out.KeyString("modelVersion", w.ask.Model)
-	w.out.KeyString("responseId", w.id)
+	w.Out.KeyString("modelVersion", w.ask.Model)
+	w.Out.KeyString("responseId", w.id)
 }
 
 // usage writes the counts. What was thought is not among the candidates' tokens.
 func (w *writer) usage() {
 	c := &w.counts
-	w.out.Object("usageMetadata")
+	w.Out.Object("usageMetadata")
 	number := func(name string, n int64) {
-		w.out.KeyInt(name, n)
+		w.Out.KeyInt(name, n)
 	}
 	number("promptTokenCount", c.Input)
 	number("candidatesTokenCount", c.Output-c.Reasoning)
@@ -119,18 +119,18 @@ func (w *writer) usage() {
 	}
 	w.sound("promptTokensDetails", c.AudioIn)
 	w.sound("candidatesTokensDetails", c.AudioOut)
-	w.out.End()
+	w.Out.End()
 }
 
 // sound writes how many of the tokens were sound, if any.
 func (w *writer) sound(name string, tokens int64) {
 	if tokens > 0 {
-		w.out.Array(name)
-		w.out.Begin()
-		w.out.Literal(`"modality":"AUDIO"`)
-		w.out.KeyInt("tokenCount", tokens)
-		w.out.End()
-		w.out.EndArray()
+		w.Out.Array(name)
+		w.Out.Begin()
+		w.Out.Literal(`"modality":"AUDIO"`)
+		w.Out.KeyInt("tokenCount", tokens)
+		w.Out.End()
+		w.Out.EndArray()
 	}
 }
 
@@ -141,30 +141,30 @@ func (w *writer) end() {
 	case w.ask.Stream && !w.ask.Array:
 		return
 	case w.ask.Stream && w.begun:
-		w.out.Plain("]")
+		w.Out.Plain("]")
 		return
 	case w.ask.Stream:
-		w.out.Plain("[]")
+		w.Out.Plain("[]")
 		return
 	}
 	room := form.DocumentRoom
 	for _, a := range w.answers {
 		room += a.parts.Len()
 	}
-	w.out.Grow(room)
-	w.out.Begin()
-	w.out.Array("candidates")
+	w.Out.Grow(room)
+	w.Out.Begin()
+	w.Out.Array("candidates")
 	slices.SortFunc(w.answers, func(a, b *answer) int { return a.index - b.index })
 	for _, a := range w.answers {
 		w.openCandidate()
 		if parts := a.parts.Bytes(); len(parts) > 0 {
-			w.out.Raw(parts)
+			w.Out.Raw(parts)
 		} else {
-			w.out.Literal(`{"text":""}`)
+			w.Out.Literal(`{"text":""}`)
 		}
 		w.closeCandidate(a)
 	}
-	w.out.EndArray()
+	w.Out.EndArray()
 	w.tail()
-	w.out.End()
+	w.Out.End()
 }

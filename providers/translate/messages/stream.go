@@ -3,31 +3,26 @@ package messages
 import (
 	"bytes"
 
-	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
-// What the writer keeps of its memory between events, in bytes.
-const keepBuffer = 64 << 10
-
-// idDigits is how many letters and digits follow "msg_".
-const idDigits = 24
-
 // NewWriter returns a writer of the client's message: events, or a whole message, as the call asked for.
 func NewWriter(ask form.Ask) form.AnswerWriter {
-	w := &message{ask: ask, id: form.NewID("msg_", idDigits), counts: form.Counts{Input: ask.Input}}
-	w.order = form.NewSequencer(!ask.Stream, w.event)
+	w := &message{ask: ask, id: form.NewID("msg_"), counts: form.Counts{Input: ask.Input}}
+	w.order = form.NewSequencer(w.event)
 	return w
 }
 
 // message writes one message. One block is open at a time, none is empty, and their indices have no gaps.
 type message struct {
+	form.Sending
+
 	ask   form.Ask
 	id    string
 	order *form.Sequencer
-	// out is what is to be sent, content the blocks of a whole message.
-	out, content form.Out
+	// content are the blocks of a whole message.
+	content form.Out
 	// pending: the message has begun, which is not written yet.
 	pending bool
 	opened  block
@@ -40,7 +35,6 @@ type message struct {
 	counts   form.Counts
 	stop     form.Stop
 	refused  bool
-	fault    *providers.Fault
 	done     bool
 }
 
@@ -92,22 +86,12 @@ func (w *message) Write(event *form.Event) {
 	w.order.Put(event)
 }
 
-// Fault implements form.AnswerWriter.
-func (w *message) Fault() *providers.Fault { return w.fault }
-
 // Take implements form.AnswerWriter.
 func (w *message) Take() []byte {
 	if w.ask.Stream {
 		w.begin()
-	} else if !w.done {
-		return nil
 	}
-	if w.out.Len() == 0 {
-		return nil
-	}
-	taken := w.out.Bytes()
-	w.out.Reset(keepBuffer)
-	return taken
+	return w.Sending.Take()
 }
 
 // event writes the next event, of which no other's come between those of a call.
@@ -147,8 +131,13 @@ func (w *message) event(event *form.Event) {
 			w.ping()
 		}
 	case form.EventFailed:
-		w.done, w.fault = true, event.Fault
+		w.done = true
+		w.Failed(event.Fault)
 	default: // media, which no message has
+	}
+	if !w.done && w.content.Len()+len(w.opened.text) > form.MaxAnswer {
+		w.done = true
+		w.Failed(form.TooLong())
 	}
 }
 
@@ -199,10 +188,10 @@ func (w *message) sign(signature []byte) {
 	w.opened.signed = true
 	if w.ask.Stream {
 		w.begins("content_block_delta")
-		w.out.Object("delta")
-		w.out.Literal(`"type":"signature_delta"`)
-		w.out.KeyQuoted("signature", signature)
-		w.out.End()
+		w.Out.Object("delta")
+		w.Out.Literal(`"type":"signature_delta"`)
+		w.Out.KeyQuoted("signature", signature)
+		w.Out.End()
 		w.ends()
 	} else {
 		w.opened.signature = append(w.opened.signature, signature...)
@@ -255,8 +244,8 @@ func (w *message) open(b block) {
 	w.opened = b
 	if w.ask.Stream {
 		w.begins("content_block_start")
-		w.out.Key("content_block")
-		b.write(&w.out, rawjson.Text(`""`), rawjson.Value("{}"))
+		w.Out.Key("content_block")
+		b.write(&w.Out, rawjson.Text(`""`), rawjson.Value("{}"))
 		w.ends()
 	}
 }
@@ -331,25 +320,25 @@ func (w *message) redacted(data []byte) {
 // delta writes a piece of the block that is open.
 func (w *message) delta(begins string, text rawjson.Text) {
 	w.begins("content_block_delta")
-	w.out.Object("delta")
-	w.out.Literal(begins)
-	w.out.Raw(text)
-	w.out.End()
+	w.Out.Object("delta")
+	w.Out.Literal(begins)
+	w.Out.Raw(text)
+	w.Out.End()
 	w.ends()
 }
 
 // begins begins an event of the block at hand, ends ends any event.
 func (w *message) begins(event string) {
 	w.begin()
-	w.out.Plain("event: ")
-	w.out.Plain(event)
-	w.out.Plain("\ndata: ")
-	w.out.Begin()
-	w.out.KeyString("type", event)
-	w.out.KeyInt("index", int64(w.index))
+	w.Out.Plain("event: ")
+	w.Out.Plain(event)
+	w.Out.Plain("\ndata: ")
+	w.Out.Begin()
+	w.Out.KeyString("type", event)
+	w.Out.KeyInt("index", int64(w.index))
 }
 
 func (w *message) ends() {
-	w.out.End()
-	w.out.Plain("\n\n")
+	w.Out.End()
+	w.Out.Plain("\n\n")
 }

@@ -8,20 +8,20 @@ func (w *message) begin() {
 		return
 	}
 	w.pending = false
-	w.out.Plain("event: message_start\ndata: ")
-	w.out.Begin()
-	w.out.Literal(`"type":"message_start"`)
-	w.out.Key("message")
+	w.Out.Plain("event: message_start\ndata: ")
+	w.Out.Begin()
+	w.Out.Literal(`"type":"message_start"`)
+	w.Out.Key("message")
 	w.whole([]byte("[]"))
 	w.ends()
 	w.ping()
 }
 
-func (w *message) ping() { w.out.Plain("event: ping\ndata: {\"type\":\"ping\"}\n\n") }
+func (w *message) ping() { w.Out.Plain("event: ping\ndata: {\"type\":\"ping\"}\n\n") }
 
 // whole writes the message with its content, which is an array. Without an end yet it has none of the reasons for it.
 func (w *message) whole(content []byte) {
-	out := &w.out
+	out := &w.Out
 	out.Begin()
 	out.KeyString("id", w.id)
 	out.Literal(`"type":"message","role":"assistant"`)
@@ -43,27 +43,27 @@ func (w *message) end() {
 	if !w.ask.Stream {
 		content := w.inContent()
 		content.EndArray()
-		w.out.Grow(content.Len() + form.DocumentRoom)
+		w.Out.Grow(content.Len() + form.DocumentRoom)
 		w.whole(content.Bytes())
 		w.content.Reset(0)
 		return
 	}
-	w.out.Plain("event: message_delta\ndata: ")
-	w.out.Begin()
-	w.out.Literal(`"type":"message_delta"`)
-	w.out.Object("delta")
+	w.Out.Plain("event: message_delta\ndata: ")
+	w.Out.Begin()
+	w.Out.Literal(`"type":"message_delta"`)
+	w.Out.Object("delta")
 	w.reason()
-	w.out.Literal(`"container":null`)
-	w.out.End()
-	w.out.Key("usage")
-	writeUsage(&w.out, &w.counts, w.searches)
+	w.Out.Literal(`"container":null`)
+	w.Out.End()
+	w.Out.Key("usage")
+	writeUsage(&w.Out, &w.counts, w.searches)
 	w.ends()
-	w.out.Plain("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n")
+	w.Out.Plain("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n")
 }
 
 // reason writes why the message ended, nothing but nulls before its end.
 func (w *message) reason() {
-	out := &w.out
+	out := &w.Out
 	out.Key("stop_reason")
 	if !w.done {
 		out.Literal(`null,"stop_sequence":null,"stop_details":null`)

@@ -16,7 +16,7 @@ const maxCited = 150
 func (w *message) search(step *form.SearchStep) {
 	w.close()
 	w.searches++
-	id := form.NewID("srvtoolu_", idDigits)
+	id := form.NewID("srvtoolu_")
 	w.alone(func(out *form.Out) {
 		out.Literal(`"type":"server_tool_use"`)
 		out.KeyString("id", id)
@@ -42,7 +42,7 @@ func (w *message) search(step *form.SearchStep) {
 			out.Literal(`"type":"web_search_result"`)
 			out.KeyString("url", source.URL)
 			out.KeyString("title", cmp.Or(source.Title, source.URL)) // OpenAI's searches have no titles, and clients show this one
-			out.KeyString("encrypted_content", form.OpaqueSearch+form.NewID("", idDigits))
+			out.KeyString("encrypted_content", form.OpaqueSearch+form.NewID(""))
 			out.Literal(`"page_age":null`)
 			out.End()
 		}
@@ -52,7 +52,7 @@ func (w *message) search(step *form.SearchStep) {
 
 // alone writes a block of its own. between, if it is set, writes the events between the block's beginning and its end.
 func (w *message) alone(members func(out *form.Out), between func()) {
-	out := &w.out
+	out := &w.Out
 	if w.ask.Stream {
 		w.begins("content_block_start")
 		out.Key("content_block")
@@ -85,7 +85,7 @@ func (w *message) cite(event *form.Event) {
 		out.Literal(`"type":"web_search_result_location"`)
 		out.KeyString("url", citation.URL)
 		out.KeyString("title", citation.Title)
-		out.KeyString("encrypted_index", form.OpaqueSearch+form.NewID("", idDigits))
+		out.KeyString("encrypted_index", form.OpaqueSearch+form.NewID(""))
 		out.KeyString("cited_text", providers.Cut(citation.Text, maxCited))
 		out.End()
 	}
@@ -94,10 +94,10 @@ func (w *message) cite(event *form.Event) {
 		return
 	}
 	w.begins("content_block_delta")
-	w.out.Object("delta")
-	w.out.Literal(`"type":"citations_delta"`)
-	w.out.Key("citation")
-	write(&w.out)
-	w.out.End()
+	w.Out.Object("delta")
+	w.Out.Literal(`"type":"citations_delta"`)
+	w.Out.Key("citation")
+	write(&w.Out)
+	w.Out.End()
 	w.ends()
 }

@@ -223,6 +223,17 @@ func TestWriterGivesUp(t *testing.T) {
 	if writer.Fault() == nil {
 		t.Error("it goes on")
 	}
+	writer = messages.NewWriter(form.Ask{})
+	events = []form.Event{start()}
+	for range 17 {
+		events = append(events, form.Event{Kind: form.EventText, Text: piece})
+	}
+	for i := range events {
+		writer.Write(&events[i])
+	}
+	if writer.Fault() == nil {
+		t.Error("a whole message goes on")
+	}
 }
 
 // TestWriterAllocates: a text event of a stream costs no memory in the steady state.

@@ -73,13 +73,6 @@ func (w *writer) summarize(event *form.Event) {
 
 // compacted ends the answer's one item.
 func (w *writer) compacted() {
-	if len(w.summary) == 0 {
-		w.fault = &providers.Fault{
-			Kind: providers.Upstream, Message: "The model gave no summary of the conversation.",
-			Blame: providers.BlameChannel, Malformed: true,
-		}
-		return
-	}
 	w.keep(w.ask.Seal(string(w.summary)), `"}`)
 	w.stop = form.StopEnd // a summary that was cut off is one
 	w.closeItem()
@@ -87,7 +80,7 @@ func (w *writer) compacted() {
 
 // compactedResponse writes the answer of the operation that compacts.
 func (w *writer) compactedResponse() {
-	out := &w.out
+	out := &w.Out
 	out.Begin()
 	out.KeyString("id", w.id)
 	out.Literal(`"object":"response.compaction"`)

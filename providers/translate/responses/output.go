@@ -50,8 +50,9 @@ type item struct {
 
 // output writes the items of one answer. written has them as they will be in the response, the last of them as far as it has come.
 type output struct {
+	form.Sending
+
 	ask     form.Ask
-	out     form.Out // to be sent
 	written []byte
 	item    item
 	items   int // begun so far
@@ -76,7 +77,7 @@ func (w *output) open(kind itemKind, prefix string) {
 		w.keep(",")
 	}
 	w.items++
-	w.item = item{kind: kind, id: form.NewID(prefix, idDigits), from: len(w.written), logprobs: w.item.logprobs[:0]}
+	w.item = item{kind: kind, id: form.NewID(prefix), from: len(w.written), logprobs: w.item.logprobs[:0]}
 }
 
 // added writes the event of an item that has begun: as much of it as is in written, and what closes it so far.
@@ -84,8 +85,8 @@ func (w *output) added(closing string) {
 	if !w.begin("response.output_item.added") {
 		return
 	}
-	w.out.KeyInt("output_index", int64(w.items-1))
-	w.out.KeyRaw("item", w.written[w.item.from:], []byte(closing))
+	w.Out.KeyInt("output_index", int64(w.items-1))
+	w.Out.KeyRaw("item", w.written[w.item.from:], []byte(closing))
 	w.finish()
 }
 
@@ -115,14 +116,14 @@ func (w *output) text(event *form.Event, kind partKind) {
 		}
 	}
 	if w.beginOf(kind.delta()) {
-		w.out.KeyInt("content_index", int64(w.item.parts-1))
-		w.out.Field("delta", event.Text)
+		w.Out.KeyInt("content_index", int64(w.item.parts-1))
+		w.Out.Field("delta", event.Text)
 		if kind == outputText {
-			w.out.Key("logprobs")
+			w.Out.Key("logprobs")
 			if logprobs == nil {
-				w.out.Literal("[]")
+				w.Out.Literal("[]")
 			} else {
-				w.out.Raw(logprobs)
+				w.Out.Raw(logprobs)
 			}
 		}
 		w.finish()
@@ -150,8 +151,8 @@ func (w *output) thought(event *form.Event) {
 	}
 	w.written = append(w.written, event.Text.Inner()...)
 	if w.beginOf(summary.delta()) {
-		w.out.KeyInt("summary_index", 0)
-		w.out.Field("delta", event.Text)
+		w.Out.KeyInt("summary_index", 0)
+		w.Out.Field("delta", event.Text)
 		w.finish()
 	}
 }
@@ -203,10 +204,10 @@ func (w *output) cite(event *form.Event) {
 	}
 	write(&w.item.annotations)
 	if w.beginOf("response.output_text.annotation.added") {
-		w.out.KeyInt("content_index", int64(w.item.parts-1))
-		w.out.KeyInt("annotation_index", w.item.citations)
-		w.out.Key("annotation")
-		write(&w.out)
+		w.Out.KeyInt("content_index", int64(w.item.parts-1))
+		w.Out.KeyInt("annotation_index", w.item.citations)
+		w.Out.Key("annotation")
+		write(&w.Out)
 		w.finish()
 	}
 	w.item.citations++
@@ -267,8 +268,8 @@ func (w *output) closeItem() {
 		w.keep(`,"status":"`, statusCompleted, `"}`)
 	}
 	if w.begin("response.output_item.done") {
-		w.out.KeyInt("output_index", int64(w.items-1))
-		w.out.Field("item", w.written[w.item.from:])
+		w.Out.KeyInt("output_index", int64(w.items-1))
+		w.Out.Field("item", w.written[w.item.from:])
 		w.finish()
 	}
 	w.item = item{logprobs: w.item.logprobs[:0]}
@@ -316,11 +317,11 @@ func (k partKind) opens() string {
 // place writes where a part stands.
 func (w *output) place() {
 	if w.item.part == summary {
-		w.out.Key("summary_index")
+		w.Out.Key("summary_index")
 	} else {
-		w.out.Key("content_index")
+		w.Out.Key("content_index")
 	}
-	w.out.Int(int64(w.item.parts - 1))
+	w.Out.Int(int64(w.item.parts - 1))
 }
 
 func (w *output) openPart(kind partKind, block int) {
@@ -349,7 +350,7 @@ func (w *output) openPart(kind partKind, block int) {
 	}
 	if w.beginOf(name) {
 		w.place()
-		w.out.KeyRaw("part", w.written[w.item.partFrom:], []byte(closing))
+		w.Out.KeyRaw("part", w.written[w.item.partFrom:], []byte(closing))
 		w.finish()
 	}
 }
@@ -363,12 +364,12 @@ func (w *output) closePart() {
 	if w.beginOf(kind.done()) {
 		w.place()
 		if kind == refusal {
-			w.out.Field("refusal", text)
+			w.Out.Field("refusal", text)
 		} else {
-			w.out.Field("text", text)
+			w.Out.Field("text", text)
 		}
 		if kind == outputText {
-			w.out.KeyRaw("logprobs", []byte("["), w.item.logprobs, []byte("]"))
+			w.Out.KeyRaw("logprobs", []byte("["), w.item.logprobs, []byte("]"))
 		}
 		w.finish()
 	}
@@ -387,7 +388,7 @@ func (w *output) closePart() {
 	}
 	if w.beginOf(name) {
 		w.place()
-		w.out.Field("part", w.written[w.item.partFrom:])
+		w.Out.Field("part", w.written[w.item.partFrom:])
 		w.finish()
 	}
 	w.item.part = noPart

@@ -42,7 +42,7 @@ func (w *output) arguments(piece rawjson.Text) {
 func (w *output) input(event string, piece rawjson.Text) {
 	w.written = append(w.written, piece.Inner()...)
 	if w.beginOf(event) {
-		w.out.Field("delta", piece)
+		w.Out.Field("delta", piece)
 		w.finish()
 	}
 }
@@ -57,7 +57,7 @@ func (w *output) closeFunction() {
 		status = statusIncomplete // it was cut off
 	}
 	if w.beginOf("response.function_call_arguments.done") {
-		w.out.Field("arguments", arguments)
+		w.Out.Field("arguments", arguments)
 		w.finish()
 	}
 	w.keep(`,"status":"`, status, `"}`)
@@ -76,7 +76,7 @@ func (w *output) closeCustom() {
 	}
 	input := w.textSince(w.item.textFrom)
 	if w.beginOf("response.custom_tool_call_input.done") {
-		w.out.Field("input", input)
+		w.Out.Field("input", input)
 		w.finish()
 	}
 	w.keep(`,"status":"`, status, `"}`)

@@ -41,8 +41,8 @@ func (w *writer) start() {
 	w.phase = running
 	for _, name := range [...]string{"response.created", "response.in_progress"} {
 		if w.begin(name) {
-			w.out.Key("response")
-			w.response(&w.out, statusInProgress, "", nil)
+			w.Out.Key("response")
+			w.response(&w.Out, statusInProgress, "", nil)
 			w.finish()
 		}
 	}
@@ -51,28 +51,32 @@ func (w *writer) start() {
 // end writes the whole response.
 func (w *writer) end() {
 	if w.ask.Compact {
-		if w.compacted(); w.fault != nil {
-			w.fail(w.fault)
+		if len(w.summary) == 0 {
+			w.fail(&providers.Fault{
+				Kind: providers.Upstream, Message: "The model gave no summary of the conversation.",
+				Blame: providers.BlameChannel, Malformed: true,
+			})
 			return
 		}
+		w.compacted()
 	}
 	w.closeItem()
 	w.phase = over
 	if w.ask.CompactOnly {
-		w.out.Grow(len(w.written) + form.DocumentRoom)
+		w.Out.Grow(len(w.written) + form.DocumentRoom)
 		w.compactedResponse()
 		return
 	}
 	status, reason := ending(w.stop)
 	whole := w.store(status, reason)
-	w.out.Grow(max(len(w.written)+len(w.ask.Echo), len(whole)) + form.DocumentRoom)
+	w.Out.Grow(max(len(w.written)+len(w.ask.Echo), len(whole)) + form.DocumentRoom)
 	if w.begin("response." + status) {
-		w.out.Key("response")
+		w.Out.Key("response")
 	}
 	if whole != nil {
-		w.out.Raw(whole)
+		w.Out.Raw(whole)
 	} else {
-		w.response(&w.out, status, reason, nil)
+		w.response(&w.Out, status, reason, nil)
 	}
 	if w.ask.Stream {
 		w.finish()
@@ -98,6 +102,7 @@ func (w *writer) store(status, reason string) []byte {
 // would take one that is done for what the model wanted, and call a tool with half of its input.
 func (w *writer) fail(fault *providers.Fault) {
 	started := w.phase == running
+	w.Failed(fault)
 	w.ask.Store = nil
 	w.phase = over
 	if !started || !w.ask.Stream {
@@ -109,8 +114,8 @@ func (w *writer) fail(fault *providers.Fault) {
 		w.item = item{}
 	}
 	w.begin("response.failed")
-	w.out.Key("response")
-	w.response(&w.out, statusFailed, "", fault)
+	w.Out.Key("response")
+	w.response(&w.Out, statusFailed, "", fault)
 	w.finish()
 }
 

@@ -3,23 +3,13 @@ package responses
 import (
 	"time"
 
-	"modelrelay/providers"
 	"modelrelay/providers/translate/form"
 )
-
-// maxOutput is the most that an answer may say, in bytes: its last event, or its document, has all of it again.
-const maxOutput = 16 << 20
-
-// keptMemory is how much memory for what is to be sent outlives the sending, in bytes.
-const keptMemory = 64 << 10
-
-// idDigits follow the prefix of an id.
-const idDigits = 24
 
 // NewWriter returns the writer of a client's answer: the events of a response, or the response.
 func NewWriter(ask form.Ask) form.AnswerWriter {
 	w := &writer{output: output{ask: ask}, id: newResponseID(), created: time.Now().Unix()}
-	w.blocks = form.NewSequencer(false, w.event)
+	w.blocks = form.NewSequencer(w.event)
 	return w
 }
 
@@ -31,8 +21,6 @@ type writer struct {
 	counts  form.Counts
 	summary []byte
 	phase   phase
-	taken   bool
-	fault   *providers.Fault
 }
 
 // phase is how far an answer has come.
@@ -45,30 +33,7 @@ const (
 )
 
 // Write implements form.AnswerWriter.
-func (w *writer) Write(event *form.Event) {
-	if w.taken {
-		w.out.Reset(keptMemory)
-		w.taken = false
-	}
-	w.blocks.Put(event)
-}
-
-// Take implements form.AnswerWriter.
-func (w *writer) Take() []byte {
-	if w.taken || w.out.Len() == 0 {
-		return nil
-	}
-	w.taken = true
-	return w.out.Bytes()
-}
-
-// Fault implements form.AnswerWriter.
-func (w *writer) Fault() *providers.Fault {
-	if w.fault != nil {
-		return w.fault
-	}
-	return w.blocks.Fault()
-}
+func (w *writer) Write(event *form.Event) { w.blocks.Put(event) }
 
 // event takes the next event in an order in which one block is open at a time.
 func (w *writer) event(event *form.Event) {
@@ -104,7 +69,7 @@ func (w *writer) event(event *form.Event) {
 		w.counts = *event.Counts
 	case form.EventPing:
 		if w.ask.Stream {
-			w.out.Plain(": ping\n\n")
+			w.Out.Plain(": ping\n\n")
 		}
 	case form.EventStop:
 		w.stop = event.Stop.Reason
@@ -117,9 +82,8 @@ func (w *writer) event(event *form.Event) {
 		w.fail(event.Fault)
 	case form.EventMedia: // what else there is stands for the answer
 	}
-	if w.phase != over && len(w.written)+len(w.item.custom)+len(w.item.hidden)+len(w.item.logprobs) > maxOutput {
-		w.fault = providers.Faultf(providers.Upstream, "The upstream's answer is too long to translate.")
-		w.fail(w.fault)
+	if w.phase != over && len(w.written)+len(w.item.custom)+len(w.item.hidden)+len(w.item.logprobs) > form.MaxAnswer {
+		w.fail(form.TooLong())
 	}
 }
 
@@ -137,20 +101,20 @@ func (w *output) begin(name string) bool {
 	if !w.ask.Stream {
 		return false
 	}
-	w.out.Plain("event: ")
-	w.out.Plain(name)
-	w.out.Plain("\ndata: ")
-	w.out.Begin()
-	w.out.KeyString("type", name)
+	w.Out.Plain("event: ")
+	w.Out.Plain(name)
+	w.Out.Plain("\ndata: ")
+	w.Out.Begin()
+	w.Out.KeyString("type", name)
 	return true
 }
 
 // finish closes an event. The number is last, where a reader of the stream finds it whatever the answer says.
 func (w *output) finish() {
-	w.out.KeyInt("sequence_number", w.number)
+	w.Out.KeyInt("sequence_number", w.number)
 	w.number++
-	w.out.End()
-	w.out.Plain("\n\n")
+	w.Out.End()
+	w.Out.Plain("\n\n")
 }
 
 // beginOf opens an event of the item that is open.
@@ -158,7 +122,7 @@ func (w *output) beginOf(name string) bool {
 	if !w.begin(name) {
 		return false
 	}
-	w.out.KeyString("item_id", w.item.id)
-	w.out.KeyInt("output_index", int64(w.items-1))
+	w.Out.KeyString("item_id", w.item.id)
+	w.Out.KeyInt("output_index", int64(w.items-1))
 	return true
 }
