@@ -24,16 +24,15 @@ type Vendor struct {
 	Video VideoAdapter
 	// Several: Video makes several videos of one request (VideoRequest.N).
 	Several bool
-	// VideoModels returns what an upstream model accepts. It reports false for an unknown model, whose requests are not checked.
-	// nil: there is no table.
+	// VideoModels returns what an upstream model accepts. For an unknown model, whose requests only the adapter checks, it returns the
+	// fields of the vendor and reports false. nil: there is no table.
 	VideoModels func(model string) (VideoModel, bool)
 	// VideoUsual is what the vendor's models make of a request that leaves it open.
 	VideoUsual Footage
 	// VideoPaths are where a create contains what the vendor bills.
 	VideoPaths VideoPaths
-	// RefuseVideo returns the fault of values that a model accepts, but not together; nil for none. The adapter calls it as well.
-	// nil: the table is complete.
-	RefuseVideo func(model string, shape VideoShape) *Fault
+	// RefuseVideo is called by the adapter as well. nil: the table is complete.
+	RefuseVideo RefuseVideo
 	// NamesFields: Video writes a request with Channel.Fields, because the vendor hosts models with their own field names.
 	NamesFields bool
 	// Realtime opens conversations; nil for none.
@@ -51,6 +50,9 @@ type Vendor struct {
 	// CheckKey returns an error if a key does not have the vendor's form; nil accepts any that is not empty.
 	CheckKey func(Secret) error
 }
+
+// RefuseVideo returns the fault of values that a model accepts, but not together; nil for none. The frame is that of the shape.
+type RefuseVideo func(model string, shape VideoShape, frame Frame) *Fault
 
 // Serves reports whether the vendor accepts the endpoint without translation. VideoTask requires a VideoAdapter, whatever the
 // format, and Realtime a Dialer.
@@ -71,10 +73,13 @@ func (v Vendor) VideoModel(c Channel, model string) (VideoModel, bool) {
 		return VideoModel{}, false
 	}
 	known, ok := v.VideoModels(model)
-	if ok && v.NamesFields {
+	switch {
+	case !ok:
+		return VideoModel{}, false
+	case v.NamesFields:
 		known = c.FieldsOf(model).Open(known)
 	}
-	return known, ok
+	return known, true
 }
 
 // CheckVideo returns the fault of the field that an upstream model does not accept at a channel of the vendor, nil for none. An
@@ -84,10 +89,11 @@ func (v Vendor) CheckVideo(c Channel, model string, shape VideoShape) *Fault {
 	if !ok {
 		return nil
 	}
-	if fault := known.Check(shape); fault != nil || v.RefuseVideo == nil {
+	frame, fault := known.Accept(shape)
+	if fault != nil || v.RefuseVideo == nil {
 		return fault
 	}
-	return v.RefuseVideo(model, shape)
+	return v.RefuseVideo(model, shape, frame)
 }
 
 // Made completes the status of a finished job with what its model always makes.

@@ -14,14 +14,8 @@ import (
 type Frame struct {
 	Size, AspectRatio, Resolution string
 	Width, Height                 int
-}
-
-// Accept is Check, then Frame.
-func (m VideoModel) Accept(s VideoShape) (Frame, *Fault) {
-	if fault := m.Check(s); fault != nil {
-		return Frame{}, fault
-	}
-	return m.Frame(s)
+	// Seconds is the length without a fraction, 0 if the request leaves it open. Accept sets it.
+	Seconds int
 }
 
 // Frame maps a request's size to the model's values. It rounds nothing: a size that does not fit is a fault.
@@ -90,11 +84,6 @@ func (m VideoModel) Frame(s VideoShape) (Frame, *Fault) {
 		}
 	}
 	return frame, nil
-}
-
-func (m VideoModel) checkFrame(s VideoShape) *Fault {
-	_, fault := m.Frame(s)
-	return fault
 }
 
 // frames returns the model's sizes, for a message.

@@ -63,6 +63,17 @@ func AnyVideoModel(inputs ...VideoInput) VideoModel {
 	}
 }
 
+// Open returns what an unknown model of a vendor may accept: every value of the fields in the vendor's table.
+func (m VideoModel) Open() VideoModel {
+	for _, list := range [...]*[]string{&m.Seconds, &m.Sizes, &m.AspectRatios, &m.Resolutions} {
+		if *list != nil {
+			*list = AnyWord()
+		}
+	}
+	m.MaxPrompt, m.UsualSeconds, m.UsualResolution = 0, "", ""
+	return m
+}
+
 // VideoAudio is whether a model's videos have sound.
 type VideoAudio string
 
@@ -169,12 +180,25 @@ func (s VideoShape) RatioField() string {
 // Check returns the fault of the field that the model does not accept, with the accepted values; nil for none. The field's name is
 // that of the generic format except for "seconds" and "size".
 func (m VideoModel) Check(s VideoShape) *Fault {
-	for _, check := range [...]func(VideoShape) *Fault{m.checkSeconds, m.checkFrame, m.checkWords, m.checkInputs} {
-		if fault := check(s); fault != nil {
-			return fault
-		}
+	_, fault := m.Accept(s)
+	return fault
+}
+
+// Accept is Check. It returns the frame of the request as well.
+func (m VideoModel) Accept(s VideoShape) (Frame, *Fault) {
+	if fault := m.checkSeconds(s); fault != nil {
+		return Frame{}, fault
 	}
-	return nil
+	frame, fault := m.Frame(s)
+	if fault == nil {
+		fault = m.checkWords(s)
+	}
+	if fault == nil {
+		fault = m.checkInputs(s)
+	}
+	seconds, _ := strconv.ParseFloat(s.Seconds, 64) // not a number: 0
+	frame.Seconds = int(seconds)
+	return frame, fault
 }
 
 func (m VideoModel) checkSeconds(s VideoShape) *Fault {

@@ -58,18 +58,20 @@ const (
 	WordLimit = 100
 )
 
-// leastSecret is the shortest secret half of a pair that Reason removes. A shorter one may be an ordinary word.
+// leastSecret is the shortest part of a pair that Reason removes. A shorter one may be an ordinary word.
 const leastSecret = 8
 
 // Reason prepares an upstream's reason for a refusal for display: short, without query strings, and without the credentials that it
-// may repeat, whole or, of ACCESS_KEY:SECRET_KEY, only the secret.
+// may repeat, whole or a part of ACCESS_KEY:SECRET_KEY.
 func Reason(said string, hidden ...Secret) string {
 	for _, key := range hidden {
 		if key != "" {
 			said = strings.ReplaceAll(said, key.Reveal(), secret.Redacted)
 		}
-		if _, half, pair := strings.Cut(key.Reveal(), ":"); pair && len(half) >= leastSecret {
-			said = strings.ReplaceAll(said, half, secret.Redacted)
+		for _, part := range strings.SplitN(key.Reveal(), ":", 2) {
+			if len(part) >= leastSecret {
+				said = strings.ReplaceAll(said, part, secret.Redacted)
+			}
 		}
 	}
 	return Cut(Words(said), ReasonLimit)

@@ -31,50 +31,50 @@ type place struct {
 	URL string `json:"url"`
 }
 
-// createBody writes a create. It fails only before anything was sent.
-func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
-	table := modelOf(model)
-	frame, seconds, err := upstream.Accept(req, table, RefuseVideo(model, req.Shape()), "callback_url")
+// create writes a create.
+func (v *Videos) create(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
+	table, _ := VideoModels(to.Model)
+	frame, err := upstream.Accept(req, to.Model, table, RefuseVideo, "callback_url")
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	own, err := req.Parameters()
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	members, err := settings(model, table, req, frame, seconds)
+	members, err := settings(to.Model, table, req, frame)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	switch {
 	case own["content"] == nil:
 		if members["content"], err = contents(ctx, req); err != nil {
-			return nil, err
+			return "", nil, err
 		}
 	case req.Prompt != "" || len(req.Inputs) > 0:
-		return nil, providers.InvalidField("content", "The upstream's own 'content' takes no prompt and no inputs beside it.")
+		return "", nil, providers.InvalidField("content", "The upstream's own 'content' takes no prompt and no inputs beside it.")
 	}
 	if _, named := own["safety_identifier"]; !named && req.IdempotencyKey != "" {
 		members["safety_identifier"] = identifier(req.IdempotencyKey)
 	}
-	body, err := upstream.Encode(req, members)
+	body, err = upstream.Encode(req, members)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	return body, upstream.Fits(body, maxBody)
+	return tasksPath, body, upstream.Fits(body, maxBody)
 }
 
 // settings returns the members other than the content.
 func settings(
-	model string, table providers.VideoModel, req providers.VideoRequest, frame providers.Frame, seconds int,
+	model string, table providers.VideoModel, req providers.VideoRequest, frame providers.Frame,
 ) (upstream.Members, error) {
 	members := upstream.Members{"model": model}
-	if seconds > 0 { // "frames" outranks it
+	if frame.Seconds > 0 { // "frames" outranks it
 		if err := upstream.Reserved(req, "frames"); err != nil {
 			return nil, err
 		}
 	}
-	members.Number("duration", seconds)
+	members.Number("duration", frame.Seconds)
 	members.Words(map[string]string{"ratio": frame.AspectRatio, "resolution": frame.Resolution})
 	members.Sound("generate_audio", req, table)
 	members.Seed(req)
@@ -129,12 +129,7 @@ func contents(ctx context.Context, req providers.VideoRequest) ([]item, error) {
 
 // RefuseVideo refuses combinations that the vendor does not accept. Seedance 2.5 refuses a fixed ratio only after minutes in the
 // queue.
-func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
-	table := modelOf(model)
-	frame, fault := table.Frame(shape)
-	if fault != nil {
-		return fault
-	}
+func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame) *providers.Fault {
 	name, has := family(model), shape.Has
 	framed, edit := has(providers.FirstFrame) || has(providers.LastFrame), has(providers.SourceVideo)
 	video := edit || has(providers.ExtendVideo)

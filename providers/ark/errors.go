@@ -1,7 +1,6 @@
 package ark
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -31,12 +30,7 @@ func hasPrefix(code string, prefixes ...string) bool {
 
 // classify interprets the vendor's error beyond the status.
 func classify(fault *providers.Fault) {
-	var answer struct {
-		Error json.RawMessage `json:"error"`
-	}
-	_ = json.Unmarshal(fault.Upstream.Body, &answer) // errors leave it empty; the status is enough
-	code, message := upstream.Words(answer.Error)
-	fault.Code, message = providers.Cut(code, providers.WordLimit), strings.ToLower(message)
+	code, message := fault.Code, strings.ToLower(upstream.Reason(fault.Upstream.Body))
 	switch status := fault.Upstream.Status; {
 	case status == http.StatusForbidden && hasPrefix(code, "AccountOverdue", "OperationDenied.ServiceOverdue"):
 		fault.RefuseKey(providers.KeyExhausted)

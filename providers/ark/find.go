@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -43,8 +44,8 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 			return providers.Ticket{}, upstream.Undecided(err)
 		}
 		for _, one := range items {
-			if string(one.Identifier) == name && one.ID != "" {
-				return providers.Ticket{Job: string(one.ID)}, nil
+			if id := one.Get("id"); string(one.Get("safety_identifier")) == name && id != "" {
+				return upstream.NewTicket(id, nil)
 			}
 		}
 		if len(items) < pageSize {
@@ -55,13 +56,10 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 }
 
 // list is a page of the jobs of the target's model. Keys with rights of their own may list no others.
-func (v *Videos) list(ctx context.Context, to providers.Target, page int) ([]task, error) {
+func (v *Videos) list(ctx context.Context, to providers.Target, page int) ([]upstream.Doc, error) {
 	query := url.Values{"page_num": {strconv.Itoa(page)}, "page_size": {strconv.Itoa(pageSize)}, "filter.model": {to.Model}}
-	var list struct {
-		Items []task `json:"items"`
-	}
-	err := v.Jobs.Read(ctx, to, upstream.JobRequest{Path: tasksPath + "?" + query.Encode()}, &list)
-	return list.Items, err
+	list, err := v.Jobs.Read(ctx, to, upstream.JobRequest{Path: tasksPath + "?" + query.Encode()})
+	return slices.Collect(list.All("items")), err
 }
 
 // pause waits until the next page may be asked for.

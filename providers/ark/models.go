@@ -65,20 +65,10 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 			table.Inputs = table.Inputs[:1]
 		}
 	default:
-		return providers.VideoModel{}, false
+		table.Seconds, table.Inputs, table.Seed = providers.AnyWord(), inputs(30, 10), true
+		return table.Open(), false
 	}
 	return table, true
-}
-
-// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
-func modelOf(model string) providers.VideoModel {
-	if known, ok := VideoModels(model); ok {
-		return known
-	}
-	return providers.VideoModel{
-		Seconds: providers.AnyWord(), AspectRatios: providers.AnyWord(), Resolutions: providers.AnyWord(), FPS: frameRate,
-		Audio: providers.AudioOption, Seed: true, Apart: true, Inputs: inputs(30, 10),
-	}
 }
 
 func imageTypes() []string {

@@ -5,9 +5,7 @@ package ark
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
-	"net/url"
 	"time"
 
 	"modelrelay/providers"
@@ -31,99 +29,50 @@ const (
 )
 
 // Videos implements the jobs of POST /contents/generations/tasks.
-type Videos struct{ upstream.Linked[task] }
+type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.Linked[task]{
-		Paced: providers.Pace{Least: leastPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "ark", Classify: classify, Failed: failureCode}), Path: taskPath,
-		UnknownJob: "cgt-20240101000000-00000",
+	v := &Videos{upstream.Linked{
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "ark", Code: []string{"error.code"}, Classify: classify, Failed: failureCode}),
+		ID:    "id",
+		Path:  tasksPath + "/%s",
+		Links: upstream.Link("content.video_url"), // which requires no key
+		Paced: providers.Pace{Least: leastPoll}, UnknownJob: "cgt-20240101000000-00000",
 	}}
-}
-
-// Submit starts a job.
-func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	body, err := createBody(ctx, to.Model, req)
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	return v.Jobs.Start(ctx, to, tasksPath, body, "id")
+	v.Create, v.Status = v.create, v.status
+	return v
 }
 
 // Cancel stops a job that waits; one that runs cannot be stopped. The same request deletes the record of a job that has
-// ended, video and all, so the job is read first.
+// ended, video and all.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
-	t, err := v.Record(ctx, to, ticket)
-	if upstream.Forgotten(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	switch t.Status {
-	case "queued":
-	case "succeeded", "failed", "cancelled", "expired":
-		return nil
-	default:
-		return &providers.Fault{Kind: providers.Conflict, Message: "The upstream stops no job that runs.", Accepted: providers.NotAccepted}
-	}
-	return v.Jobs.Stop(ctx, to, http.MethodDelete, taskPath(ticket))
+	return v.StopWaiting(ctx, to, ticket, false, upstream.JobRequest{Method: http.MethodDelete, Path: v.JobPath(ticket)})
 }
 
-func taskPath(ticket providers.Ticket) string { return tasksPath + "/" + url.PathEscape(ticket.Job) }
-
-// task is the vendor's job.
-type task struct {
-	ID      upstream.Loose `json:"id"`
-	Status  upstream.Loose `json:"status"`
-	Created upstream.Loose `json:"created_at"`
-	Updated upstream.Loose `json:"updated_at"`
-	Content struct {
-		VideoURL upstream.Loose `json:"video_url"`
-	} `json:"content"`
-	Duration   upstream.Loose  `json:"duration"`
-	Resolution upstream.Loose  `json:"resolution"`
-	Sound      json.RawMessage `json:"generate_audio"`
-	Usage      json.RawMessage `json:"usage"`
-	Identifier upstream.Loose  `json:"safety_identifier"`
-	Error      json.RawMessage `json:"error"`
-}
-
-// tokens returns the tokens that the vendor bills.
-func (t task) tokens() providers.VideoTokens {
-	var usage struct {
-		Output upstream.Loose `json:"completion_tokens"`
-	}
-	_ = json.Unmarshal(t.Usage, &usage) // errors leave it empty
-	return providers.VideoTokens{Output: usage.Output.Count()}
-}
-
-// VideoLinks returns the link to the video, which requires no key.
-func (t task) VideoLinks() []string { return []string{string(t.Content.VideoURL)} }
-
-// VideoStatus implements upstream.Record.
-func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
-	word := string(t.Status)
-	switch word {
+func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+	state := job.Get("status")
+	switch word := string(state); word {
 	case "failed":
-		code, message := upstream.Words(t.Error)
-		return upstream.FailedJob(word, failureCode(code), code, message, false, key), nil
+		code := string(job.Get("error.code"))
+		return upstream.FailedJob(word, failureCode(code), code, string(job.Get("error.message")), false, key), nil
 	case "expired":
 		return upstream.FailedJob(word, providers.FailedTimeout, word, "The upstream gave the job up.", false, key), nil
 	case "cancelled":
 		return upstream.FailedJob(word, providers.FailedVendor, word, "The job was cancelled at the upstream.", false, key), nil
 	}
-	s, err := upstream.States{Queued: "queued", Done: "succeeded", Life: linkLife}.Status(t.Status, t.VideoLinks())
+	s, err := upstream.States{Queued: "queued", Done: "succeeded", Life: linkLife}.Status(state, v.Links(job))
 	if err != nil || s.State != providers.JobDone {
 		return s, err
 	}
-	s.Seconds, s.Took = t.Duration.Number(), upstream.Took(t.Created, t.Updated)
-	s.Resolution, s.Tokens = providers.Cut(string(t.Resolution), providers.WordLimit), t.tokens()
-	if on := string(t.Sound); on == "true" || on == "false" {
+	created, updated := job.Get("created_at"), job.Get("updated_at")
+	s.Seconds, s.Took = job.Get("duration").Number(), upstream.Took(created, updated)
+	s.Resolution = providers.Cut(string(job.Get("resolution")), providers.WordLimit)
+	s.Tokens.Output = job.Get("usage.completion_tokens").Count() // which the vendor bills
+	if on := string(job.At("generate_audio")); on == "true" || on == "false" {
 		s.Audio = on
 	}
-	if ended := t.Updated.Time(); !ended.IsZero() {
+	if ended := updated.Time(); !ended.IsZero() {
 		s.Dies = ended.Add(linkLife)
 	}
 	return s, nil

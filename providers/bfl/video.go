@@ -5,7 +5,6 @@ package bfl
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -32,19 +31,16 @@ const (
 const ownHosts = ".bfl.ai"
 
 // Videos implements the jobs of POST /v1/{model}. The vendor accepts no idempotency key, lists no jobs and cancels none.
-type Videos struct{ upstream.Linked[job] }
+type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	v := &Videos{upstream.Linked[job]{
-		Paced: providers.Pace{Least: leastPoll, Most: mostPoll},
-		Jobs: upstream.NewJobs(client, upstream.JobVendor{
-			Name: "bfl", Authorize: upstream.KeyIn("X-Key", ""), Classify: classify,
-			Reason: reason,
-		}),
-		UnknownJob: upstream.NoJob,
+	v := &Videos{upstream.Linked{
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "bfl", Authorize: upstream.KeyIn("X-Key", ""), Classify: classify}),
+		Links: upstream.Link("result.sample"), // which requires no key
+		Paced: providers.Pace{Least: leastPoll, Most: mostPoll}, UnknownJob: upstream.NoJob,
 	}}
-	v.Read = v.read
+	v.Read, v.Status = v.read, v.status
 	return v
 }
 
@@ -55,46 +51,35 @@ func classify(fault *providers.Fault) {
 	}
 }
 
-// handle is the adapter's data of a ticket: the URL of the job, and its cost.
-type handle struct {
-	PollingURL upstream.Loose `json:"polling_url,omitempty"`
-	Cost       upstream.Loose `json:"cost,omitempty"`
-}
-
-func handleOf(ticket providers.Ticket) (h handle) {
-	_ = json.Unmarshal(ticket.Data, &h) // without it the channel's address has the job
-	return h
-}
+// The adapter's data of a ticket: the URL of the job, and its cost.
+const (
+	pollingField = "polling_url"
+	costField    = "cost"
+)
 
 // Submit starts a job.
 func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	body, err := createBody(ctx, to.Model, req)
+	path, body, err := v.create(ctx, to, req)
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	model, err := upstream.ModelPath(to.Model)
+	made, err := v.Jobs.Read(ctx, to, upstream.Create(path, body))
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	var made struct {
-		ID upstream.Loose `json:"id"`
-		handle
-	}
-	if err := v.Jobs.Read(ctx, to, upstream.Create("/v1/"+model, body), &made); err != nil {
-		return providers.Ticket{}, err
-	}
-	return upstream.NewTicket(made.ID, made.handle)
+	own := make(upstream.Members)
+	own.Words(map[string]string{pollingField: string(made.Get(pollingField)), costField: string(made.Get(costField))})
+	return upstream.NewTicket(made.Get("id"), own)
 }
 
 // read asks the host that the create named. A job whose answer names none, or one that may not have the key, is read at the channel's
 // address.
-func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers.Ticket) (record job, err error) {
+func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
 	path := "/v1/get_result?id=" + url.QueryEscape(ticket.Job)
-	if at := pollingURL(to.Channel, string(handleOf(ticket).PollingURL)); at != nil {
+	if at := pollingURL(to.Channel, string(upstream.DocOf(ticket.Data).Get(pollingField))); at != nil {
 		to.Channel.BaseURL, path = at.Scheme+"://"+at.Host, at.RequestURI()
 	}
-	err = v.Jobs.Read(ctx, to, upstream.JobRequest{Path: path}, &record)
-	return record, err
+	return v.Jobs.Read(ctx, to, upstream.JobRequest{Path: path})
 }
 
 // pollingURL returns where a job is read, if the channel's key may go there: the channel's own origin, or, of a channel at the
@@ -117,30 +102,18 @@ func pollingURL(channel providers.Channel, text string) *url.URL {
 func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
 	status, err := v.Linked.Poll(ctx, to, ticket)
 	if err == nil && status.State == providers.JobDone {
-		status = upstream.Priced(status, handleOf(ticket).Cost, "credits")
+		status = upstream.Priced(status, upstream.DocOf(ticket.Data).Get(costField), "credits")
 	}
 	return status, err
 }
 
-// job is the vendor's.
-type job struct {
-	Status upstream.Loose `json:"status"`
-	Result struct {
-		Sample upstream.Loose `json:"sample"`
-	} `json:"result"`
-	Progress upstream.Loose  `json:"progress"`
-	Details  json.RawMessage `json:"details"`
-}
-
-// VideoLinks returns the link to the video, which requires no key.
-func (j job) VideoLinks() []string { return []string{string(j.Result.Sample)} }
-
-// VideoStatus implements upstream.Record.
-func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
+func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+	state := job.Get("status")
 	failed := func(code string) (providers.VideoStatus, error) {
-		return upstream.FailedJob(string(j.Status), code, "", j.reason(), false, key), nil
+		reason := strings.Join(append([]string{string(state)}, job.Texts("details.Moderation Reasons")...), ": ")
+		return upstream.FailedJob(string(state), code, "", reason, false, key), nil
 	}
-	switch j.Status {
+	switch state {
 	case "Request Moderated", "Content Moderated":
 		return failed(providers.FailedContent)
 	case "Error":
@@ -148,41 +121,5 @@ func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	case "Task not found":
 		return upstream.ForgottenJob(), nil
 	}
-	return upstream.States{Queued: "Pending", Done: "Ready", Life: resultLife - mostPoll}.Status(j.Status, j.VideoLinks())
-}
-
-// reason returns the vendor's reason for a failed job, otherwise its status.
-func (j job) reason() string {
-	var details struct {
-		Reasons []upstream.Loose `json:"Moderation Reasons"`
-	}
-	_ = json.Unmarshal(j.Details, &details) // errors leave it empty
-	words := []string{string(j.Status)}
-	for _, one := range details.Reasons {
-		words = append(words, string(one))
-	}
-	return strings.Join(words, ": ")
-}
-
-// reason is that of a refusal: a text, or of a strict body the errors of its members.
-func reason(body []byte) string {
-	var said struct {
-		Detail json.RawMessage `json:"detail"`
-	}
-	_ = json.Unmarshal(body, &said) // errors leave it empty
-	var text upstream.Loose
-	_ = json.Unmarshal(said.Detail, &text)
-	var members []struct {
-		At  []upstream.Loose `json:"loc"`
-		Msg upstream.Loose   `json:"msg"`
-	}
-	_ = json.Unmarshal(said.Detail, &members)
-	if text != "" || len(members) == 0 {
-		return string(text)
-	}
-	name := ""
-	if at := members[0].At; len(at) > 0 {
-		name = string(at[len(at)-1]) + ": "
-	}
-	return name + string(members[0].Msg)
+	return upstream.States{Queued: "Pending", Done: "Ready", Life: resultLife - mostPoll}.Status(state, v.Links(job))
 }

@@ -25,23 +25,14 @@ const (
 	mostPoll = 4 * time.Minute
 )
 
-// state is the vendor's state of a request. COMPLETED may contain an error.
-type state struct {
-	Status upstream.Loose `json:"status"`
-	Error  upstream.Loose `json:"error"`
-	Kind   upstream.Loose `json:"error_type"`
-}
-
 // going returns the status of a request that has not ended. An unknown status, or none, means running.
-func (s state) going() providers.VideoStatus {
-	status := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(string(s.Status), providers.WordLimit)}
-	if s.Status == "IN_QUEUE" {
+func going(word string) providers.VideoStatus {
+	status := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(word, providers.WordLimit)}
+	if word == "IN_QUEUE" {
 		status.State = providers.JobQueued
 	}
 	return status
 }
-
-func (s state) failure() failure { return failure{kind: string(s.Kind), message: string(s.Error)} }
 
 // failure is an error of the vendor or the model.
 type failure struct {
@@ -52,26 +43,9 @@ type failure struct {
 
 // readFailure reads either shape of an error: the platform's, and the list of the model's.
 func readFailure(body []byte) failure {
-	var answer struct {
-		Detail json.RawMessage `json:"detail"`
-		Kind   upstream.Loose  `json:"error_type"`
-	}
-	var list []struct {
-		Message upstream.Loose `json:"msg"`
-		Kind    upstream.Loose `json:"type"`
-	}
-	var text upstream.Loose
-	// Errors leave it empty
-	_ = json.Unmarshal(body, &answer)
-	_ = json.Unmarshal(answer.Detail, &text)
-	_ = json.Unmarshal(answer.Detail, &list)
-	if len(list) > 0 {
-		return failure{kind: string(list[0].Kind), message: string(list[0].Message)}
-	}
-	return failure{kind: string(answer.Kind), message: string(text)}
+	answer := upstream.DocOf(body)
+	return failure{kind: string(answer.Get("detail.type", "error_type")), message: string(answer.Get("detail.msg", "detail"))}
 }
-
-func reason(body []byte) string { return readFailure(body).message }
 
 // status returns the status of a job that ended with the failure. A 5xx is the vendor's fault and is not billed.
 func (f failure) status(key providers.Secret) providers.VideoStatus {
@@ -108,7 +82,7 @@ func ended(err error, key providers.Secret) (providers.VideoStatus, error) {
 	said.server = fault.Upstream.Status/100 == 5
 	switch {
 	case strings.Contains(said.message, "still in progress"):
-		return state{Status: "COMPLETED"}.going(), nil
+		return going("COMPLETED"), nil
 	case fault.Upstream.Status == http.StatusUnprocessableEntity, fault.Upstream.Status == http.StatusBadRequest, said.server &&
 		said.kind != "":
 		return said.status(key), nil
@@ -116,54 +90,17 @@ func ended(err error, key providers.Secret) (providers.VideoStatus, error) {
 	return providers.VideoStatus{}, err // the question failed, not the job
 }
 
-// file is a video of a result.
-type file struct {
-	URL      upstream.Loose `json:"url"`
-	Width    upstream.Loose `json:"width"`
-	Height   upstream.Loose `json:"height"`
-	Duration upstream.Loose `json:"duration"`
-}
-
-// UnmarshalJSON implements json.Unmarshaler: some models send only the link.
-func (f *file) UnmarshalJSON(raw []byte) error {
-	type plain file
-	var read plain
-	var link upstream.Loose
-	_ = json.Unmarshal(raw, &link) // errors leave it empty
-	_ = json.Unmarshal(raw, &read)
-	*f = file(read)
-	if link != "" {
-		f.URL = link
-	}
-	return nil
-}
-
-// readFiles reads the videos of a result.
-func readFiles(body []byte) ([]file, error) {
-	var result struct {
-		Video  file            `json:"video"`
-		Videos json.RawMessage `json:"videos"`
-	}
-	if err := upstream.Decode(body, &result); err != nil {
-		return nil, err
-	}
-	var list, files []file
-	_ = json.Unmarshal(result.Videos, &list) // errors leave it empty
-	for _, one := range append([]file{result.Video}, list...) {
-		if one.URL != "" {
-			files = append(files, one)
+// readFiles reads the videos of a result and their links. Some models send only the links.
+func readFiles(body []byte) (files []upstream.Doc, links []string, err error) {
+	result, err := upstream.Decode(body)
+	for _, path := range []string{"video", "videos"} {
+		for file := range result.All(path) {
+			if link := file.Get("url", ""); link != "" {
+				files, links = append(files, file), append(links, string(link))
+			}
 		}
 	}
-	return files, nil
-}
-
-// linksOf returns the links of the videos of a result.
-func linksOf(files []file) []string {
-	links := make([]string, 0, len(files))
-	for _, one := range files {
-		links = append(links, string(one.URL))
-	}
-	return links
+	return files, links, err
 }
 
 // maxFound bounds the links of a result that are stored with its task, in bytes. A larger result is read again.
@@ -178,7 +115,7 @@ func private(link string) bool {
 
 // done returns the status of a request with a result, which is below the app.
 func done(body []byte, app string) (providers.VideoStatus, error) {
-	files, err := readFiles(body)
+	files, links, err := readFiles(body)
 	if err != nil {
 		return providers.VideoStatus{}, err
 	}
@@ -189,21 +126,19 @@ func done(body []byte, app string) (providers.VideoStatus, error) {
 	if len(body) >= largeResult {
 		life = largeResultLife
 	}
-	links := linksOf(files)
 	found, err := json.Marshal(handle{App: app, Links: links})
 	if err != nil || len(found) > maxFound || slices.ContainsFunc(links, private) {
 		found = nil
 	}
 	return providers.VideoStatus{
 		State: providers.JobDone, Progress: -1, Word: "COMPLETED", Outputs: len(files), Dies: time.Now().Add(life), Found: found,
-		Seconds: files[0].Duration.Number(), Width: files[0].Width.Pixels(), Height: files[0].Height.Pixels(),
+		Seconds: files[0].Get("duration").Number(), Width: files[0].Get("width").Pixels(), Height: files[0].Get("height").Pixels(),
 	}, nil
 }
 
 // classify interprets the kind of an error. It distinguishes an account without credit, a 403, from a key without permission.
 func classify(fault *providers.Fault) {
 	read := readFailure(fault.Upstream.Body)
-	fault.Code = providers.Cut(read.kind, providers.WordLimit)
 	if word, _ := read.code(); word != providers.FailedVendor {
 		fault.Failed = word
 	}

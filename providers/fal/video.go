@@ -29,7 +29,7 @@ type Videos struct{ jobs *upstream.Jobs }
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.NewJobs(client, upstream.JobVendor{
 		Name: "fal", Authorize: upstream.KeyIn("Authorization", "Key "),
-		Classify: classify, Reason: reason,
+		Code: []string{"detail.type", "error_type"}, Classify: classify,
 	})}
 }
 
@@ -54,14 +54,11 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	var made struct {
-		RequestID   upstream.Loose `json:"request_id"`
-		ResponseURL upstream.Loose `json:"response_url"`
-	}
-	if err := v.jobs.Read(ctx, to, upstream.Create("/"+path, body), &made); err != nil {
+	made, err := v.jobs.Read(ctx, to, upstream.Create("/"+path, body))
+	if err != nil {
 		return providers.Ticket{}, err
 	}
-	return upstream.NewTicket(made.RequestID, handle{App: appOf(to, string(made.ResponseURL))})
+	return upstream.NewTicket(made.Get("request_id"), handle{App: appOf(to, string(made.Get("response_url")))})
 }
 
 // appOf returns the path before /requests in the URL that the vendor sends, otherwise the model's first two words. The URL itself
@@ -81,14 +78,14 @@ func appOf(to providers.Target, named string) string {
 
 // Poll reads the request's state, and once it is done its result, which distinguishes a video from a failure.
 func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
-	var s state
-	if err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: requestPath(to, ticket) + "/status"}, &s); err != nil {
+	state, err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: requestPath(to, ticket) + "/status"})
+	if err != nil {
 		return upstream.Unread(err)
 	}
-	if s.Status != "COMPLETED" {
-		return s.going(), nil
+	if word := state.Get("status"); word != "COMPLETED" { // which may contain an error
+		return going(string(word)), nil
 	}
-	if said := s.failure(); said.message != "" || said.kind != "" {
+	if said := (failure{kind: string(state.Get("error_type")), message: string(state.Get("error"))}); said.message != "" || said.kind != "" {
 		return said.status(to.Key), nil
 	}
 	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: requestPath(to, ticket)})
@@ -122,11 +119,8 @@ func (v *Videos) links(ctx context.Context, to providers.Target, ticket provider
 		}
 		return nil, err
 	}
-	files, err := readFiles(answer.Body)
-	if err != nil {
-		return nil, err
-	}
-	return linksOf(files), nil
+	_, links, err := readFiles(answer.Body)
+	return links, err
 }
 
 // Cancel takes the request out of the queue, or asks the model to stop.

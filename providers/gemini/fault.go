@@ -10,7 +10,7 @@ import (
 
 // classify reads the error object of an answer in this vendor's format.
 func classify(fault *providers.Fault) {
-	said := upstream.ReadRPCError(fault.Upstream.Body)
+	said := upstream.RPCErrorOf(upstream.DocOf(fault.Upstream.Body).At("error"))
 	fault.Code = providers.Cut(cmp.Or(said.Reason, said.Status), providers.WordLimit)
 	if fault.RetryAfter == 0 {
 		fault.RetryAfter = said.RetryDelay

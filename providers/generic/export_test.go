@@ -1,12 +1,14 @@
 package generic
 
-import "modelrelay/providers"
+import (
+	"modelrelay/providers"
+)
 
 // DecodeTask reads a task's status and the links to its results.
 func DecodeTask(body []byte) (status providers.VideoStatus, links []string, err error) {
-	t, err := decode(body)
+	task, err := decode(body)
 	if err != nil {
 		return status, nil, err
 	}
-	return t.status("upstream-credential"), t.links(), nil
+	return statusOf(task, "upstream-credential"), linksOf(task), nil
 }

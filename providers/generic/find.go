@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/upstream"
 )
 
@@ -40,23 +41,21 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 func (v *Videos) honorsKeys(ctx context.Context, to providers.Target, remix bool) error {
 	root := to
 	root.Channel.BaseURL = strings.TrimSuffix(to.Channel.BaseURL, "/v1")
-	var document struct {
-		Paths map[string]operations `json:"paths"`
-	}
-	if err := v.jobs.Read(ctx, root, upstream.JobRequest{Path: "/openapi.json"}, &document); undocumented(err) {
+	document, err := v.jobs.Read(ctx, root, upstream.JobRequest{Path: "/openapi.json"})
+	switch {
+	case undocumented(err):
 		return &providers.Fault{
 			Kind: providers.Upstream, Message: "The upstream has no description that declares an Idempotency-Key.",
 			Err: errNoKeys,
 		}
-	} else if err != nil {
+	case err != nil:
 		return err
 	}
-	if !remix && document.Paths["/v1"+path].takesKey() {
-		return nil
-	}
-	for at, operations := range document.Paths {
+	for name, operations := range rawjson.Value(document.At("paths")).Members() {
 		// The parameter between has a name of the upstream's own.
-		if remix && strings.HasPrefix(at, "/v1"+videos+"/{") && strings.HasSuffix(at, "}/remix") && operations.takesKey() {
+		at := name.String()
+		create, variation := at == "/v1"+path, strings.HasPrefix(at, "/v1"+videos+"/{") && strings.HasSuffix(at, "}/remix")
+		if (!remix && create || remix && variation) && takesKey(upstream.Doc(operations)) {
 			return nil
 		}
 	}
@@ -76,20 +75,10 @@ func undocumented(err error) bool {
 	return status/100 == 4 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
 }
 
-// operations are those of one path in an OpenAPI document.
-type operations struct {
-	Post struct {
-		Parameters []struct {
-			Name string `json:"name"`
-			In   string `json:"in"`
-		} `json:"parameters"`
-	} `json:"post"`
-}
-
-// takesKey reports whether the POST declares an Idempotency-Key.
-func (o operations) takesKey() bool {
-	for _, parameter := range o.Post.Parameters {
-		if parameter.In == "header" && strings.EqualFold(parameter.Name, "Idempotency-Key") {
+// takesKey reports whether the POST of a path declares an Idempotency-Key.
+func takesKey(operations upstream.Doc) bool {
+	for parameter := range operations.All("post.parameters") {
+		if parameter.Get("in") == "header" && strings.EqualFold(string(parameter.Get("name")), "Idempotency-Key") {
 			return true
 		}
 	}

@@ -1,7 +1,6 @@
 package generic
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -26,7 +25,9 @@ type Videos struct{ jobs *upstream.Jobs }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "generic", Authorize: authorize, Classify: classify, Reason: reason})}
+	return &Videos{upstream.NewJobs(client, upstream.JobVendor{
+		Name: "generic", Authorize: authorize, Code: []string{"error.code", "error.type", "code"}, Classify: classify,
+	})}
 }
 
 // Submit creates a task.
@@ -60,7 +61,7 @@ func (v *Videos) start(ctx context.Context, to providers.Target, path string, bo
 		return providers.Ticket{}, err
 	}
 	// Some gateways also number their tasks. The number is not the id.
-	return upstream.NewTicket(cmp.Or(made.TaskID, made.ID), nil)
+	return upstream.NewTicket(made.Get("task_id", "id"), nil)
 }
 
 // Poll reads the task.
@@ -69,7 +70,11 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	if err != nil {
 		return upstream.Unread(err)
 	}
-	return t.status(to.Key), nil
+	return statusOf(t, to.Key), nil
+}
+
+func statusOf(task upstream.Doc, key providers.Secret) providers.VideoStatus {
+	return upstream.TaskStatus(task, max(1, len(linksOf(task))), key, "error.code", "error.type")
 }
 
 // Open reads one of the task's videos: at the link the task names now, which may be a path of the upstream's own, else
@@ -79,7 +84,7 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	if err != nil {
 		return providers.Video{}, err
 	}
-	links := t.links()
+	links := linksOf(t)
 	if output < 0 || output >= max(1, len(links)) {
 		return providers.Video{}, providers.Faultf(providers.NotFound, "The task has %d videos, not %d.", max(1, len(links)), output+1)
 	}
@@ -137,10 +142,10 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 func taskPath(ticket providers.Ticket) string { return path + "/" + url.PathEscape(ticket.Job) }
 
 // task sends a request whose answer is a task.
-func (v *Videos) task(ctx context.Context, to providers.Target, r upstream.JobRequest) (task, error) {
+func (v *Videos) task(ctx context.Context, to providers.Target, r upstream.JobRequest) (upstream.Doc, error) {
 	answer, err := v.jobs.Do(ctx, to, r)
 	if err != nil {
-		return task{}, err
+		return nil, err
 	}
 	return decode(answer.Body)
 }

@@ -146,7 +146,7 @@ func TestVideoStrays(t *testing.T) {
 		{name: "bare error", body: `{"status":"failed","error":"no credits"}`, want: failed("failed", "upstream_failed", "no credits")},
 		{
 			name: "no error", body: `{"status":"cancelled"}`,
-			want: failed("cancelled", "upstream_cancelled", `The upstream's task ended as "cancelled".`),
+			want: failed("cancelled", "upstream_cancelled", `The upstream's job ended as "cancelled".`),
 		},
 		{
 			name: "the key and the client's link in the error",

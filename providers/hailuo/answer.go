@@ -1,7 +1,6 @@
 package hailuo
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"regexp"
@@ -60,46 +59,28 @@ func ownFailure(code string) bool {
 	return slices.Contains([]string{"1000", "1001", "1013", "1024", "1033"}, code)
 }
 
-// said is in every answer of the first API, and in an error of the second.
-type said struct {
-	BaseResp struct {
-		StatusCode upstream.Loose `json:"status_code"`
-		StatusMsg  upstream.Loose `json:"status_msg"`
-	} `json:"base_resp"`
-	Error struct {
-		Message upstream.Loose `json:"message"`
-	} `json:"error"`
-}
-
 // numbered finds the code in a message of the second API: "invalid params (2013)".
 var numbered = regexp.MustCompile(`\((\d{4})\)\s*$`)
 
-// codeOf is the code in an answer, "" for none.
-func codeOf(body []byte) string {
-	var s said
-	_ = json.Unmarshal(body, &s) // errors leave it empty
-	if s.BaseResp.StatusCode != "" {
-		return string(s.BaseResp.StatusCode)
+// codeOf is the code in an answer of the first API, or in an error of the second, "" for none.
+func codeOf(answer upstream.Doc) string {
+	if code := answer.Get("base_resp.status_code"); code != "" {
+		return string(code)
 	}
-	if match := numbered.FindStringSubmatch(string(s.Error.Message)); match != nil {
+	if match := numbered.FindStringSubmatch(string(answer.Get("error.message"))); match != nil {
 		return match[1]
 	}
 	return ""
 }
 
 func reason(body []byte) string {
-	var s said
-	_ = json.Unmarshal(body, &s) // errors leave it empty
-	if s.Error.Message != "" {
-		return string(s.Error.Message)
-	}
-	return string(s.BaseResp.StatusMsg)
+	return string(upstream.DocOf(body).Get("error.message", "base_resp.status_msg"))
 }
 
 // classify interprets the code of a refusal, which is more precise than a 4xx status. After a 5xx status, or a code that means one,
 // the outcome is unknown.
 func classify(fault *providers.Fault) {
-	fault.Code = providers.Cut(codeOf(fault.Upstream.Body), providers.WordLimit)
+	fault.Code = providers.Cut(codeOf(upstream.DocOf(fault.Upstream.Body)), providers.WordLimit)
 	if fault.Upstream.Status/100 == 4 && fault.Code != "" {
 		if status := statusOf(fault.Code); status/100 == 4 || ownFailure(fault.Code) {
 			upstream.Reclass(fault, status)

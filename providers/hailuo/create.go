@@ -21,21 +21,18 @@ const callback = "callback_url"
 
 // firstBody writes a create of the first API. It fails only before anything was sent.
 func firstBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
-	table, shape := firstOf(model), req.Shape()
-	if fault := table.Check(shape); fault != nil {
-		return nil, fault
-	}
-	frame, seconds, fault := firstFrame(table, shape)
-	if fault != nil {
-		return nil, fault
-	}
-	if err := upstream.Reserved(req, callback); err != nil {
+	table, _ := firstModel(model)
+	var frame providers.Frame
+	if _, err := upstream.Accept(req, model, table, func(_ string, shape providers.VideoShape, _ providers.Frame) (fault *providers.Fault) {
+		frame, fault = firstFrame(table, shape)
+		return fault
+	}, callback); err != nil {
 		return nil, err
 	}
 	members := upstream.Members{"model": model}
 	members.Words(map[string]string{"prompt": req.Prompt})
 	if !fixed(model) {
-		members.Number("duration", seconds)
+		members.Number("duration", frame.Seconds)
 		members.Words(map[string]string{"resolution": strings.ToUpper(frame.Resolution)})
 	}
 	for _, input := range req.Inputs {
@@ -56,38 +53,35 @@ func firstBody(ctx context.Context, model string, req providers.VideoRequest) ([
 }
 
 // RefuseVideo refuses combinations that the vendor does not accept.
-func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
+func RefuseVideo(model string, shape providers.VideoShape, _ providers.Frame) *providers.Fault {
+	table, _ := VideoModels(model)
 	if second(model) {
 		return refuseSecond(shape)
 	}
-	_, _, fault := firstFrame(firstOf(model), shape)
+	_, fault := firstFrame(table, shape)
 	return fault
 }
 
-// firstFrame returns the size and the length of a create of the first API, which refuses some combinations.
-func firstFrame(table providers.VideoModel, shape providers.VideoShape) (frame providers.Frame, seconds int, fault *providers.Fault) {
+// firstFrame returns the frame of a create of the first API, which refuses some combinations.
+func firstFrame(table providers.VideoModel, shape providers.VideoShape) (providers.Frame, *providers.Fault) {
 	const longSeconds = 10
 	if len(shape.Inputs) == 0 {
 		table.AspectRatios = []string{"16:9"} // of pixels: the video is wide
 	}
-	if frame, fault = table.Frame(shape); fault != nil {
-		return frame, 0, fault
-	}
-	seconds, err := upstream.WholeSeconds(shape.Seconds)
+	frame, fault := table.Accept(shape)
 	low := frame.Resolution == "512p"
 	switch {
-	case err != nil:
-		fault = providers.AsFault(err)
+	case fault != nil:
 	case len(shape.Inputs) == 0 && shape.Prompt == 0:
 		fault = providers.InvalidField("prompt", "The upstream needs a 'prompt' where there is no image.")
-	case frame.Resolution == "1080p" && seconds == longSeconds:
+	case frame.Resolution == "1080p" && frame.Seconds == longSeconds:
 		fault = providers.InvalidField("seconds", "The upstream makes no 'seconds' of %d in 1080p.", longSeconds)
 	case low && !shape.Has(providers.FirstFrame):
 		fault = providers.InvalidField("resolution", "The upstream makes a 'resolution' of 512p only from an image.")
 	case low && shape.Has(providers.LastFrame):
 		fault = providers.InvalidField("resolution", "The upstream makes no 'resolution' of 512p with a 'last_image'.")
 	}
-	return frame, seconds, fault
+	return frame, fault
 }
 
 // refuseSecond refuses combinations that the second API does not accept.
@@ -110,7 +104,7 @@ type item map[string]any
 // secondBody writes a create of the second API. It fails only before anything was sent.
 func secondBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
 	table, _ := secondModel(model)
-	frame, seconds, err := upstream.Accept(req, table, refuseSecond(req.Shape()), callback)
+	frame, err := upstream.Accept(req, model, table, RefuseVideo, callback)
 	if err != nil {
 		return nil, err
 	}
@@ -133,20 +127,12 @@ func secondBody(ctx context.Context, model string, req providers.VideoRequest) (
 	case ratio == "" && len(content) == 1 && fields["ratio"] == nil:
 		ratio = usualRatio
 	}
-	if ratio != "" {
-		members["ratio"] = ratio
-	}
-	switch {
-	case seconds > 0:
-		members["duration"] = seconds
-	case fields["duration"] == nil:
-		members["duration"] = usualSeconds
-	}
-	switch {
-	case frame.Resolution != "":
-		members["resolution"] = strings.ToUpper(frame.Resolution)
-	case fields["resolution"] == nil:
-		members["resolution"] = usualResolution
+	members.Words(map[string]string{"ratio": ratio, "resolution": strings.ToUpper(frame.Resolution)})
+	members.Number("duration", frame.Seconds)
+	for name, usual := range map[string]any{"duration": usualSeconds, "resolution": usualResolution} {
+		if members[name] == nil && fields[name] == nil {
+			members[name] = usual
+		}
 	}
 	body, err := upstream.Encode(req, members)
 	if err != nil {

@@ -35,43 +35,29 @@ func firstModel(name string) (providers.VideoModel, bool) {
 		Seconds: []string{"6", "10"}, Resolutions: []string{"768p", "1080p"}, MaxPrompt: maxPrompt,
 		Inputs: frames[:1],
 	}
+	if fixed(name) {
+		table.Seconds, table.Resolutions = []string{"6"}, []string{"720p"}
+	}
 	switch name {
 	case "MiniMax-Hailuo-2.3":
-		return table, true
-	case "MiniMax-Hailuo-2.3-Fast":
+	case "MiniMax-Hailuo-2.3-Fast", "I2V-01", "I2V-01-Director", "I2V-01-live":
 		table.NeedsInput = true
-		return table, true
 	case "MiniMax-Hailuo-02":
 		table.Resolutions = []string{"512p", "768p", "1080p"}
 		table.Inputs = frames
-		return table, true
-	}
-	table.Seconds, table.Resolutions = []string{"6"}, []string{"720p"}
-	switch name {
 	case "T2V-01", "T2V-01-Director":
 		table.Inputs, table.NeedsPrompt = nil, true
-	case "I2V-01", "I2V-01-Director", "I2V-01-live":
-		table.NeedsInput = true
 	case "S2V-01":
 		table.Inputs, table.NeedsInput = []providers.VideoInput{{Role: providers.Reference, MaxBytes: maxImage}}, true
 	default:
-		return providers.VideoModel{}, false
+		table.Inputs = []providers.VideoInput{{Role: providers.FirstFrame}, {Role: providers.LastFrame}, {Role: providers.Reference}}
+		return table.Open(), false
 	}
 	return table, true
 }
 
 // fixed reports whether a model has one length and size, and no fields for them.
 func fixed(name string) bool { return strings.Contains(name, "2V-01") }
-
-// firstOf returns what a model of the first API accepts. A model that is not in the table accepts every field of that API.
-func firstOf(name string) providers.VideoModel {
-	if known, ok := firstModel(name); ok {
-		return known
-	}
-	return providers.VideoModel{Seconds: providers.AnyWord(), Resolutions: providers.AnyWord(), Inputs: []providers.VideoInput{
-		{Role: providers.FirstFrame}, {Role: providers.LastFrame}, {Role: providers.Reference},
-	}}
-}
 
 // secondModel is one of the second API's.
 func secondModel(name string) (providers.VideoModel, bool) {

@@ -8,8 +8,8 @@ package hailuo
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -34,24 +34,24 @@ const (
 
 // Videos implements the jobs of POST /v1/video_generation and /v2/video_generation. The vendor looks up no job by the gateway's
 // key.
-type Videos struct {
-	upstream.Linked[upstream.Record]
-}
+type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	v := &Videos{upstream.Linked[upstream.Record]{
-		Paced: providers.Pace{Least: leastPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "hailuo", Classify: classify, Failed: failureCode, Reason: reason}), Lost: lost,
+	v := &Videos{upstream.Linked{
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "hailuo", Classify: classify, Failed: failureCode, Reason: reason}),
+		Links: upstream.Link("content.url"), // of the second API; requires no key
+		Lost:  lost, Paced: providers.Pace{Least: leastPoll},
 	}}
-	v.Read = v.job
+	v.Read, v.Status = v.job, v.status
 	return v
 }
 
-// handle is the adapter's data of a ticket.
-type handle struct {
-	// Second: the job is the second API's.
-	Second bool `json:"second,omitempty"`
+// secondField is the adapter's data of a ticket: the job is the second API's.
+const secondField = "second"
+
+func isSecond(ticket providers.Ticket) bool {
+	return upstream.DocOf(ticket.Data).At(secondField).True()
 }
 
 // second reports whether a model is the second API's.
@@ -59,51 +59,54 @@ func second(model string) bool { return strings.HasPrefix(strings.ToLower(model)
 
 // Submit starts a job.
 func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	at := handle{second(to.Model)}
-	path, write := "/v1/video_generation", firstBody
-	if at.Second {
-		path, write = "/v2/video_generation", secondBody
+	path, write, own := "/v1/video_generation", firstBody, map[string]bool{}
+	if second(to.Model) {
+		path, write, own[secondField] = "/v2/video_generation", secondBody, true
 	}
 	body, err := write(ctx, to.Model, req)
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	answer, err := v.do(ctx, to, upstream.Create(path, body))
+	made, err := v.ask(ctx, to, upstream.Create(path, body))
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	var made struct {
-		TaskID upstream.Loose `json:"task_id"`
-	}
-	if err := upstream.Decode(answer.Body, &made); err != nil {
-		return providers.Ticket{}, err
-	}
-	return upstream.NewTicket(made.TaskID, at)
+	return upstream.NewTicket(made.Get("task_id"), own)
 }
 
 // job reads a job at the API that made it.
-func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Record, error) {
-	at, err := handleOf(ticket)
-	if err != nil {
-		return nil, err
+func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
+	if !isSecond(ticket) {
+		return v.firstJob(ctx, to, ticket)
 	}
-	return v.look(ctx, to, ticket, at.Second)
+	found, err := v.Jobs.Read(ctx, to, upstream.JobRequest{Path: "/v2/query/video_generation/" + url.PathEscape(ticket.Job)})
+	return found.At("task"), err
 }
 
-func (v *Videos) look(ctx context.Context, to providers.Target, ticket providers.Ticket, second bool) (upstream.Record, error) {
-	if second {
-		return v.secondJob(ctx, to, ticket)
+// status interprets a job. The words of the first API begin with a capital letter.
+func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+	state := job.Get("status")
+	word, code, message := string(state), string(job.Get("error.code")), string(job.Get("error.message"))
+	switch word {
+	case "Preparing", "Queueing", "Processing", "Success", "Fail":
+		return firstStatus(job, key)
+	case "failed", "cancelled":
+		return upstream.FailedJob(word, failureCode(code), code, message, word == "failed" && ownFailure(code), key), nil
+	case "expired":
+		return upstream.FailedJob(word, providers.FailedTimeout, code, message, false, key), nil
 	}
-	return v.firstJob(ctx, to, ticket)
+	s, err := upstream.States{Queued: "queued", Done: "succeeded", Life: linkLife}.Status(state, v.Links(job))
+	if s.State == providers.JobDone {
+		s.Seconds, s.Took = job.Get("duration").Number(), upstream.Took(job.Get("created_at"), job.Get("updated_at"))
+		s.Resolution, s.Source = strings.ToLower(string(job.Get("resolution"))), job.Get("usage.input_seconds").Number()
+	}
+	return upstream.Priced(s, job.Get("usage.total_seconds"), "seconds"), err
 }
 
 // Open reads the job's one video at its link, which is asked for anew and requires no key.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
-	at, err := handleOf(ticket)
 	switch {
-	case err != nil:
-		return providers.Video{}, err
-	case at.Second:
+	case isSecond(ticket):
 		return v.Linked.Open(ctx, to, ticket, output)
 	case output != 0:
 		return providers.Video{}, upstream.OneOutput(output)
@@ -119,57 +122,34 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 }
 
 // Cancel stops a job of the second API that has not begun. The vendor stops no other, and the same request deletes a job that has
-// ended, so Cancel leaves that alone.
+// ended.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
-	at, err := handleOf(ticket)
-	if err != nil {
-		return err
+	if !isSecond(ticket) {
+		return &providers.Fault{Kind: providers.Conflict, Message: "The upstream does not stop this job.", Accepted: providers.NotAccepted}
 	}
-	runs := &providers.Fault{Kind: providers.Conflict, Message: "The upstream does not stop this job.", Accepted: providers.NotAccepted}
-	if !at.Second {
-		return runs
-	}
-	j, err := v.secondJob(ctx, to, ticket)
-	switch {
-	case lost(err):
-		return nil
-	case err != nil:
-		return err
-	case j.ended():
-		return nil
-	case j.Status != "queued":
-		return runs
-	}
-	_, err = v.Jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodDelete, Path: secondPath(ticket)})
-	if lost(err) {
-		return nil
-	}
-	return err
+	return v.StopWaiting(ctx, to, ticket, false, upstream.JobRequest{
+		Method: http.MethodDelete, Path: "/v2/video_generation/" + url.PathEscape(ticket.Job),
+	})
 }
 
-func handleOf(ticket providers.Ticket) (at handle, err error) {
-	if len(ticket.Data) > 0 {
-		if err := json.Unmarshal(ticket.Data, &at); err != nil {
-			return at, &providers.Fault{Kind: providers.Internal, Message: "The job's ticket cannot be read.", Err: err}
-		}
-	}
-	return at, nil
-}
-
-// do sends a request of the first API or a create of either. A refusal of status 200 is a fault.
-func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequest) (upstream.JobAnswer, error) {
+// ask sends a request of the first API or a create of either. A refusal of status 200 is a fault.
+func (v *Videos) ask(ctx context.Context, to providers.Target, r upstream.JobRequest) (upstream.Doc, error) {
 	answer, err := v.Jobs.Do(ctx, to, r)
 	if err != nil {
-		return answer, err
+		return nil, err
 	}
-	if code := codeOf(answer.Body); code != "" && code != "0" {
-		return answer, v.Jobs.Refuse(answer, statusOf(code), to.Key, r.Paid)
+	said := upstream.DocOf(answer.Body)
+	if code := codeOf(said); code != "" && code != "0" {
+		return nil, v.Jobs.Refuse(answer, statusOf(code), to.Key, r.Paid)
 	}
-	return answer, nil
+	return upstream.Decode(said)
 }
 
 // Check implements providers.Checker, with a look-up of a job that does not exist.
 func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
-	_, err := v.look(ctx, to, providers.Ticket{Job: "1"}, slices.ContainsFunc(models, second))
+	ticket, err := upstream.NewTicket("1", map[string]bool{secondField: slices.ContainsFunc(models, second)})
+	if err == nil {
+		_, err = v.job(ctx, to, ticket)
+	}
 	return upstream.LookedUp(err, lost)
 }

@@ -2,7 +2,6 @@ package kling
 
 import (
 	"cmp"
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -19,96 +18,44 @@ const (
 	codeMissing = "1203"
 )
 
-// task is the vendor's job, of either API.
-type task struct {
-	id, external, word, reason, link, seconds string
+// The names of a job's members are those of the API with the model in the path, then those of the older one.
 
-	amount upstream.Loose // billed
-	unit   string
-}
+func idOf(job upstream.Doc) upstream.Loose { return job.Get("id", "task_id") }
 
-// readTasks takes the list of an answer apart; single reports whether it is its one object.
-func readTasks(data json.RawMessage) (list []json.RawMessage, single bool) {
-	if json.Unmarshal(data, &list) == nil && list != nil {
-		return list, false
-	}
-	return []json.RawMessage{data}, true
-}
-
-// readTask reads a job, whichever API it is of.
-func readTask(data json.RawMessage) task {
-	type video struct {
-		Type     upstream.Loose `json:"type"`
-		URL      upstream.Loose `json:"url"`
-		Duration upstream.Loose `json:"duration"`
-	}
-	var t struct {
-		ID       upstream.Loose  `json:"id"`
-		Status   upstream.Loose  `json:"status"`
-		Message  upstream.Loose  `json:"message"`
-		External upstream.Loose  `json:"external_id"`
-		Outputs  json.RawMessage `json:"outputs"`
-
-		Billing []struct {
-			Kind     upstream.Loose `json:"charge_type"` // cash, or units of a package
-			Amount   upstream.Loose `json:"amount"`
-			Currency upstream.Loose `json:"currency"`
-			Package  upstream.Loose `json:"package_type"`
-		} `json:"billing"`
-
-		TaskID     upstream.Loose  `json:"task_id"`
-		TaskStatus upstream.Loose  `json:"task_status"`
-		TaskReason upstream.Loose  `json:"task_status_msg"`
-		TaskInfo   json.RawMessage `json:"task_info"`
-		TaskResult json.RawMessage `json:"task_result"`
-	}
-	var info struct {
-		External upstream.Loose `json:"external_task_id"`
-	}
-	var result struct {
-		Videos []video `json:"videos"`
-	}
-	var outputs []video
-	// Errors leave it empty.
-	_ = json.Unmarshal(data, &t)
-	_ = json.Unmarshal(t.TaskInfo, &info)
-	_ = json.Unmarshal(t.TaskResult, &result)
-	_ = json.Unmarshal(t.Outputs, &outputs)
-	either := func(a, b upstream.Loose) string { return string(max(a, b)) } // one of them is ""
-	read := task{
-		id: either(t.ID, t.TaskID), word: either(t.Status, t.TaskStatus), reason: either(t.Message, t.TaskReason),
-		external: either(t.External, info.External),
-	}
-	for _, one := range t.Billing {
-		if read.amount == "" && one.Amount != "" {
-			read.amount, read.unit = one.Amount, string(cmp.Or(one.Currency, one.Package, one.Kind, "units"))
+// videoOf returns the video of a job. Images and audio may be there as well.
+func videoOf(job upstream.Doc) upstream.Doc {
+	for one := range job.All("outputs") {
+		if one.Get("type") == "video" && one.Get("url") != "" {
+			return one
 		}
 	}
-	for _, one := range result.Videos {
-		one.Type = "video"
-		outputs = append(outputs, one)
-	}
-	for _, one := range outputs { // images and audio may be there as well
-		if one.Type == "video" && one.URL != "" && read.link == "" {
-			read.link, read.seconds = string(one.URL), one.Duration.Number()
+	for one := range job.All("task_result.videos") {
+		if one.Get("url") != "" {
+			return one
 		}
 	}
-	return read
+	return nil
 }
 
-// VideoLinks returns the link to the video, which requires no key.
-func (t task) VideoLinks() []string { return []string{t.link} }
+// links returns the link to the video, which requires no key.
+func links(job upstream.Doc) []string { return videoOf(job).Texts("url") }
 
-// VideoStatus implements upstream.Record.
-func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
-	if t.word == "failed" {
-		return upstream.Priced(upstream.FailedJob(t.word, failureCode(t.reason), "", t.reason, false, key), t.amount, t.unit), nil
+func status(job upstream.Doc, key providers.Secret) (s providers.VideoStatus, err error) {
+	state, reason := job.Get("status", "task_status"), string(job.Get("message", "task_status_msg"))
+	if state == "failed" {
+		s = upstream.FailedJob(string(state), failureCode(reason), "", reason, false, key)
+	} else {
+		s, err = upstream.States{Queued: "submitted", Done: "succeeded succeed", Life: resultLife}.Status(state, links(job))
 	}
-	s, err := upstream.States{Queued: "submitted", Done: "succeeded succeed", Life: resultLife}.Status(upstream.Loose(t.word), t.VideoLinks())
 	if s.State == providers.JobDone {
-		s.Seconds = t.seconds
+		s.Seconds = videoOf(job).Get("duration").Number()
 	}
-	return upstream.Priced(s, t.amount, t.unit), err
+	for charge := range job.All("billing") {
+		if amount := charge.Get("amount"); amount != "" { // cash, or units of a package
+			return upstream.Priced(s, amount, string(cmp.Or(charge.Get("currency", "package_type", "charge_type"), "units"))), err
+		}
+	}
+	return s, err
 }
 
 // failureCode maps the vendor's code of a failed job to a Failed constant.
@@ -133,9 +80,7 @@ func refusalCode(code string) string {
 
 // classify decides by the vendor's code, whatever the status: an account without credit is a 429.
 func classify(fault *providers.Fault) {
-	code, _ := upstream.Words(fault.Upstream.Body)
-	fault.Code = providers.Cut(code, providers.WordLimit)
-	switch code {
+	switch fault.Code {
 	case "1000", "1001", "1002", "1003", "1004", "1304":
 		upstream.Reclass(fault, http.StatusUnauthorized)
 	case "1100", "1101", "1102":

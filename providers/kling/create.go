@@ -24,10 +24,9 @@ type create struct {
 // wish is a checked request in the terms that both APIs share.
 type wish struct {
 	providers.VideoRequest
+	providers.Frame
+
 	model      string
-	seconds    int
-	ratio      string
-	resolution string
 	frames     map[providers.InputRole]string // of first, last frame and source video
 	references []string
 }
@@ -41,12 +40,11 @@ func newCreate(ctx context.Context, to providers.Target, req providers.VideoRequ
 			Message: "The upstream serves the model to API keys alone; with an access key and its secret it has the names kling-v….",
 		}
 	}
-	table := modelOf(to.Model, legacy)
-	frame, seconds, err := upstream.Accept(req, table, refuse(table, to.Model, req.Shape()), "callback_url")
+	frame, err := upstream.Accept(req, to.Model, modelOf(to.Model, legacy), RefuseVideo, "callback_url")
 	if err != nil {
 		return create{}, err
 	}
-	w := wish{VideoRequest: req, model: to.Model, seconds: seconds, ratio: frame.AspectRatio, resolution: frame.Resolution}
+	w := wish{VideoRequest: req, Frame: frame, model: to.Model}
 	if err := w.read(ctx); err != nil {
 		return create{}, err
 	}
@@ -60,12 +58,9 @@ func newCreate(ctx context.Context, to providers.Target, req providers.VideoRequ
 func (w *wish) read(ctx context.Context) error {
 	w.frames = make(map[providers.InputRole]string)
 	for _, input := range w.Inputs {
-		text := input.URL
-		if text == "" {
-			var err error
-			if text, err = upstream.InputBase64(ctx, input); err != nil { // the vendor accepts no "data:" prefix
-				return err
-			}
+		text, err := upstream.InputBase64(ctx, input) // the vendor accepts no "data:" prefix
+		if err != nil {
+			return err
 		}
 		if input.Role == providers.Reference {
 			w.references = append(w.references, text)
@@ -82,15 +77,7 @@ func (w *wish) has(role providers.InputRole) bool { return len(w.Of(role)) > 0 }
 func (w *wish) framed() bool { return w.has(providers.FirstFrame) || w.has(providers.SourceVideo) }
 
 // RefuseVideo refuses combinations that the vendor does not accept, and those of which it would ignore a part.
-func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
-	return refuse(modelOf(model, legacyName(model)), model, shape)
-}
-
-func refuse(table providers.VideoModel, model string, shape providers.VideoShape) *providers.Fault {
-	frame, fault := table.Frame(shape)
-	if fault != nil {
-		return fault
-	}
+func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame) *providers.Fault {
 	old := false
 	switch model {
 	case "kling-2.6", "kling-v2-6", "kling-2.5-turbo", "kling-v2-5-turbo":
@@ -99,10 +86,8 @@ func refuse(table providers.VideoModel, model string, shape providers.VideoShape
 	edit, first, last := shape.Has(providers.SourceVideo), shape.Has(providers.FirstFrame), shape.Has(providers.LastFrame)
 	loud := shape.GenerateAudio != nil && *shape.GenerateAudio
 	plainO1 := (model == "kling-o1" || model == "kling-video-o1") && !last && !shape.Has(providers.Reference) && !edit
-	seconds, err := upstream.WholeSeconds(shape.Seconds)
+	seconds := frame.Seconds
 	switch {
-	case err != nil:
-		return providers.AsFault(err)
 	case old && frame.Resolution != fullHD && (loud || last):
 		return providers.InvalidField("resolution", "The upstream makes sound, and a last frame, with this model in 1080p only: 'resolution' must say so.")
 	case edit && (first || last):
@@ -145,8 +130,8 @@ func (w *wish) newCreate() (create, error) {
 	if err != nil {
 		return create{}, err
 	}
-	if kind == omniKind && w.ratio == "" && !w.framed() && settings["aspect_ratio"] == nil {
-		w.ratio = "16:9" // its default elsewhere; here the vendor wants it said
+	if kind == omniKind && w.Frame.AspectRatio == "" && !w.framed() && settings["aspect_ratio"] == nil {
+		w.Frame.AspectRatio = "16:9" // its default elsewhere; here the vendor wants it said
 	}
 	w.settings(settings)
 	fields["settings"], fields["options"] = settings, options
@@ -159,8 +144,8 @@ func (w *wish) newCreate() (create, error) {
 
 // settings writes the request's settings over the caller's own.
 func (w *wish) settings(settings upstream.Members) {
-	settings.Words(map[string]string{"resolution": w.resolution, "aspect_ratio": w.ratio})
-	settings.Number("duration", w.seconds)
+	settings.Words(map[string]string{"resolution": w.Frame.Resolution, "aspect_ratio": w.Frame.AspectRatio})
+	settings.Number("duration", w.Frame.Seconds)
 	table := modelOf(w.model, false)
 	if w.GenerateAudio == nil || table.Audio != providers.AudioOption {
 		return

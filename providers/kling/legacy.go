@@ -63,10 +63,10 @@ func (w *wish) legacyCreate() (create, error) {
 	}
 	members := upstream.Members{"model_name": w.model, "prompt": w.Prompt}
 	members.Words(map[string]string{
-		"negative_prompt": w.NegativePrompt, "mode": mode, "aspect_ratio": w.ratio, "external_task_id": w.IdempotencyKey,
+		"negative_prompt": w.NegativePrompt, "mode": mode, "aspect_ratio": w.Frame.AspectRatio, "external_task_id": w.IdempotencyKey,
 	})
-	if w.seconds > 0 {
-		members["duration"] = strconv.Itoa(w.seconds)
+	if w.Frame.Seconds > 0 {
+		members["duration"] = strconv.Itoa(w.Frame.Seconds)
 	}
 	if w.GenerateAudio != nil && modelOf(w.model, true).Audio == providers.AudioOption {
 		members["sound"] = map[bool]string{false: "off", true: "on"}[*w.GenerateAudio]
@@ -84,7 +84,7 @@ func (w *wish) legacyCreate() (create, error) {
 
 // mode returns the older API's word for a resolution.
 func (w *wish) mode() (string, error) {
-	switch w.resolution {
+	switch w.Frame.Resolution {
 	case "":
 		return "", nil
 	case "720p":
@@ -115,7 +115,7 @@ func (w *wish) legacyInputs(members map[string]any) (kind string, err error) {
 		}
 		return legacyImage, nil
 	}
-	if !w.framed() && w.ratio == "" {
+	if !w.framed() && w.Frame.AspectRatio == "" {
 		members["aspect_ratio"] = "16:9" // its default elsewhere; here the vendor wants it said
 	}
 	type image struct {

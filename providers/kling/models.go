@@ -55,7 +55,9 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	case "kling-2.5-turbo", "kling-v2-5-turbo":
 		table.MaxPrompt = maxShortPrompt
 	default:
-		return providers.VideoModel{}, false
+		table.Negative, table.Audio = legacyName(model), providers.AudioOption
+		table.Inputs = append(table.Inputs, references(maxLongReferences, maxImage)...)
+		return table.Open(), false
 	}
 	if legacyName(model) {
 		table.MaxPrompt = maxShortPrompt
@@ -75,15 +77,11 @@ func references(most int, bytes int64) []providers.VideoInput {
 	}
 }
 
-// modelOf returns what a model accepts. A model that is not in the table accepts every field of the API.
+// modelOf returns what a model accepts. The older API takes a negative prompt of any model that is not in the table.
 func modelOf(model string, legacy bool) providers.VideoModel {
-	if known, ok := VideoModels(model); ok {
-		return known
-	}
-	return providers.VideoModel{
-		Seconds: providers.AnyWord(), AspectRatios: providers.AnyWord(), Resolutions: providers.AnyWord(), Audio: providers.AudioOption,
-		NeedsPrompt: true, Negative: legacy, Inputs: append(frames(maxImage), references(maxLongReferences, maxImage)...),
-	}
+	table, known := VideoModels(model)
+	table.Negative = table.Negative || legacy && !known
+	return table
 }
 
 // legacyName reports whether a name is that of the older API: kling-v3 is kling-3.0 in the other one.

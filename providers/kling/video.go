@@ -6,13 +6,13 @@ package kling
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/upstream"
 )
 
@@ -25,14 +25,16 @@ const BaseURL = "https://api-singapore.klingai.com"
 
 // Videos implements the vendor's jobs. It does not cancel them. A job is looked up by the attempt's key; the vendor does not say
 // how soon, nor that it refuses a key that it has seen, so one that is not found may still be there.
-type Videos struct{ upstream.Linked[task] }
+type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	v := &Videos{upstream.Linked[task]{
-		Paced: providers.Pace{Least: leastPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "kling", Authorize: authorize, Classify: classify, Failed: refusalCode}),
-		Lost:  forgotten, UnknownJob: "1",
+	v := &Videos{upstream.Linked{
+		Jobs: upstream.NewJobs(client, upstream.JobVendor{
+			Name: "kling", Authorize: authorize, Code: []string{"code"}, Classify: classify, Failed: refusalCode,
+		}),
+		Status: status, Links: links,
+		Lost: forgotten, Paced: providers.Pace{Least: leastPoll}, UnknownJob: "1",
 	}}
 	v.Read = v.task
 	return v
@@ -47,10 +49,8 @@ func CheckKey(key providers.Secret) error {
 	return nil
 }
 
-// handle is the adapter's data of a ticket: the older API knows a job only by the route that made it.
-type handle struct {
-	Legacy string `json:"legacy,omitempty"`
-}
+// legacyField is the adapter's data of a ticket: the older API knows a job only by the route that made it.
+const legacyField = "legacy"
 
 // Submit starts a job.
 func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
@@ -66,12 +66,12 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 }
 
 // ticket is that of a job that was made, or found.
-func (c create) ticket(to providers.Target, data json.RawMessage) (providers.Ticket, error) {
-	var h handle
+func (c create) ticket(to providers.Target, job upstream.Doc) (providers.Ticket, error) {
+	own := make(map[string]string)
 	if speaksLegacy(to) {
-		h.Legacy = c.kind
+		own[legacyField] = c.kind
 	}
-	return upstream.NewTicket(upstream.Loose(readTask(data).id), h)
+	return upstream.NewTicket(idOf(job), own)
 }
 
 // Find looks up a job by the attempt's key.
@@ -88,38 +88,38 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 	if err != nil {
 		return providers.Ticket{}, upstream.Undecided(err)
 	}
-	list, _ := readTasks(data)
-	for _, one := range list {
-		if readTask(one).external == req.IdempotencyKey {
-			return made.ticket(to, one)
+	for job := range data.All("") {
+		if string(job.Get("external_id", "task_info.external_task_id")) == req.IdempotencyKey {
+			return made.ticket(to, job)
 		}
 	}
 	return providers.Ticket{}, providers.Faultf(providers.NotFound, "The upstream shows no such job.")
 }
 
-func (v *Videos) task(ctx context.Context, to providers.Target, ticket providers.Ticket) (task, error) {
-	var h handle
-	_ = json.Unmarshal(ticket.Data, &h) // a ticket without it is of the API with the model in the path
+func (v *Videos) task(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
+	legacy := string(upstream.DocOf(ticket.Data).Get(legacyField))
 	path := "/tasks?task_ids=" + url.QueryEscape(ticket.Job)
-	if h.Legacy != "" {
-		path = "/v1/videos/" + url.PathEscape(h.Legacy) + "/" + url.PathEscape(ticket.Job)
+	if legacy != "" {
+		path = "/v1/videos/" + url.PathEscape(legacy) + "/" + url.PathEscape(ticket.Job)
 	}
 	data, err := v.ask(ctx, to, upstream.JobRequest{Path: path})
 	if err != nil {
-		return task{}, err
+		return nil, err
 	}
-	list, nameless := readTasks(data)
-	for _, one := range list {
-		job := readTask(one)
-		if job.id == ticket.Job {
+	named := 0
+	for job := range data.All("") {
+		id := idOf(job)
+		if string(id) == ticket.Job {
 			return job, nil
 		}
-		nameless = nameless || job.id == ""
+		if id != "" {
+			named++
+		}
 	}
-	if h.Legacy != "" || nameless { // that API reports an unknown job by its code
-		return task{}, upstream.BrokenAnswer("no job", nil)
+	if list := rawjson.Value(data); legacy != "" || !list.IsArray() || named != list.Len() { // that API reports an unknown job by its code
+		return nil, upstream.BrokenAnswer("no job", nil)
 	}
-	return task{}, errMissing
+	return nil, errMissing
 }
 
 // errMissing means that the vendor's answer does not list the job.
@@ -132,23 +132,21 @@ func forgotten(err error) bool {
 }
 
 // ask sends a request, and reads the envelope of its answer: the vendor may say no with a 200.
-func (v *Videos) ask(ctx context.Context, to providers.Target, r upstream.JobRequest) (json.RawMessage, error) {
+func (v *Videos) ask(ctx context.Context, to providers.Target, r upstream.JobRequest) (upstream.Doc, error) {
 	answer, err := v.Jobs.Do(ctx, to, r)
 	if err != nil {
 		return nil, err
 	}
-	var envelope struct {
-		Code upstream.Loose  `json:"code"`
-		Data json.RawMessage `json:"data"`
-	}
-	if err := upstream.Decode(answer.Body, &envelope); err != nil {
+	envelope, err := upstream.Decode(answer.Body)
+	if err != nil {
 		return nil, err
 	}
-	if envelope.Code != "" && envelope.Code != "0" {
+	if code := envelope.Get("code"); code != "" && code != "0" {
 		return nil, v.Jobs.Refuse(answer, http.StatusInternalServerError, to.Key, r.Paid)
 	}
-	if len(envelope.Data) == 0 {
+	data := upstream.Doc(rawjson.Value(envelope).Get("data"))
+	if len(data) == 0 {
 		return nil, upstream.BrokenAnswer("no data", nil)
 	}
-	return envelope.Data, nil
+	return data, nil
 }

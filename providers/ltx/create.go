@@ -50,43 +50,22 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	case "ltx-2-3-fast", "ltx-2-5-fast":
 		table.Sizes = append(table.Sizes, large...)
 	default:
-		return providers.VideoModel{}, false
+		table.Inputs = append(table.Inputs, providers.VideoInput{Role: providers.SourceAudio, MaxBytes: maxData})
+		return table.Open(), false
 	}
 	return table, true
 }
 
-// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
-func modelOf(model string) providers.VideoModel {
-	if known, ok := VideoModels(model); ok {
-		return known
-	}
-	known, _ := VideoModels("ltx-2-3-pro")
-	known.Seconds, known.Sizes = providers.AnyWord(), providers.AnyWord()
-	return known
-}
-
 // RefuseVideo refuses combinations that the vendor does not accept: a long video has at most 1080p and 25 frames a second.
-func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
+func RefuseVideo(_ string, shape providers.VideoShape, frame providers.Frame) *providers.Fault {
 	rates := []int{usualRate, longRate, doubleRate, doubleRatePL}
-	if shape.FPS != 0 && !slices.Contains(rates, shape.FPS) {
-		return providers.InvalidField("fps", "The upstream takes 'fps' of %d, %d, %d or %d.", rates[0], rates[1], rates[2], rates[3])
-	}
-	// upstream.Accept refuses a length that is not a whole number.
-	if seconds, err := upstream.WholeSeconds(shape.Seconds); err == nil && seconds > longAbove {
-		return refuseLong(model, shape)
-	}
-	return nil
-}
-
-// refuseLong refuses what a video of more than longAbove seconds cannot have.
-func refuseLong(model string, shape providers.VideoShape) *providers.Fault {
-	frame, fault := modelOf(model).Frame(shape)
+	long := frame.Seconds > longAbove
 	switch {
-	case fault != nil:
-		return fault
-	case shape.FPS > longRate:
+	case shape.FPS != 0 && !slices.Contains(rates, shape.FPS):
+		return providers.InvalidField("fps", "The upstream takes 'fps' of %d, %d, %d or %d.", rates[0], rates[1], rates[2], rates[3])
+	case long && shape.FPS > longRate:
 		return providers.InvalidField("seconds", "With 'fps' of %d 'seconds' is at most %d.", shape.FPS, longAbove)
-	case pixels(frame.Size) > longPixels:
+	case long && pixels(frame.Size) > longPixels:
 		return providers.InvalidField("seconds", "In more than 1080p 'seconds' is at most %d.", longAbove)
 	}
 	return nil
@@ -94,15 +73,14 @@ func refuseLong(model string, shape providers.VideoShape) *providers.Fault {
 
 // pixels is how many a size has, 0 where it has none.
 func pixels(size string) int {
-	w, h, _ := strings.Cut(size, "x")
-	width, _ := strconv.Atoi(w)
-	height, _ := strconv.Atoi(h)
+	width, height := upstream.Loose(size).Dimensions()
 	return width * height
 }
 
 // createBody writes a create and returns its path. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) (route operation, body []byte, err error) {
-	frame, seconds, err := upstream.Accept(req, modelOf(model), RefuseVideo(model, req.Shape()))
+	table, _ := VideoModels(model)
+	frame, err := upstream.Accept(req, model, table, RefuseVideo)
 	if err != nil {
 		return "", nil, err
 	}
@@ -115,9 +93,9 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 		members["resolution"] = usualSize
 	}
 	members.Words(map[string]string{"resolution": frame.Size})
-	members.Number("duration", seconds)
+	members.Number("duration", frame.Seconds)
 	members.Number("fps", req.FPS)
-	members.Sound("generate_audio", req, modelOf(model))
+	members.Sound("generate_audio", req, table)
 	route = fromText
 	for _, input := range [...]struct {
 		role  providers.InputRole

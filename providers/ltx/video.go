@@ -4,8 +4,8 @@
 package ltx
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"time"
@@ -36,27 +36,23 @@ const (
 )
 
 // Videos implements the jobs of POST /v2/{operation}. The vendor accepts no idempotency key, lists no jobs and cancels none.
-type Videos struct{ upstream.Linked[job] }
+type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.Linked[job]{
-		Paced:      providers.Pace{Least: leastPoll},
-		Jobs:       upstream.NewJobs(client, upstream.JobVendor{Name: "ltx", Classify: classify, Failed: failureCode}),
-		UnknownJob: upstream.NoJob, Path: jobPath,
+	v := &Videos{upstream.Linked{
+		Jobs: upstream.NewJobs(client, upstream.JobVendor{
+			Name: "ltx", Code: []string{"error.type"}, Classify: classify, Failed: failureCode,
+		}),
+		Links: upstream.Link("result.video_url"), // which requires no key
+		Paced: providers.Pace{Least: leastPoll}, UnknownJob: upstream.NoJob,
 	}}
+	v.Read, v.Status = v.read, v.status
+	return v
 }
 
-// own is the adapter's data of a ticket.
-type own struct {
-	Operation operation `json:"operation"`
-}
-
-func jobPath(ticket providers.Ticket) string {
-	at := own{fromText}
-	_ = json.Unmarshal(ticket.Data, &at) // a ticket without it is that of no job
-	return "/v2/" + string(at.Operation) + "/" + url.PathEscape(ticket.Job)
-}
+// operationField is the adapter's data of a ticket.
+const operationField = "operation"
 
 // Submit starts a job.
 func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
@@ -64,44 +60,21 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	var made struct {
-		ID upstream.Loose `json:"id"`
-	}
-	if err := v.Jobs.Read(ctx, to, upstream.Create("/v2/"+string(route), body), &made); err != nil {
-		return providers.Ticket{}, err
-	}
-	return upstream.NewTicket(made.ID, own{route})
+	return v.Jobs.Start(ctx, to, upstream.Create("/v2/"+string(route), body), "id", map[string]operation{operationField: route})
 }
 
-// job is the vendor's.
-type job struct {
-	Status upstream.Loose `json:"status"`
-	Result struct {
-		URL upstream.Loose `json:"video_url"`
-	} `json:"result"`
-	Error json.RawMessage `json:"error"`
+func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
+	at := cmp.Or(string(upstream.DocOf(ticket.Data).Get(operationField)), string(fromText)) // a ticket without it is that of no job
+	return v.Jobs.Read(ctx, to, upstream.JobRequest{Path: "/v2/" + at + "/" + url.PathEscape(ticket.Job)})
 }
 
-// VideoLinks returns the link to the video, which requires no key.
-func (j job) VideoLinks() []string { return []string{string(j.Result.URL)} }
-
-// VideoStatus implements upstream.Record.
-func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
-	if j.Status == "failed" {
-		code, message := words(j.Error)
-		return upstream.FailedJob(string(j.Status), failureCode(code), code, message, false, key), nil
+func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+	state := job.Get("status")
+	if state == "failed" {
+		code := string(job.Get("error.type"))
+		return upstream.FailedJob(string(state), failureCode(code), code, string(job.Get("error.message")), false, key), nil
 	}
-	return upstream.States{Queued: "pending", Done: "completed", Life: linkLife}.Status(j.Status, j.VideoLinks())
-}
-
-// words returns the type and the message of an error object.
-func words(raw json.RawMessage) (code, message string) {
-	var said struct {
-		Type    upstream.Loose `json:"type"`
-		Message upstream.Loose `json:"message"`
-	}
-	_ = json.Unmarshal(raw, &said) // errors leave it empty
-	return string(said.Type), string(said.Message)
+	return upstream.States{Queued: "pending", Done: "completed", Life: linkLife}.Status(state, v.Links(job))
 }
 
 // failureCode maps the type of an error to a Failed constant.
@@ -119,13 +92,7 @@ func failureCode(code string) string {
 
 // classify interprets the type, which is more precise than the status.
 func classify(fault *providers.Fault) {
-	var answer struct {
-		Error json.RawMessage `json:"error"`
-	}
-	_ = json.Unmarshal(fault.Upstream.Body, &answer) // errors leave it empty; the status is enough
-	code, _ := words(answer.Error)
-	fault.Code = providers.Cut(code, providers.WordLimit)
-	if code == "insufficient_funds_error" {
+	if fault.Code == "insufficient_funds_error" {
 		fault.RefuseKey(providers.KeyExhausted)
 	}
 }

@@ -5,8 +5,6 @@
 package luma
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -43,57 +41,37 @@ const (
 )
 
 // Videos implements the jobs of POST /generations. The vendor neither looks up jobs by the gateway's key nor cancels them.
-type Videos struct{ upstream.Linked[generation] }
+type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.Linked[generation]{
-		Paced: providers.Pace{Least: leastPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "luma", Classify: classify, Reason: reason}), UnknownJob: upstream.NoJob,
-		Path: func(ticket providers.Ticket) string { return "/generations/" + url.PathEscape(ticket.Job) },
+	v := &Videos{upstream.Linked{
+		Jobs: upstream.NewJobs(client, upstream.JobVendor{Name: "luma", Classify: classify}),
+		ID:   "id", Path: "/generations/%s", Links: links,
+		Paced: providers.Pace{Least: leastPoll}, UnknownJob: upstream.NoJob,
 	}}
+	v.Create, v.Status = v.create, v.status
+	return v
 }
 
-// Submit starts a job.
-func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	body, err := createBody(ctx, to.Model, req)
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	return v.Jobs.Start(ctx, to, "/generations", body, "id")
-}
-
-// generation is the vendor's job.
-type generation struct {
-	State         upstream.Loose  `json:"state"`
-	FailureCode   upstream.Loose  `json:"failure_code"`
-	FailureReason upstream.Loose  `json:"failure_reason"`
-	Output        json.RawMessage `json:"output"`
-}
-
-// VideoLinks is the link to the video, by a fresh link in each record, which requires no key; another output may be of another
-// type.
-func (g generation) VideoLinks() []string {
-	var outputs []struct {
-		Type upstream.Loose `json:"type"`
-		URL  upstream.Loose `json:"url"`
-	}
-	_ = json.Unmarshal(g.Output, &outputs) // errors leave it empty
-	for _, output := range outputs {
-		if output.URL != "" && (output.Type == "video" || output.Type == "") {
-			return []string{string(output.URL)}
+// links returns the link to the video, which is new in each record and requires no key. Another output may be of another type.
+func links(job upstream.Doc) []string {
+	for output := range job.All("output") {
+		kind := output.Get("type")
+		if link := output.Get("url"); link != "" && (kind == "video" || kind == "") {
+			return []string{string(link)}
 		}
 	}
 	return nil
 }
 
-// VideoStatus implements upstream.Record.
-func (g generation) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
-	if g.State == "failed" {
-		code := string(g.FailureCode)
-		return upstream.FailedJob(string(g.State), failureCode(code), code, string(g.FailureReason), false, key), nil
+func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+	state := job.Get("state")
+	if state == "failed" {
+		code := string(job.Get("failure_code"))
+		return upstream.FailedJob(string(state), failureCode(code), code, string(job.Get("failure_reason")), false, key), nil
 	}
-	return upstream.States{Queued: "queued", Done: "completed", Life: linkLife}.Status(g.State, g.VideoLinks())
+	return upstream.States{Queued: "queued", Done: "completed", Life: linkLife}.Status(state, links(job))
 }
 
 // failureCode maps the vendor's code of a failed job to a Failed constant.
@@ -112,26 +90,7 @@ func failureCode(code string) string {
 
 // classify interprets the vendor's error beyond the status.
 func classify(fault *providers.Fault) {
-	if fault.Upstream.Status == http.StatusBadRequest && reason(fault.Upstream.Body) == "Insufficient credits" {
+	if fault.Upstream.Status == http.StatusBadRequest && upstream.Reason(fault.Upstream.Body) == "Insufficient credits" {
 		fault.RefuseKey(providers.KeyExhausted)
 	}
-}
-
-// reason returns the reason of a refusal: a text, or a list of errors.
-func reason(body []byte) string {
-	var answer struct {
-		Detail json.RawMessage `json:"detail"`
-	}
-	var text upstream.Loose
-	var list []struct {
-		Message upstream.Loose `json:"msg"`
-	}
-	// Errors leave the fields empty.
-	_ = json.Unmarshal(body, &answer)
-	_ = json.Unmarshal(answer.Detail, &text)
-	_ = json.Unmarshal(answer.Detail, &list)
-	if text == "" && len(list) > 0 {
-		text = list[0].Message
-	}
-	return string(text)
 }

@@ -20,18 +20,18 @@ const (
 
 // VideoModels is the table of the vendor's models.
 func VideoModels(model string) (providers.VideoModel, bool) {
-	longest := 10
+	table := providers.VideoModel{
+		Seconds: upstream.SecondsFrom(3, 10), AspectRatios: []string{"16:9", "9:16"}, Resolutions: []string{"360p", "720p", "1080p", "4k"},
+		FPS: frameRate, Audio: providers.AudioAlways, Seed: true, Apart: true, Inputs: inputs(),
+	}
 	switch model {
 	case "gemini-omni-1.2-flash":
-		longest = 15
+		table.Seconds = upstream.SecondsFrom(3, 15)
 	case "gemini-omni-1.1-flash", "gemini-omni-1.1-flash-preview":
 	default:
-		return providers.VideoModel{}, false
+		return table.Open(), false
 	}
-	return providers.VideoModel{
-		Seconds: upstream.SecondsFrom(3, longest), AspectRatios: []string{"16:9", "9:16"}, Resolutions: []string{"360p", "720p", "1080p", "4k"},
-		FPS: frameRate, Audio: providers.AudioAlways, Seed: true, Apart: true, Inputs: inputs(),
-	}, true
+	return table, true
 }
 
 // inputs are accepted only as bytes: whether the vendor fetches a link for a video model is not documented.
@@ -41,17 +41,6 @@ func inputs() []providers.VideoInput {
 		providers.VideoInput{Role: providers.Reference, Types: images, NoLinks: true, Max: maxReferences},
 		providers.VideoInput{Role: providers.SourceVideo, NoLinks: true},
 		providers.VideoInput{Role: providers.ExtendVideo, NoLinks: true})
-}
-
-// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
-func modelOf(model string) providers.VideoModel {
-	if known, ok := VideoModels(model); ok {
-		return known
-	}
-	return providers.VideoModel{
-		Seconds: providers.AnyWord(), AspectRatios: providers.AnyWord(), Resolutions: providers.AnyWord(), FPS: frameRate,
-		Audio: providers.AudioAlways, Seed: true, Apart: true, Inputs: inputs(),
-	}
 }
 
 // part is one of an input's contents.
@@ -65,7 +54,8 @@ type part struct {
 // createBody writes a create; before is the interaction whose video it changes, "" for none. It fails only before anything was
 // sent.
 func createBody(ctx context.Context, model, before string, req providers.VideoRequest) ([]byte, error) {
-	frame, seconds, err := upstream.Accept(req, modelOf(model), RefuseVideo(model, req.Shape()), "stream")
+	table, _ := VideoModels(model)
+	frame, err := upstream.Accept(req, model, table, RefuseVideo, "stream")
 	if err != nil {
 		return nil, err
 	}
@@ -83,12 +73,9 @@ func createBody(ctx context.Context, model, before string, req providers.VideoRe
 		return nil, err
 	}
 	response := upstream.Members{"type": "video"}
-	if !hasMember(own["response_format"], "delivery") {
-		response["delivery"] = "uri"
-	}
 	response.Words(map[string]string{"aspect_ratio": frame.AspectRatio, "resolution": frame.Resolution})
-	if seconds != 0 {
-		response["duration"] = strconv.Itoa(seconds) + "s"
+	if frame.Seconds != 0 {
+		response["duration"] = strconv.Itoa(frame.Seconds) + "s"
 	}
 	generation := make(upstream.Members)
 	if task := taskOf(req); task != "" {
@@ -96,10 +83,15 @@ func createBody(ctx context.Context, model, before string, req providers.VideoRe
 	}
 	generation.Seed(req)
 	for name, ours := range map[string]upstream.Members{"response_format": response, "generation_config": generation} {
-		if err := merge(members, own, name, ours); err != nil {
+		theirs, err := upstream.Object(own, name)
+		if err != nil {
 			return nil, err
 		}
+		if ours.Under(theirs); len(ours) > 0 {
+			members[name] = ours
+		}
 	}
+	response.Under(map[string]json.RawMessage{"delivery": json.RawMessage(`"uri"`)})
 	body, err := upstream.Encode(req, members)
 	if err != nil {
 		return nil, err
@@ -155,7 +147,7 @@ func taskOf(req providers.VideoRequest) string {
 }
 
 // RefuseVideo refuses combinations that the vendor does not accept, whatever the model.
-func RefuseVideo(_ string, shape providers.VideoShape) *providers.Fault {
+func RefuseVideo(_ string, shape providers.VideoShape, _ providers.Frame) *providers.Fault {
 	edit, extend := shape.Count(providers.SourceVideo), shape.Count(providers.ExtendVideo)
 	images := len(shape.Inputs) - edit - extend
 	switch {
@@ -165,27 +157,4 @@ func RefuseVideo(_ string, shape providers.VideoShape) *providers.Fault {
 		return providers.InvalidField("prompt", "The upstream needs a 'prompt'.")
 	}
 	return nil
-}
-
-// merge puts an object into a create, over the members that the caller gave in the vendor's own one.
-func merge(members upstream.Members, own map[string]json.RawMessage, name string, ours upstream.Members) error {
-	var theirs map[string]json.RawMessage
-	if raw := own[name]; raw != nil && (json.Unmarshal(raw, &theirs) != nil || theirs == nil) {
-		return providers.InvalidField(name, "The upstream's own '%s' is an object.", name)
-	}
-	for member, value := range theirs {
-		if _, set := ours[member]; !set {
-			ours[member] = value
-		}
-	}
-	if len(ours) > 0 {
-		members[name] = ours
-	}
-	return nil
-}
-
-func hasMember(object json.RawMessage, name string) bool {
-	var members map[string]json.RawMessage
-	_ = json.Unmarshal(object, &members) // errors leave it empty
-	return members[name] != nil
 }

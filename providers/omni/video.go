@@ -36,8 +36,7 @@ type Videos struct{ jobs *upstream.Jobs }
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.NewJobs(client, upstream.JobVendor{
-		Name: "omni", Classify: upstream.ClassifyRPC, Reason: upstream.RPCReason,
-		Authorize: upstream.KeyIn("X-Goog-Api-Key", ""),
+		Name: "omni", Classify: upstream.ClassifyRPC, Authorize: upstream.KeyIn("X-Goog-Api-Key", ""),
 	})}
 }
 
@@ -58,13 +57,9 @@ func (v *Videos) create(ctx context.Context, to providers.Target, before string,
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	var made interaction
 	start := upstream.Create(interactionsPath, body)
 	start.Inline = true
-	if err := v.jobs.Read(ctx, to, start, &made); err != nil {
-		return providers.Ticket{}, err
-	}
-	return upstream.NewTicket(made.ID, nil)
+	return v.jobs.Start(ctx, to, start, "id", nil)
 }
 
 // Poll reads the interaction, and of one that is completed the file: it may not be ready yet.
@@ -76,7 +71,7 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	if err != nil {
 		return providers.VideoStatus{}, err
 	}
-	s, err := i.status(to.Key)
+	s, err := statusOf(i, to.Key)
 	if err != nil || s.State != providers.JobDone {
 		return s, err
 	}
@@ -84,22 +79,19 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 }
 
 // ready returns the status of a completed interaction by the state of its file. If the state cannot be read, Open shows it.
-func (v *Videos) ready(ctx context.Context, to providers.Target, i interaction, s providers.VideoStatus) (providers.VideoStatus, error) {
-	name := fileName(i.video().URI)
+func (v *Videos) ready(ctx context.Context, to providers.Target, job upstream.Doc, s providers.VideoStatus) (providers.VideoStatus, error) {
+	name := upstream.RPCFile(string(videoOf(job).Get("uri")))
 	if name == "" {
 		return s, nil
 	}
-	var file struct {
-		State upstream.Loose `json:"state"`
-	}
-	err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: "/files/" + url.PathEscape(name)}, &file)
+	file, err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: "/files/" + url.PathEscape(name)})
 	if upstream.Forgotten(err) {
 		return s, nil
 	}
 	if err != nil {
 		return providers.VideoStatus{}, err
 	}
-	if file.State == "PROCESSING" {
+	if file.Get("state") == "PROCESSING" {
 		return providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: "PROCESSING"}, nil
 	}
 	return s, nil // a file that is marked FAILED can be read all the same
@@ -117,10 +109,11 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	if err != nil {
 		return providers.Video{}, err
 	}
-	switch video := i.video(); {
-	case video.URI != "":
-		return v.jobs.Open(ctx, to, download(string(video.URI)), true)
-	case video.Data != "":
+	video := videoOf(i)
+	switch uri := string(video.Get("uri")); {
+	case uri != "":
+		return v.jobs.Open(ctx, to, upstream.Download(uri), true)
+	case video != nil:
 		return v.jobs.OpenInline(ctx, to, upstream.JobRequest{Path: path(ticket)}, "data", 0)
 	}
 	return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream no longer has the video.")
@@ -140,7 +133,7 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 	if err != nil && !forgotten(err) {
 		return err
 	}
-	switch i.Status {
+	switch i.Get("status") {
 	case "queued", "in_progress", "requires_continuation":
 		return fault
 	}
@@ -152,9 +145,8 @@ func path(ticket providers.Ticket) string {
 }
 
 // interaction reads a job. A 400 of another reason than the job's name has been seen to pass, so it decides nothing.
-func (v *Videos) interaction(ctx context.Context, to providers.Target, ticket providers.Ticket) (interaction, error) {
-	var i interaction
-	err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: path(ticket), Inline: true}, &i)
+func (v *Videos) interaction(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
+	i, err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: path(ticket), Inline: true})
 	var fault *providers.Fault
 	if errors.As(err, &fault) && fault.Kind == providers.Invalid && !forgotten(err) {
 		upstream.Reclass(fault, http.StatusBadGateway)
@@ -169,36 +161,7 @@ func forgotten(err error) bool {
 		return false
 	}
 	return upstream.Forgotten(err) || fault.Upstream.Status == http.StatusBadRequest &&
-		strings.Contains(strings.ToLower(upstream.RPCReason(fault.Upstream.Body)), "invalid interaction")
-}
-
-// download is the address of a file's bytes.
-func download(uri string) string {
-	at, err := url.Parse(uri)
-	if err != nil || fileName(upstream.Loose(uri)) == "" {
-		return uri
-	}
-	if !strings.HasSuffix(at.Path, ":download") {
-		at.Path += ":download"
-	}
-	query := at.Query()
-	query.Set("alt", "media")
-	at.RawQuery = query.Encode()
-	return at.String()
-}
-
-// fileName is the id of a file in its address, …/files/ID or …/files/ID:download; "" for another address.
-func fileName(uri upstream.Loose) string {
-	at, err := url.Parse(string(uri))
-	if err != nil {
-		return ""
-	}
-	_, name, found := strings.Cut(at.Path, "/files/")
-	name = strings.TrimSuffix(name, ":download")
-	if !found || strings.Contains(name, "/") {
-		return ""
-	}
-	return name
+		strings.Contains(strings.ToLower(upstream.Reason(fault.Upstream.Body)), "invalid interaction")
 }
 
 // Check implements providers.Checker, with the list of models.

@@ -7,9 +7,6 @@ import (
 
 // DecodeJob reads a job's status and the link to its result.
 func DecodeJob(body []byte) (status providers.VideoStatus, link string, err error) {
-	var j job
-	if err := upstream.Decode(body, &j); err != nil {
-		return status, "", err
-	}
-	return j.status(), j.link(), nil
+	job, err := upstream.Decode(body)
+	return upstream.TaskStatus(job, 1, "", "error.code"), linkOf(job), err
 }

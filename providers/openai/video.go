@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -10,7 +9,7 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// Wire facts of this file and video_job.go: the videos service of github.com/openai/openai-go v3 (video.go), and for
+// Wire facts of this file: the videos service of github.com/openai/openai-go v3 (video.go), and for
 // servers that stray from it (statuses such as "done" and "succeeded", the link in the object, no status at first) their
 // public issues and sources.
 
@@ -50,11 +49,11 @@ func (v *Videos) start(ctx context.Context, to providers.Target, path string, bo
 	if key != "" {
 		create.Header.Set("Idempotency-Key", key) // ignored by the vendor, honoured by gateways in front of it
 	}
-	var made job
-	if err := v.jobs.Read(ctx, to, create, &made); err != nil {
+	made, err := v.jobs.Read(ctx, to, create)
+	if err != nil {
 		return providers.Ticket{}, err
 	}
-	return upstream.NewTicket(cmp.Or(made.ID, made.TaskID), nil)
+	return upstream.NewTicket(made.Get("id", "task_id"), nil)
 }
 
 // Poll reads the job.
@@ -63,7 +62,7 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	if err != nil {
 		return upstream.Unread(err)
 	}
-	return j.status(), nil
+	return upstream.TaskStatus(j, 1, to.Key, "error.code"), nil
 }
 
 // Open reads the job's one output: /content, else the link in the object.
@@ -76,10 +75,11 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 		return video, err
 	}
 	j, jobErr := v.job(ctx, to, ticket)
-	if jobErr != nil || j.link() == "" {
+	link := linkOf(j)
+	if jobErr != nil || link == "" {
 		return providers.Video{}, err
 	}
-	return v.jobs.Open(ctx, to, j.link(), true)
+	return v.jobs.Open(ctx, to, link, true)
 }
 
 // OpenVariant reads a picture of the job's one video.
@@ -92,9 +92,13 @@ func (v *Videos) OpenVariant(
 	return v.jobs.Content(ctx, to, jobPath(ticket)+"/content?variant="+url.QueryEscape(variant))
 }
 
+// linkOf returns the link to the result outside /content, "" for none.
+func linkOf(job upstream.Doc) string {
+	return string(job.Get("url", "video_url", "video.url", "video", "metadata.url"))
+}
+
 func jobPath(ticket providers.Ticket) string { return "/videos/" + url.PathEscape(ticket.Job) }
 
-func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (j job, err error) {
-	err = v.jobs.Read(ctx, to, upstream.JobRequest{Path: jobPath(ticket)}, &j)
-	return j, err
+func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
+	return v.jobs.Read(ctx, to, upstream.JobRequest{Path: jobPath(ticket)})
 }

@@ -262,7 +262,7 @@ func TestVideoRefusals(t *testing.T) {
 		{name: "nothing", status: 400, body: `<html>`, kind: providers.Invalid, message: "The upstream refused the request."},
 		{
 			name: "another shape", status: 400, body: `{"error":[],"detail":[{"msg":"x"}]}`, kind: providers.Invalid,
-			message: "The upstream refused the request.",
+			message: "The upstream refused the request: x",
 		},
 		{
 			name: "long", status: 400, body: `{"error":{"message":"` + strings.Repeat("é", 300) + `"}}`,

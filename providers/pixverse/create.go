@@ -47,7 +47,7 @@ func VideoModels(name string) (providers.VideoModel, bool) {
 		Inputs: append(providers.Frames(providers.VideoInput{MaxBytes: maxFile}),
 			providers.VideoInput{Role: providers.ExtendVideo, LinksOnly: true}),
 	}
-	references := 0
+	known, references := true, 0
 	switch name {
 	case "v6", "c1":
 		table.Seconds, table.AspectRatios = upstream.SecondsFrom(1, 15), append(table.AspectRatios, "2:3", "3:2", "21:9")
@@ -58,22 +58,13 @@ func VideoModels(name string) (providers.VideoModel, bool) {
 		references = maxReferences
 	case "v4", "v3.5":
 	default:
-		return providers.VideoModel{}, false
+		known, table, references = false, table.Open(), maxManyReferences
+		table.Audio = providers.AudioOption
 	}
 	if references > 0 {
 		table.Inputs = append(table.Inputs, providers.VideoInput{Role: providers.Reference, Max: references, MaxBytes: maxFile})
 	}
-	return table, true
-}
-
-// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
-func modelOf(name string) providers.VideoModel {
-	if known, ok := VideoModels(name); ok {
-		return known
-	}
-	table, _ := VideoModels("v6")
-	table.Seconds, table.AspectRatios, table.Resolutions, table.MaxPrompt = providers.AnyWord(), providers.AnyWord(), providers.AnyWord(), 0
-	return table
+	return table, known
 }
 
 // plan is a create that lacks the ids of its inputs.
@@ -86,10 +77,9 @@ type plan struct {
 
 // planOf checks and plans a create. Nothing is sent before.
 func planOf(model string, req providers.VideoRequest) (*plan, error) {
-	table, shape := modelOf(model), req.Shape()
-	at := modeOf(shape)
-	table = in(table, at)
-	frame, seconds, err := upstream.Accept(req, table, RefuseVideo(model, shape))
+	at := modeOf(req.Shape())
+	table := in(model, at)
+	frame, err := upstream.Accept(req, model, table, RefuseVideo)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +102,7 @@ func planOf(model string, req providers.VideoRequest) (*plan, error) {
 			p.members[name] = usual
 		}
 	}
-	set("duration", seconds > 0, seconds, usualSeconds)
+	set("duration", frame.Seconds > 0, frame.Seconds, usualSeconds)
 	set("quality", frame.Resolution != "", frame.Resolution, usualQuality)
 	if at.wide() {
 		set("aspect_ratio", frame.AspectRatio != "", frame.AspectRatio, usualRatio)
@@ -134,7 +124,8 @@ var named = regexp.MustCompile(`@([^\s@]+)`)
 func (m mode) wide() bool { return m == fromText || m == fromReferences }
 
 // in returns what a model accepts in one of its modes.
-func in(table providers.VideoModel, at mode) providers.VideoModel {
+func in(model string, at mode) providers.VideoModel {
+	table, _ := VideoModels(model)
 	if !at.wide() {
 		table.AspectRatios = nil
 	}
@@ -145,25 +136,17 @@ func in(table providers.VideoModel, at mode) providers.VideoModel {
 }
 
 // RefuseVideo refuses combinations that the vendor does not accept, and what a model does not make in the mode of a create.
-func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
+func RefuseVideo(model string, shape providers.VideoShape, _ providers.Frame) *providers.Fault {
 	at := modeOf(shape)
-	table := in(modelOf(model), at)
-	if fault := table.Check(shape); fault != nil {
-		return fault
-	}
-	frame, fault := table.Frame(shape)
-	if fault != nil {
-		return fault
-	}
-	seconds, err := upstream.WholeSeconds(shape.Seconds)
+	frame, fault := in(model, at).Accept(shape)
 	newer := model == "v5.5" || model == "v5.6"
 	switch {
-	case err != nil:
-		return providers.AsFault(err)
+	case fault != nil:
+		return fault
 	case at == fromVideo && len(shape.Inputs) > 1:
 		return providers.InvalidField("video", "The upstream takes 'video' alone.")
-	case frame.Resolution == fullHD && (newer && seconds == longSeconds || model == "v3.5" && seconds == oldLongSeconds):
-		return providers.InvalidField("seconds", "The upstream makes no 'seconds' of %d in %s with this model.", seconds, fullHD)
+	case frame.Resolution == fullHD && (newer && frame.Seconds == longSeconds || model == "v3.5" && frame.Seconds == oldLongSeconds):
+		return providers.InvalidField("seconds", "The upstream makes no 'seconds' of %d in %s with this model.", frame.Seconds, fullHD)
 	}
 	return nil
 }

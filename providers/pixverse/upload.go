@@ -2,7 +2,6 @@ package pixverse
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"mime/multipart"
@@ -42,19 +41,12 @@ func (v *Videos) upload(ctx context.Context, to providers.Target, input provider
 	if err := form.Close(); err != nil {
 		return "", providers.Unwritable(err)
 	}
-	var made struct {
-		ImageID upstream.Loose `json:"img_id"`
-		MediaID upstream.Loose `json:"media_id"`
-	}
-	request := upstream.JobRequest{
+	made, err := v.do(ctx, to, upstream.JobRequest{
 		Method: http.MethodPost, Path: path, Body: body.Bytes(), Header: http.Header{"Content-Type": {form.FormDataContentType()}},
+	}, true)
+	id := made.Get("img_id", "media_id")
+	if err == nil && id.Number() == "" {
+		err = upstream.BrokenAnswer("an upload without an id", nil)
 	}
-	if err := v.do(ctx, to, request, true, &made); err != nil {
-		return "", err
-	}
-	id := cmp.Or(made.ImageID, made.MediaID)
-	if id.Number() == "" {
-		return "", upstream.BrokenAnswer("an upload without an id", nil)
-	}
-	return json.Number(id), nil
+	return json.Number(id), err
 }

@@ -4,9 +4,7 @@
 package pixverse
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -29,19 +27,24 @@ const BaseURL = "https://app-api.pixverse.ai"
 const leastPoll = 5 * time.Second
 
 // Videos implements the jobs of POST /video/*/generate. The vendor neither looks up jobs by the gateway's key nor cancels them.
-type Videos struct{ upstream.Linked[job] }
+type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	v := &Videos{upstream.Linked[job]{
-		Lost: lost, UnknownJob: "1", Paced: providers.Pace{Least: leastPoll},
+	v := &Videos{upstream.Linked{
 		Jobs: upstream.NewJobs(client, upstream.JobVendor{
-			Name: "pixverse", Root: "/openapi/v2", Authorize: authorize, Classify: classify, Failed: failureCode, Reason: reason,
+			Name: "pixverse", Root: "/openapi/v2", Authorize: authorize, Code: codes(), Classify: classify, Failed: failureCode,
+			Reason: func(body []byte) string { return string(upstream.DocOf(body).Get("ErrMsg", "err_msg")) },
 		}),
+		Links: upstream.Link("url"), // which requires no key
+		Lost:  lost, UnknownJob: "1", Paced: providers.Pace{Least: leastPoll},
 	}}
-	v.Read = v.job
+	v.Read, v.Status = v.read, v.status
 	return v
 }
+
+// codes are the names of the vendor's code in its answers. Some errors have the other one.
+func codes() []string { return []string{"ErrCode", "err_code"} }
 
 // authorize puts the key on a request, and an id that must be another for each request: the vendor makes no second video of one that
 // it has seen.
@@ -51,36 +54,20 @@ func authorize(req *http.Request, key providers.Secret) error {
 	return nil
 }
 
-// answer is the envelope of every answer.
-type answer struct {
-	Code upstream.Loose  `json:"ErrCode"`
-	Msg  upstream.Loose  `json:"ErrMsg"`
-	Resp json.RawMessage `json:"Resp"`
-	// Some errors have other names.
-	OtherCode upstream.Loose `json:"err_code"`
-	OtherMsg  upstream.Loose `json:"err_msg"`
-}
-
-func (a answer) code() string { return string(cmp.Or(a.Code, a.OtherCode)) }
-
-// do sends a request and reads the content of the envelope into a struct. A refusal with status 200 is a fault; explain: with the
-// vendor's reason.
-func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequest, explain bool, into any) error {
+// do sends a request and returns the content of the envelope. A refusal with status 200 is a fault; explain: with the vendor's reason.
+func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequest, explain bool) (upstream.Doc, error) {
 	got, err := v.Jobs.Do(ctx, to, r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var a answer
-	if err := upstream.Decode(got.Body, &a); err != nil {
-		return err
+	envelope, err := upstream.Decode(got.Body)
+	if err != nil {
+		return nil, err
 	}
-	if code := a.code(); code != "" && code != "0" {
-		return v.Jobs.Refuse(got, statusOf(code), to.Key, explain)
+	if code := envelope.Get(codes()...); code != "" && code != "0" {
+		return nil, v.Jobs.Refuse(got, statusOf(string(code)), to.Key, explain)
 	}
-	if len(a.Resp) == 0 || string(a.Resp) == "null" {
-		return nil
-	}
-	return upstream.Decode(a.Resp, into)
+	return envelope.At("Resp"), nil
 }
 
 // Submit uploads the inputs, which is free, and starts the job.
@@ -96,39 +83,25 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	var made struct {
-		VideoID upstream.Loose `json:"video_id"`
-	}
-	if err := v.do(ctx, to, upstream.Create(string(plan.mode), body), true, &made); err != nil {
+	made, err := v.do(ctx, to, upstream.Create(string(plan.mode), body), true)
+	if err != nil {
 		return providers.Ticket{}, err
 	}
-	if made.VideoID == "0" { // 0 is not an id
-		made.VideoID = ""
+	id := made.Get("video_id")
+	if id == "0" { // 0 is not an id
+		id = ""
 	}
-	return upstream.NewTicket(made.VideoID, nil)
+	return upstream.NewTicket(id, nil)
 }
 
-func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (j job, err error) {
-	err = v.do(ctx, to, upstream.JobRequest{Path: "/video/result/" + url.PathEscape(ticket.Job)}, false, &j)
-	return j, err
+func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
+	return v.do(ctx, to, upstream.JobRequest{Path: "/video/result/" + url.PathEscape(ticket.Job)}, false)
 }
 
-// job is the vendor's.
-type job struct {
-	Status upstream.Loose `json:"status"`
-	URL    upstream.Loose `json:"url"`
-	Width  upstream.Loose `json:"outputWidth"`
-	Height upstream.Loose `json:"outputHeight"`
-	// Credits are the cost of the job, also while it is in progress.
-	Credits upstream.Loose `json:"credits"`
-}
-
-// VideoLinks returns the link to the video, which requires no key.
-func (j job) VideoLinks() []string { return []string{string(j.URL)} }
-
-// VideoStatus reads the vendor's numbers; waiting is none of these.
-func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
-	word := providers.Cut(string(j.Status), providers.WordLimit)
+// status reads the vendor's numbers; waiting is none of these.
+func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+	state := job.Get("status")
+	word := providers.Cut(string(state), providers.WordLimit)
 	switch word {
 	case "6": // deleted
 		s := upstream.ForgottenJob()
@@ -140,11 +113,11 @@ func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	case "8", "9":
 		return upstream.FailedJob(word, providers.FailedVendor, "status "+word, "The upstream could not make the video.", false, key), nil
 	}
-	s, err := upstream.States{Done: "1"}.Status(j.Status, j.VideoLinks())
+	s, err := upstream.States{Done: "1"}.Status(state, v.Links(job))
 	if s.State == providers.JobDone {
-		s.Width, s.Height = j.Width.Pixels(), j.Height.Pixels()
+		s.Width, s.Height = job.Get("outputWidth").Pixels(), job.Get("outputHeight").Pixels()
 	}
-	return upstream.Priced(s, j.Credits, "credits"), err
+	return upstream.Priced(s, job.Get("credits"), "credits"), err // the cost is also in a job in progress
 }
 
 // statusOf returns the HTTP status that a code stands for. After an unlisted code, the outcome of the request is unknown.
@@ -186,22 +159,12 @@ const busy = "500069"
 
 // classify interprets the code of a refusal, which is more precise than the status.
 func classify(fault *providers.Fault) {
-	var a answer
-	_ = json.Unmarshal(fault.Upstream.Body, &a) // errors leave it empty
-	code := a.code()
-	fault.Code = providers.Cut(code, providers.WordLimit)
-	if code == busy && fault.Upstream.Status >= http.StatusInternalServerError {
+	if fault.Code == busy && fault.Upstream.Status >= http.StatusInternalServerError {
 		return
 	}
-	if status := statusOf(code); fault.Upstream.Status >= http.StatusBadRequest && status/100 == 4 {
+	if status := statusOf(fault.Code); fault.Upstream.Status >= http.StatusBadRequest && status/100 == 4 {
 		upstream.Reclass(fault, status)
 	}
-}
-
-func reason(body []byte) string {
-	var a answer
-	_ = json.Unmarshal(body, &a) // errors leave it empty
-	return string(cmp.Or(a.Msg, a.OtherMsg))
 }
 
 // lost reports whether an error is the vendor's code for an unknown job.

@@ -3,10 +3,10 @@ package replicate
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"hash/fnv"
 	"net/url"
 	"slices"
+	"strconv"
 
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
@@ -41,12 +41,6 @@ func marked(to providers.Target, req providers.VideoRequest) (providers.VideoReq
 // seedName is the model's name for the seed.
 func seedName(fields providers.VideoFields) string { return cmp.Or(fields["seed"].Name, "seed") }
 
-// listed is a prediction of the vendor's list.
-type listed struct {
-	ID    upstream.Loose             `json:"id"`
-	Input map[string]json.RawMessage `json:"input"`
-}
-
 // Find searches the newest predictions for the one with the attempt's seed and prompt. A prediction that is not listed may still
 // exist: the vendor does not document how soon it is listed.
 func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
@@ -73,27 +67,22 @@ func (v *Videos) find(ctx context.Context, to providers.Target, req providers.Vi
 	fields := to.Channel.FieldsOf(to.Model)
 	path := "/predictions"
 	for range mostPages {
-		var page struct {
-			Results []listed       `json:"results"`
-			Next    upstream.Loose `json:"next"`
-		}
-		if err := v.Jobs.Read(ctx, to, upstream.JobRequest{Path: path}, &page); err != nil {
+		page, err := v.Jobs.Read(ctx, to, upstream.JobRequest{Path: path})
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if page.Results == nil {
+		case !page.Has("results"):
 			return nil, upstream.BrokenAnswer("no list of predictions", nil)
 		}
-		for _, one := range page.Results {
-			var seed int64
-			var prompt string
-			_ = json.Unmarshal(one.Input[seedName(fields)], &seed) // of another type: another prediction
-			_ = json.Unmarshal(one.Input[cmp.Or(fields["prompt"].Name, "prompt")], &prompt)
-			same := func(t providers.Ticket) bool { return t.Job == string(one.ID) } // pages shift while predictions are added
-			if seed == *req.Seed && prompt == req.Prompt && one.ID != "" && !slices.ContainsFunc(found, same) {
-				found = append(found, providers.Ticket{Job: string(one.ID)})
+		for one := range page.All("results") {
+			id, input := string(one.Get("id")), one.At("input")
+			seed, prompt := input.At(seedName(fields)), input.Get(cmp.Or(fields["prompt"].Name, "prompt"))
+			same := func(t providers.Ticket) bool { return t.Job == id } // pages shift while predictions are added
+			if string(seed) == strconv.FormatInt(*req.Seed, 10) && string(prompt) == req.Prompt && id != "" && !slices.ContainsFunc(found, same) {
+				found = append(found, providers.Ticket{Job: id})
 			}
 		}
-		next, _ := url.Parse(string(page.Next)) // nil: the list ends here
+		next, _ := url.Parse(string(page.Get("next"))) // nil: the list ends here
 		if next == nil || next.RawQuery == "" {
 			break
 		}

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -32,15 +31,18 @@ const resultLife = time.Hour
 const mostPoll = 10 * time.Minute
 
 // Videos implements the vendor's predictions. The vendor accepts no idempotency key: Find knows a lost prediction by its seed.
-type Videos struct{ upstream.Linked[prediction] }
+type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.Linked[prediction]{
-		Paced: providers.Pace{Most: mostPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "replicate", Classify: classify}), Path: predictionPath,
+	v := &Videos{upstream.Linked{
+		Jobs:   upstream.NewJobs(client, upstream.JobVendor{Name: "replicate", Classify: classify}),
+		Create: create, ID: "id", Path: "/predictions/%s", Links: links,
 		LinkKey: true, // some files are at the vendor's own address, which requires the key
+		Paced:   providers.Pace{Most: mostPoll},
 	}}
+	v.Status = v.status
+	return v
 }
 
 // resets finds how long an account is throttled, which is only in the message: "Your rate limit resets in ~30s."
@@ -57,19 +59,10 @@ func classify(fault *providers.Fault) {
 	}
 }
 
-// Submit starts a job.
-func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+// create writes a create: to a model by its name, to a version of one, or to a deployment
+// ("deployments/OWNER/NAME").
+func create(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
 	req, _ = marked(to, req)
-	path, body, err := createBody(ctx, to, req)
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	return v.Jobs.Start(ctx, to, path, body, "id")
-}
-
-// createBody writes a create and returns its path: to a model by its name, to a version of one, or to a deployment
-// ("deployments/OWNER/NAME"). It fails only before anything was sent.
-func createBody(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
 	members, err := hostedOf(to.Model).Members(ctx, req, to.Channel.FieldsOf(to.Model))
 	if err != nil {
 		return "", nil, err
@@ -78,7 +71,7 @@ func createBody(ctx context.Context, to providers.Target, req providers.VideoReq
 	if err != nil {
 		return "", nil, err
 	}
-	create := map[string]any{"input": json.RawMessage(input)}
+	made := map[string]any{"input": json.RawMessage(input)}
 	name, version, versioned := strings.Cut(to.Model, ":")
 	if name, err = upstream.ModelPath(name); err != nil {
 		return "", nil, err
@@ -86,15 +79,15 @@ func createBody(ctx context.Context, to providers.Target, req providers.VideoReq
 	deployment, deployed := strings.CutPrefix(name, "deployments/")
 	switch {
 	case versioned:
-		path, create["version"] = "/predictions", version
+		path, made["version"] = "/predictions", version
 	case !strings.Contains(name, "/"):
-		path, create["version"] = "/predictions", name
+		path, made["version"] = "/predictions", name
 	case deployed:
 		path = "/deployments/" + deployment + "/predictions"
 	default:
 		path = "/models/" + name + "/predictions"
 	}
-	body, err = json.Marshal(create)
+	body, err = json.Marshal(made)
 	if err != nil {
 		return "", nil, providers.Unwritable(err)
 	}
@@ -103,29 +96,16 @@ func createBody(ctx context.Context, to providers.Target, req providers.VideoReq
 
 // Cancel stops the job. The time until then may be billed.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
-	return v.Jobs.Stop(ctx, to, http.MethodPost, predictionPath(ticket)+"/cancel")
+	_, err := v.Jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: v.JobPath(ticket) + "/cancel"})
+	if upstream.Forgotten(err) {
+		return nil
+	}
+	return err
 }
 
-func predictionPath(ticket providers.Ticket) string {
-	return "/predictions/" + url.PathEscape(ticket.Job)
-}
-
-// prediction is the vendor's job.
-type prediction struct {
-	Status  upstream.Loose  `json:"status"`
-	Output  json.RawMessage `json:"output"`
-	Error   json.RawMessage `json:"error"`
-	Removed json.RawMessage `json:"data_removed"`
-	Created upstream.Loose  `json:"created_at"`
-	Ended   upstream.Loose  `json:"completed_at"`
-	// Metrics has predict_time, the seconds that the vendor bills whatever came of them.
-	Metrics json.RawMessage `json:"metrics"`
-}
-
-// VideoLinks returns the URLs in an output: one, a list of them, or an object of either; of an object with a video only that.
-func (p prediction) VideoLinks() []string {
-	var bare upstream.Loose
-	if json.Unmarshal(p.Output, &bare) == nil && bare != "" {
+// links returns the URLs in an output: one, a list of them, or an object of either; of an object with a video only that.
+func links(job upstream.Doc) []string {
+	if bare := job.Get("output"); bare != "" && !job.Has("output") {
 		return []string{string(bare)}
 	}
 	var found []string
@@ -150,66 +130,43 @@ func (p prediction) VideoLinks() []string {
 			}
 		}
 	}
-	var output any
-	_ = json.Unmarshal(p.Output, &output) // errors leave it empty
-	walk(output)
+	var whole struct {
+		Output any `json:"output"`
+	}
+	_ = json.Unmarshal(job, &whole) // errors leave it empty
+	walk(whole.Output)
 	return found
 }
 
-// VideoStatus implements upstream.Record.
-func (p prediction) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
-	s, err := p.status(key)
-	return upstream.Priced(s, upstream.Amount(p.Metrics, "predict_time"), "seconds of work"), err
+// status adds predict_time, the seconds that the vendor bills whatever came of them.
+func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+	s, err := state(job, key)
+	return upstream.Priced(s, job.Get("metrics.predict_time"), "seconds of work"), err
 }
 
-func (p prediction) status(key providers.Secret) (providers.VideoStatus, error) {
-	links := p.VideoLinks()
+func state(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+	word, outputs := job.Get("status"), links(job)
 	failed := func(code, text string) (providers.VideoStatus, error) {
-		return upstream.FailedJob(string(p.Status), code, "", text, false, key), nil
+		return upstream.FailedJob(string(word), code, "", text, false, key), nil
 	}
-	switch p.Status {
+	switch word {
 	case "failed":
-		reason := p.reason()
+		reason := string(job.Get("error", "error.detail"))
 		return failed(failureCode(reason), reason)
 	case "canceled":
 		return failed(providers.FailedVendor, "The prediction was canceled.")
 	case "aborted":
 		return failed(providers.FailedTimeout, "The prediction did not start before its deadline.")
 	case "succeeded":
-		if len(links) == 0 && string(p.Removed) == "true" {
+		if len(outputs) == 0 && job.At("data_removed").True() {
 			return failed(providers.FailedForgotten, "The upstream has removed what the job made.")
 		}
 	}
-	s, err := upstream.States{Queued: "starting", Done: "succeeded", Life: resultLife}.Status(p.Status, links)
-	if ended := moment(p.Ended); s.State == providers.JobDone && !ended.IsZero() {
-		s.Dies, s.Took = ended.Add(resultLife), took(moment(p.Created), ended)
+	s, err := upstream.States{Queued: "starting", Done: "succeeded", Life: resultLife}.Status(word, outputs)
+	if ended := job.Get("completed_at"); s.State == providers.JobDone && !ended.Time().IsZero() {
+		s.Dies, s.Took = ended.Time().Add(resultLife), upstream.Took(job.Get("created_at"), ended)
 	}
 	return s, err
-}
-
-// moment reads a time; the zero one for anything else.
-func moment(text upstream.Loose) time.Time {
-	at, _ := time.Parse(time.RFC3339, string(text)) // the zero time is that of an error
-	return at
-}
-
-// took is the time between two moments, 0 where one is missing.
-func took(from, until time.Time) time.Duration {
-	if from.IsZero() || until.Before(from) {
-		return 0
-	}
-	return until.Sub(from)
-}
-
-// reason returns the vendor's reason for a failed job, which is a text or an object.
-func (p prediction) reason() string {
-	var text upstream.Loose
-	var said struct {
-		Detail upstream.Loose `json:"detail"`
-	}
-	_ = json.Unmarshal(p.Error, &text) // errors leave it empty
-	_ = json.Unmarshal(p.Error, &said)
-	return string(max(text, said.Detail)) // one of them is ""
 }
 
 // failureCode maps the vendor's code of a failed job to a Failed constant.

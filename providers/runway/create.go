@@ -1,15 +1,17 @@
 package runway
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"strings"
 
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
 )
 
-// createBody writes a create and returns its path, after its large inputs were uploaded. It fails only before a task was created.
-func (v *Videos) createBody(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
+// create writes a create, after its large inputs were uploaded.
+func (v *Videos) create(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
 	known, shape := modelOf(to.Model), req.Shape()
 	if fault := known.Check(shape); fault != nil {
 		return "", nil, fault
@@ -18,17 +20,21 @@ func (v *Videos) createBody(ctx context.Context, to providers.Target, req provid
 		return "", nil, fault
 	}
 	at, members := routeOf(shape), upstream.Members{"model": to.Model}
-	if err := known.frame(at, shape, req, members); err != nil {
+	fields, err := req.Parameters()
+	if err != nil {
 		return "", nil, err
 	}
-	if err := known.words(req, members); err != nil {
+	if fault := known.frame(at, shape, fields, members); fault != nil {
+		return "", nil, fault
+	}
+	if err := known.words(req, fields, members); err != nil {
 		return "", nil, err
 	}
 	place := func(input providers.Media) (string, error) { return v.place(ctx, to, input) }
 	if err := known.inputs(place, req, members); err != nil {
 		return "", nil, err
 	}
-	body, err = upstream.Encode(req, members)
+	body, err = upstream.Fields(fields, members)
 	return string(at), body, err
 }
 
@@ -47,7 +53,7 @@ func routeOf(shape providers.VideoShape) route {
 }
 
 // RefuseVideo refuses what a route does not accept.
-func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
+func RefuseVideo(model string, shape providers.VideoShape, _ providers.Frame) *providers.Fault {
 	return modelOf(model).refuse(shape)
 }
 
@@ -74,47 +80,34 @@ func (m model) in(at route) providers.VideoModel {
 	return table
 }
 
-// frame writes the size: "ratio" in pixels or as a word, "resolution" as a word.
-func (m model) frame(at route, shape providers.VideoShape, req providers.VideoRequest, members upstream.Members) error {
+// frame writes the size: "ratio" in pixels or as a word, "resolution" as a word. fields are the caller's own.
+func (m model) frame(at route, shape providers.VideoShape, fields map[string]json.RawMessage, members upstream.Members) *providers.Fault {
 	frame, fault := m.in(at).Frame(shape)
 	if fault != nil {
 		return fault
 	}
-	ratio, name := strings.Replace(frame.Size, "x", ":", 1), "ratio"
-	if ratio == "" {
-		ratio = frame.AspectRatio
-	}
+	ratio, name := cmp.Or(strings.Replace(frame.Size, "x", ":", 1), frame.AspectRatio), "ratio"
 	if m.outpaint {
 		name = "targetAspectRatio"
 	}
 	if m.auto && at == fromImage && frame.Resolution != "" {
 		ratio, frame.Resolution = "auto_"+frame.Resolution, ""
 	}
-	if ratio == "" && m.ratio != "" {
-		fields, err := req.Parameters()
-		if err != nil {
-			return err
-		}
-		if fields["ratio"] == nil {
-			ratio = m.ratio
-		}
+	if fields["ratio"] == nil {
+		ratio = cmp.Or(ratio, m.ratio)
 	}
 	members.Words(map[string]string{name: ratio, "resolution": frame.Resolution})
 	return nil
 }
 
 // words writes the prompt, the length and the other fields of the request.
-func (m model) words(req providers.VideoRequest, members upstream.Members) error {
+func (m model) words(req providers.VideoRequest, fields map[string]json.RawMessage, members upstream.Members) error {
 	seconds, err := upstream.WholeSeconds(req.Seconds)
 	if err != nil {
 		return err
 	}
-	fields, err := req.Parameters()
-	if err != nil {
-		return err
-	}
-	if seconds == 0 && fields["duration"] == nil {
-		seconds = m.seconds
+	if fields["duration"] == nil {
+		seconds = cmp.Or(seconds, m.seconds)
 	}
 	members.Number("duration", seconds)
 	members.Words(map[string]string{"promptText": req.Prompt, "negativePrompt": req.NegativePrompt})

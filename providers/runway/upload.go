@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/upstream"
 )
 
@@ -21,22 +22,19 @@ func (v *Videos) place(ctx context.Context, to providers.Target, input providers
 	if err != nil {
 		return "", providers.Unwritable(err)
 	}
-	var made struct {
-		UploadURL upstream.Loose            `json:"uploadUrl"`
-		Fields    map[string]upstream.Loose `json:"fields"`
-		URI       upstream.Loose            `json:"runwayUri"`
-	}
-	if err := v.Jobs.Read(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/v1/uploads", Body: body}, &made); err != nil {
+	made, err := v.Jobs.Read(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/v1/uploads", Body: body})
+	if err != nil {
 		return "", upstream.Unpaid(err)
 	}
-	if made.UploadURL == "" || made.URI == "" {
+	link, uri := string(made.Get("uploadUrl")), string(made.Get("runwayUri"))
+	if link == "" || uri == "" {
 		return "", upstream.Unpaid(upstream.BrokenAnswer("an upload without an address", nil))
 	}
-	fields := make(map[string]string, len(made.Fields))
-	for field, value := range made.Fields {
-		fields[field] = string(value)
+	fields := make(map[string]string)
+	for field, value := range rawjson.Value(made.At("fields")).Members() {
+		fields[field.String()] = string(upstream.Doc(value).Get(""))
 	}
-	return string(made.URI), v.Jobs.Upload(ctx, to, string(made.UploadURL), fields, name, input)
+	return uri, v.Jobs.Upload(ctx, to, link, fields, name, input)
 }
 
 // extension returns the file extension of a media type.

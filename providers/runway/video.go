@@ -5,10 +5,7 @@ package runway
 
 import (
 	"context"
-	"encoding/json"
-	"math"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -34,15 +31,18 @@ const (
 
 // Videos implements the tasks of POST /v1/text_to_video, /v1/image_to_video and /v1/video_to_video. The vendor has neither an
 // idempotency key nor a list of tasks, so it is not a Finder.
-type Videos struct{ upstream.Linked[task] }
+type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.Linked[task]{
+	v := &Videos{upstream.Linked{
+		Jobs: upstream.NewJobs(client, upstream.JobVendor{Name: "runway", Authorize: authorize, Classify: classify, Reason: reason}),
+		ID:   "id", Path: "/v1/tasks/%s",
+		Links: upstream.Link("output"), // new in each record; requires no key; other outputs are not videos
 		Paced: providers.Pace{Least: leastPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "runway", Authorize: authorize, Classify: classify, Reason: reason}),
-		Path:  taskPath,
 	}}
+	v.Create, v.Status = v.create, v.status
+	return v
 }
 
 func authorize(req *http.Request, key providers.Secret) error {
@@ -51,83 +51,37 @@ func authorize(req *http.Request, key providers.Secret) error {
 	return nil
 }
 
-// Submit starts a task.
-func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	path, body, err := v.createBody(ctx, to, req)
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	return v.Jobs.Start(ctx, to, path, body, "id")
-}
-
-// Cancel stops a task. The vendor's only route for that deletes a task that has ended, with its result, so Cancel leaves such a
-// task alone. A task that ends between the read and the request is lost.
+// Cancel stops a task. The vendor's only route for that deletes a task that has ended, with its result. A task that ends between the
+// read and the request is lost.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
-	t, err := v.Record(ctx, to, ticket)
-	if upstream.Forgotten(err) {
-		return nil
-	}
+	return v.StopWaiting(ctx, to, ticket, true, upstream.JobRequest{Method: http.MethodDelete, Path: v.JobPath(ticket)})
+}
+
+// percent reads a progress of 0 to 1.
+func percent(progress upstream.Loose) int {
+	fraction, err := strconv.ParseFloat(string(progress), 64)
 	if err != nil {
-		return err
-	}
-	switch t.Status {
-	case "PENDING", "THROTTLED", "RUNNING":
-	default:
-		return nil
-	}
-	return v.Jobs.Stop(ctx, to, http.MethodDelete, taskPath(ticket))
-}
-
-func taskPath(ticket providers.Ticket) string { return "/v1/tasks/" + url.PathEscape(ticket.Job) }
-
-// task is the vendor's job.
-type task struct {
-	Status      upstream.Loose  `json:"status"`
-	Progress    upstream.Loose  `json:"progress"` // 0 to 1
-	Failure     upstream.Loose  `json:"failure"`
-	FailureCode upstream.Loose  `json:"failureCode"`
-	Output      json.RawMessage `json:"output"`
-	Cost        json.RawMessage `json:"cost"`
-}
-
-// VideoLinks returns the first output, a new link in each record, which requires no key. Other outputs are not videos.
-func (t task) VideoLinks() []string {
-	var outputs []upstream.Loose
-	_ = json.Unmarshal(t.Output, &outputs) // errors leave it empty
-	for _, output := range outputs {
-		if output != "" {
-			return []string{string(output)}
-		}
-	}
-	return nil
-}
-
-// credits returns the cost of a task that has ended, "" for none.
-func (t task) credits() upstream.Loose { return upstream.Amount(t.Cost, "credits") }
-
-func (t task) percent() int {
-	fraction, err := strconv.ParseFloat(string(t.Progress), 64)
-	if err != nil || math.IsNaN(fraction) {
 		return -1
 	}
 	const whole = 100
-	return int(math.Round(whole * min(1, max(0, fraction))))
+	return upstream.Loose(strconv.FormatFloat(whole*fraction, 'f', -1, 64)).Percent()
 }
 
-// VideoStatus implements upstream.Record. THROTTLED waits for a place among the account's tasks, and will run.
-func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
-	switch code := string(t.FailureCode); t.Status {
+// status interprets a task. THROTTLED waits for a place among the account's tasks, and will run.
+func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+	state, credits := job.Get("status"), job.Get("cost.credits")
+	switch code := string(job.Get("failureCode")); state {
 	case "FAILED":
 		own := code == "" || code == "INTERNAL" || strings.HasPrefix(code, "INTERNAL.")
-		s := upstream.FailedJob(string(t.Status), failureCode(code), code, string(t.Failure), own && t.credits() == "0", key)
+		s := upstream.FailedJob(string(state), failureCode(code), code, string(job.Get("failure")), own && credits == "0", key)
 		s.Failure.Billed = strings.HasPrefix(code, "SAFETY.") // is billed like a success, unless the task states otherwise
-		return upstream.Priced(s, t.credits(), creditUnit), nil
+		return upstream.Priced(s, credits, creditUnit), nil
 	case "CANCELLED":
-		return upstream.Priced(upstream.FailedJob(string(t.Status), providers.FailedVendor, "", "", false, key), t.credits(), creditUnit), nil
+		return upstream.Priced(upstream.FailedJob(string(state), providers.FailedVendor, "", "", false, key), credits, creditUnit), nil
 	}
-	s, err := upstream.States{Queued: "PENDING THROTTLED", Done: "SUCCEEDED", Life: linkLife}.Status(t.Status, t.VideoLinks())
-	s.Progress = t.percent()
-	return upstream.Priced(s, t.credits(), creditUnit), err
+	s, err := upstream.States{Queued: "PENDING THROTTLED", Done: "SUCCEEDED", Life: linkLife}.Status(state, v.Links(job))
+	s.Progress = percent(job.Get("progress"))
+	return upstream.Priced(s, credits, creditUnit), err
 }
 
 // creditUnit is the vendor's unit of money.
@@ -159,30 +113,14 @@ func classify(fault *providers.Fault) {
 
 // reason returns the reason of a refusal and the invalid field.
 func reason(body []byte) string {
-	var answer struct {
-		Error  upstream.Loose  `json:"error"`
-		Issues json.RawMessage `json:"issues"`
+	answer := upstream.DocOf(body)
+	said := string(answer.Get("error"))
+	separator := ": "
+	for issue := range answer.All("issues") {
+		said += separator + strings.Join(issue.Texts("path"), ".") + ": " + string(issue.Get("message"))
+		separator = "; "
 	}
-	var issues []struct {
-		Path    []upstream.Loose `json:"path"`
-		Message upstream.Loose   `json:"message"`
-	}
-	// Errors leave the fields empty.
-	if json.Unmarshal(body, &answer) != nil {
-		return ""
-	}
-	if json.Unmarshal(answer.Issues, &issues) != nil || len(issues) == 0 {
-		return string(answer.Error)
-	}
-	var said []string
-	for _, issue := range issues {
-		var path []string
-		for _, part := range issue.Path {
-			path = append(path, string(part))
-		}
-		said = append(said, strings.Join(path, ".")+": "+string(issue.Message))
-	}
-	return string(answer.Error) + ": " + strings.Join(said, "; ")
+	return said
 }
 
 // Check implements providers.Checker, with the account.

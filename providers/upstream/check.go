@@ -1,9 +1,7 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -29,14 +27,15 @@ func (j *Jobs) Free(ctx context.Context, to providers.Target, path string) ([]by
 	if err != nil {
 		return nil, err
 	}
-	if !object(answer.Body) {
+	if !isObject(answer.Body) {
 		return nil, notVendor(&providers.Reply{Status: answer.Status, ContentType: answer.Header.Get("Content-Type")})
 	}
 	return answer.Body, nil
 }
 
-func object(body []byte) bool {
-	return bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) && json.Valid(body)
+func isObject(body []byte) bool {
+	_, err := Decode(body)
+	return err == nil
 }
 
 // notVendor returns the fault of an answer that is not the vendor's.
@@ -58,7 +57,7 @@ func LookedUp(err error, forgotten func(error) bool) (providers.Checked, error) 
 	switch {
 	case err != nil && !unknown:
 		return checked, err
-	case answered && !object(fault.Upstream.Body):
+	case answered && !isObject(fault.Upstream.Body):
 		return checked, notVendor(fault.Upstream)
 	}
 	return checked, nil
@@ -75,29 +74,16 @@ func (j *Jobs) CheckModels(ctx context.Context, to providers.Target, path string
 		}
 		return checked, err
 	}
-	var list struct {
-		Data []struct {
-			ID Loose `json:"id"`
-		} `json:"data"`
-		Models []struct {
-			Name Loose `json:"name"`
-		} `json:"models"`
-	}
-	if err := json.Unmarshal(body, &list); err != nil || list.Data == nil && list.Models == nil {
+	list := DocOf(body)
+	if !list.Has("data") && !list.Has("models") {
 		return checked, notVendor(&providers.Reply{Status: http.StatusOK, Body: body[:min(len(body), MaxErrorBody)]})
 	}
-	var names []string
-	for _, one := range list.Data {
-		names = append(names, string(one.ID))
-	}
-	for _, one := range list.Models {
-		names = append(names, strings.TrimPrefix(string(one.Name), "models/"))
-	}
+	names := list.Texts("data.id", "models.name")
 	path, _, _ = strings.Cut(path, "?")
 	lookups := 0
 	for _, model := range models {
 		model = strings.TrimPrefix(model, "models/")
-		if slices.Contains(names, model) {
+		if slices.Contains(names, model) || slices.Contains(names, "models/"+model) {
 			continue
 		}
 		if lookups == maxLookups {

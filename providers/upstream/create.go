@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -10,23 +11,24 @@ import (
 	"modelrelay/providers"
 )
 
-// Accept checks a request before it is written: against the table of its model, for the vendor's refusal of a combination, nil for
-// none, and for parameters that only the gateway may set. seconds is 0 if the request has none.
+// Accept checks a request before it is written: against the table of its model, by RefuseVideo of the vendor, nil for none, and for
+// parameters that only the gateway may set. The length must be whole seconds.
 func Accept(
-	req providers.VideoRequest, table providers.VideoModel, refused *providers.Fault, reserved ...string,
-) (frame providers.Frame, seconds int, err error) {
-	frame, fault := table.Accept(req.Shape())
-	if fault == nil {
-		fault = refused
+	req providers.VideoRequest, model string, table providers.VideoModel, refuse providers.RefuseVideo, reserved ...string,
+) (providers.Frame, error) {
+	shape := req.Shape()
+	frame, fault := table.Accept(shape)
+	if fault == nil && refuse != nil {
+		fault = refuse(model, shape, frame)
 	}
 	if fault != nil {
-		return frame, 0, fault
+		return frame, fault
 	}
 	if err := Reserved(req, reserved...); err != nil {
-		return frame, 0, err
+		return frame, err
 	}
-	seconds, err = WholeSeconds(req.Seconds)
-	return frame, seconds, err
+	_, err := WholeSeconds(req.Seconds)
+	return frame, err
 }
 
 // Members are the members of a create.
@@ -88,6 +90,23 @@ func Fields(fields map[string]json.RawMessage, members map[string]any) ([]byte, 
 	return body, nil
 }
 
+// Under adds members that the request leaves open.
+func (m Members) Under(own map[string]json.RawMessage) {
+	for name, value := range own {
+		if _, said := m[name]; !said {
+			m[name] = value
+		}
+	}
+}
+
+// Object returns the members of an object that the caller gave as the vendor's own parameter of a name, nil for none.
+func Object(own map[string]json.RawMessage, name string) (members map[string]json.RawMessage, err error) {
+	if raw := own[name]; raw != nil && (json.Unmarshal(raw, &members) != nil || members == nil) {
+		return nil, providers.InvalidField(name, "The upstream's own '%s' is an object.", name)
+	}
+	return members, nil
+}
+
 // Reserved refuses parameters that only the gateway may set.
 func Reserved(req providers.VideoRequest, names ...string) error {
 	fields, err := req.Parameters()
@@ -132,22 +151,18 @@ func SecondsFrom(from, to int) (words []string) {
 
 // InputText returns an input as most vendors accept it: its URL, or its bytes in a data URL.
 func InputText(ctx context.Context, input providers.Media) (string, error) {
+	text, err := InputBase64(ctx, input)
+	if err != nil || input.URL != "" {
+		return text, err
+	}
+	return "data:" + cmp.Or(input.ContentType, "application/octet-stream") + ";base64," + text, nil
+}
+
+// InputBase64 returns an input as some vendors accept it: its URL, or its bytes in Base64.
+func InputBase64(ctx context.Context, input providers.Media) (string, error) {
 	if input.URL != "" {
 		return input.URL, nil
 	}
-	data, err := InputBase64(ctx, input)
-	if err != nil {
-		return "", err
-	}
-	kind := input.ContentType
-	if kind == "" {
-		kind = "application/octet-stream"
-	}
-	return "data:" + kind + ";base64," + data, nil
-}
-
-// InputBase64 returns the bytes of an upload in Base64.
-func InputBase64(ctx context.Context, input providers.Media) (string, error) {
 	var text strings.Builder
 	encoder := base64.NewEncoder(base64.StdEncoding, &text)
 	if err := input.CopyTo(ctx, encoder); err != nil {

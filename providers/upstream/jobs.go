@@ -3,7 +3,6 @@ package upstream
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"maps"
@@ -13,6 +12,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // jobAnswer bounds the JSON of a job, in bytes. Vendors repeat the prompt in it, with up to six bytes for each character.
@@ -34,8 +34,9 @@ type JobVendor struct {
 	// Authorize adds the key to a request; nil adds a bearer token. An error that is not a *providers.Fault means that the key is
 	// unusable.
 	Authorize func(req *http.Request, key providers.Secret) error
-	// Classify interprets the vendor's error codes in Fault.Upstream.Body, also for a refusal with status 200 (Refuse). nil: the
-	// status is enough.
+	// Code has the paths of the vendor's code in an error answer. The first that has one is in Fault.Code when Classify is called.
+	Code []string
+	// Classify interprets the vendor's error codes, also for a refusal with status 200 (Refuse). nil: the status is enough.
 	Classify func(fault *providers.Fault)
 	// Failed maps the vendor's code of a refused create to one of the Failed constants of providers. FailedVendor means unknown.
 	// nil: Classify may set it.
@@ -110,13 +111,13 @@ func (j *Jobs) Do(ctx context.Context, to providers.Target, r JobRequest) (JobAn
 	return JobAnswer{Status: resp.StatusCode, Header: resp.Header, Body: body}, nil
 }
 
-// Read is Do for an answer that is a JSON object. It decodes the object into a struct.
-func (j *Jobs) Read(ctx context.Context, to providers.Target, r JobRequest, into any) error {
+// Read is Do for an answer that is a JSON object.
+func (j *Jobs) Read(ctx context.Context, to providers.Target, r JobRequest) (Doc, error) {
 	answer, err := j.Do(ctx, to, r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return Decode(answer.Body, into)
+	return Decode(answer.Body)
 }
 
 // Request creates the request without sending it.
@@ -138,6 +139,7 @@ func (j *Jobs) Request(ctx context.Context, to providers.Target, r JobRequest) (
 	}
 	if r.Body != nil {
 		req.ContentLength = int64(len(r.Body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil } // for Authorize; Send takes it away
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("User-Agent", Agent(j.client))
@@ -172,6 +174,7 @@ func (j *Jobs) explain(err error, key providers.Secret, paid bool) error {
 		return err
 	}
 	fault.Upstream.Format = providers.Format(j.vendor.Name) // not a client's format
+	fault.Code = providers.Cut(string(DocOf(fault.Upstream.Body).Get(j.vendor.Code...)), providers.WordLimit)
 	if j.vendor.Classify != nil {
 		j.vendor.Classify(fault)
 	}
@@ -304,13 +307,6 @@ func FailedJob(word, code, vendorCode, reason string, retryable bool, key provid
 	return providers.VideoStatus{State: providers.JobFailed, Progress: -1, Word: word, Failure: failure}
 }
 
-// Amount returns the number at a member of an object, "" for none.
-func Amount(object json.RawMessage, name string) Loose {
-	var members map[string]Loose
-	_ = json.Unmarshal(object, &members) // anything but an object has no members
-	return members[name]
-}
-
 // Priced adds the vendor's charge for a job that has ended, in the vendor's unit. amount is a number, "" for none. A failed job is
 // billed if the amount is above 0.
 func Priced(s providers.VideoStatus, amount Loose, unit string) providers.VideoStatus {
@@ -329,16 +325,12 @@ func Priced(s providers.VideoStatus, amount Loose, unit string) providers.VideoS
 // ErrNotJSON is in the fault of a complete answer that is not the expected JSON object.
 var ErrNotJSON = errors.New("another kind of document")
 
-// Decode reads a JSON object into a struct. Anything else is a malformed answer, and the outcome of the request is unknown.
-func Decode(body []byte, into any) error {
-	// null decodes into any struct.
-	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
-		return BrokenAnswer("not a JSON object", ErrNotJSON)
+// Decode reads a JSON object. Anything else is a malformed answer, and the outcome of the request is unknown.
+func Decode(body []byte) (Doc, error) {
+	if doc := DocOf(body); rawjson.Value(doc).IsObject() && rawjson.Valid(doc) {
+		return doc, nil
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return BrokenAnswer("not the JSON expected", errors.Join(ErrNotJSON, err))
-	}
-	return nil
+	return nil, BrokenAnswer("not a JSON object", ErrNotJSON)
 }
 
 // OneOutput refuses every output but the first, for vendors that make one video for each job.
@@ -349,26 +341,16 @@ func OneOutput(output int) error {
 	return nil
 }
 
-// Reason returns the message of an error answer from the usual members, "" for none.
+// Reason returns the message of an error answer from the usual members, "" for none. FastAPI lists the errors of a request's fields.
 func Reason(body []byte) string {
-	var answer struct {
-		Error   json.RawMessage `json:"error"`
-		Message Loose           `json:"message"`
-		Detail  json.RawMessage `json:"detail"`
+	said := DocOf(body)
+	text := said.Get("error.message", "error", "message", "detail")
+	if text != "" {
+		return string(text)
 	}
-	var said struct {
-		Message Loose `json:"message"`
+	text = said.Get("detail.msg")
+	if at := said.At("detail").Texts("loc"); text != "" && len(at) > 0 {
+		return at[len(at)-1] + ": " + string(text)
 	}
-	var bare, detail Loose
-	// Errors leave the texts empty.
-	_ = json.Unmarshal(body, &answer)
-	_ = json.Unmarshal(answer.Error, &said)
-	_ = json.Unmarshal(answer.Error, &bare)
-	_ = json.Unmarshal(answer.Detail, &detail)
-	for _, text := range []Loose{said.Message, bare, answer.Message, detail} {
-		if text != "" {
-			return string(text)
-		}
-	}
-	return ""
+	return string(text)
 }

@@ -24,9 +24,8 @@ func TestUnread(t *testing.T) {
 		t.Cleanup(server.Close)
 		client := upstream.NewClient(nil)
 		t.Cleanup(client.CloseIdleConnections)
-		var record struct{ ID string }
 		to := providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k"}
-		err := upstream.NewJobs(client, upstream.JobVendor{Name: "any"}).Read(t.Context(), to, upstream.JobRequest{Path: "/jobs/1"}, &record)
+		_, err := upstream.NewJobs(client, upstream.JobVendor{Name: "any"}).Read(t.Context(), to, upstream.JobRequest{Path: "/jobs/1"})
 		if err == nil {
 			t.Errorf("%d: got a record", status)
 			continue

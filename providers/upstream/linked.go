@@ -3,7 +3,9 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -11,20 +13,19 @@ import (
 	"modelrelay/providers"
 )
 
-// Record is a vendor's record of a job.
-type Record interface {
-	// VideoStatus interprets the record. Texts that are shown do not contain the key.
-	VideoStatus(key providers.Secret) (providers.VideoStatus, error)
-	// VideoLinks are the links of the job's videos by output, "" if one cannot be read.
-	VideoLinks() []string
-}
-
-// Linked implements an adapter, except Submit, for a vendor whose record of a job has links to the videos.
-type Linked[R Record] struct {
+// Linked implements an adapter for a vendor whose record of a job has links to the videos.
+type Linked struct {
 	Jobs *Jobs
-	// Path returns the path of the record of a job. Read, unless nil, reads the record instead.
-	Path func(ticket providers.Ticket) string
-	Read func(ctx context.Context, to providers.Target, ticket providers.Ticket) (R, error)
+	// Create writes a create and returns its path. It fails only before a job was created. ID is the path of the job's id in the answer.
+	Create func(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error)
+	ID     string
+	// Path is the path of the record of a job, with "%s" for its id. Read, unless nil, reads the record instead.
+	Path string
+	Read func(ctx context.Context, to providers.Target, ticket providers.Ticket) (Doc, error)
+	// Status interprets the record. Texts that are shown do not contain the key.
+	Status func(job Doc, key providers.Secret) (providers.VideoStatus, error)
+	// Links returns the links of the job's videos by output, "" if one cannot be read.
+	Links func(job Doc) []string
 	// Lost reports whether an error is the vendor's own code for an unknown job; nil: the status shows it.
 	Lost func(error) bool
 	// LinkKey: links at the channel's own origin require the key.
@@ -35,42 +36,63 @@ type Linked[R Record] struct {
 	UnknownJob string
 }
 
+// Link returns Linked.Links for a vendor that makes one video: the first link at the paths.
+func Link(paths ...string) func(Doc) []string {
+	return func(job Doc) []string { return []string{string(job.Get(paths...))} }
+}
+
+// Submit implements providers.VideoAdapter.
+func (l Linked) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	path, body, err := l.Create(ctx, to, req)
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	return l.Jobs.Start(ctx, to, Create(path, body), l.ID, nil)
+}
+
 // Pace implements providers.Paced.
-func (l Linked[R]) Pace() providers.Pace { return l.Paced }
+func (l Linked) Pace() providers.Pace { return l.Paced }
 
 // Record reads the record of a job.
-func (l Linked[R]) Record(ctx context.Context, to providers.Target, ticket providers.Ticket) (record R, err error) {
+func (l Linked) Record(ctx context.Context, to providers.Target, ticket providers.Ticket) (Doc, error) {
 	if l.Read != nil {
 		return l.Read(ctx, to, ticket)
 	}
-	err = l.Jobs.Read(ctx, to, JobRequest{Path: l.Path(ticket)}, &record)
-	return record, err
+	return l.Jobs.Read(ctx, to, JobRequest{Path: l.JobPath(ticket)})
+}
+
+// JobPath returns the path of the record of a job.
+func (l Linked) JobPath(ticket providers.Ticket) string {
+	return fmt.Sprintf(l.Path, url.PathEscape(ticket.Job))
 }
 
 // Poll implements providers.VideoAdapter.
-func (l Linked[R]) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
+func (l Linked) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
 	record, err := l.Record(ctx, to, ticket)
 	switch {
 	case l.lost(err):
 		return ForgottenJob(), nil
-	case err != nil && l.Lost != nil: // which has reported that the job is there
-		return providers.VideoStatus{}, err
 	case err != nil:
-		return Unread(err)
+		return providers.VideoStatus{}, err
 	}
-	return record.VideoStatus(to.Key)
+	return l.Status(record, to.Key)
 }
 
-func (l Linked[R]) lost(err error) bool { return err != nil && l.Lost != nil && l.Lost(err) }
+func (l Linked) lost(err error) bool {
+	if err != nil && l.Lost != nil {
+		return l.Lost(err)
+	}
+	return Forgotten(err)
+}
 
 // Open implements providers.VideoAdapter. It reads the link again each time.
-func (l Linked[R]) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
-	return l.open(ctx, to, ticket, output, R.VideoLinks)
+func (l Linked) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
+	return l.open(ctx, to, ticket, output, l.Links)
 }
 
 // OpenThumbnail implements providers.Variants for a vendor that makes one cover of each video, with links to the covers.
-func (l Linked[R]) OpenThumbnail(
-	ctx context.Context, to providers.Target, ticket providers.Ticket, output int, variant string, covers func(R) []string,
+func (l Linked) OpenThumbnail(
+	ctx context.Context, to providers.Target, ticket providers.Ticket, output int, variant string, covers func(Doc) []string,
 ) (providers.Video, error) {
 	if variant != providers.Thumbnail {
 		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream makes no %s.", variant)
@@ -78,11 +100,11 @@ func (l Linked[R]) OpenThumbnail(
 	return l.open(ctx, to, ticket, output, covers)
 }
 
-func (l Linked[R]) open(
-	ctx context.Context, to providers.Target, ticket providers.Ticket, output int, links func(R) []string,
+func (l Linked) open(
+	ctx context.Context, to providers.Target, ticket providers.Ticket, output int, links func(Doc) []string,
 ) (providers.Video, error) {
 	record, err := l.Record(ctx, to, ticket)
-	if err != nil && !l.lost(err) {
+	if err != nil && (l.Lost == nil || !l.lost(err)) {
 		return providers.Video{}, err
 	}
 	at := links(record)
@@ -93,18 +115,80 @@ func (l Linked[R]) open(
 }
 
 // Check implements providers.Checker with a look-up of a job that does not exist.
-func (l Linked[R]) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
+func (l Linked) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
 	_, err := l.Record(ctx, to, providers.Ticket{Job: l.UnknownJob})
 	return LookedUp(err, l.Lost)
 }
 
-// Start sends a create once and returns the ticket of the job. The named member of the answer is the job's id.
-func (j *Jobs) Start(ctx context.Context, to providers.Target, path string, body []byte, id string) (providers.Ticket, error) {
-	made := make(map[string]json.RawMessage)
-	if err := j.Read(ctx, to, Create(path, body), &made); err != nil {
+// StopWaiting cancels a job of a vendor whose request for that also deletes a job that has ended, so the job is read first. running: the
+// vendor stops a job that has begun as well.
+func (l Linked) StopWaiting(ctx context.Context, to providers.Target, ticket providers.Ticket, running bool, stop JobRequest) error {
+	state, err := l.state(ctx, to, ticket)
+	switch {
+	case err != nil || state == "":
+		return err
+	case state == providers.JobRunning && !running:
+		return runs(nil)
+	}
+	if _, err = l.Jobs.Do(ctx, to, stop); l.lost(err) {
+		return nil
+	}
+	return err
+}
+
+// StopUnlessRefused cancels a job of a vendor that refuses the request for a job that has ended, and perhaps for one that has begun. A
+// refusal is a fault that refused reports; then the job is read.
+func (l Linked) StopUnlessRefused(
+	ctx context.Context, to providers.Target, ticket providers.Ticket, stop JobRequest, refused func(*providers.Fault) bool,
+) error {
+	_, err := l.Jobs.Do(ctx, to, stop)
+	if err == nil || l.lost(err) {
+		return nil
+	}
+	fault := providers.AsFault(err)
+	if !refused(fault) {
+		return err
+	}
+	state, err := l.state(ctx, to, ticket)
+	if err != nil || state == "" {
+		return err
+	}
+	return runs(fault)
+}
+
+// state returns the state of a job that goes on, "" for a job that has ended or that the vendor does not know.
+func (l Linked) state(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoState, error) {
+	record, err := l.Record(ctx, to, ticket)
+	switch {
+	case l.lost(err):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	status, err := l.Status(record, to.Key)
+	if err != nil || status.State != providers.JobQueued && status.State != providers.JobRunning {
+		return "", nil //nolint:nilerr // a finished job without a link
+	}
+	return status.State, nil
+}
+
+// runs returns the fault of a job that its vendor does not stop.
+func runs(cause *providers.Fault) *providers.Fault {
+	fault := &providers.Fault{Kind: providers.Conflict, Message: "The upstream stops no job that runs.", Accepted: providers.NotAccepted}
+	if cause != nil {
+		fault.Err = cause
+	}
+	return fault
+}
+
+// Start sends a create once and returns the ticket of the job. id is the path of the job's id in the answer, own the adapter's data of the
+// ticket, nil for none.
+func (j *Jobs) Start(ctx context.Context, to providers.Target, create JobRequest, id string, own any) (providers.Ticket, error) {
+	made, err := j.Read(ctx, to, create)
+	if err != nil {
 		return providers.Ticket{}, err
 	}
-	return NewTicket(LooseOf(made[id]), nil)
+	return NewTicket(made.Get(id), own)
 }
 
 // Create returns the request of a create, which is paid.
@@ -126,15 +210,6 @@ func NewTicket(id Loose, own any) (providers.Ticket, error) {
 		return providers.Ticket{}, BrokenAnswer("ticket", err)
 	}
 	return ticket, nil
-}
-
-// Stop sends the request that cancels a job. A job that the vendor does not know is not an error.
-func (j *Jobs) Stop(ctx context.Context, to providers.Target, method, path string) error {
-	_, err := j.Do(ctx, to, JobRequest{Method: method, Path: path})
-	if Forgotten(err) {
-		return nil
-	}
-	return err
 }
 
 // States maps a vendor's status to the state of a job. An unknown status, or none, means running. The adapter handles failed jobs

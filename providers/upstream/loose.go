@@ -1,48 +1,14 @@
 package upstream
 
 import (
-	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// Loose is a member of a vendor's answer that is a string or a number. Any other type reads as "". A member of an undocumented type
-// must not lose a paid job.
+// Loose is a string or a number of a vendor's answer.
 type Loose string
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (l *Loose) UnmarshalJSON(raw []byte) error {
-	*l = ""
-	switch {
-	case len(raw) > 0 && raw[0] == '"':
-		var s string
-		if err := json.Unmarshal(raw, &s); err != nil {
-			return err
-		}
-		*l = Loose(s)
-	case len(raw) > 0 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9'):
-		*l = Loose(raw)
-	}
-	return nil
-}
-
-// LooseOf reads one value; "" for none.
-func LooseOf(raw json.RawMessage) (l Loose) {
-	_ = json.Unmarshal(raw, &l) // an error leaves ""
-	return l
-}
-
-// Words reads an error of the usual form {"code","message"}. Anything else reads as "".
-func Words(raw json.RawMessage) (code, message string) {
-	var said struct {
-		Code    Loose `json:"code"`
-		Message Loose `json:"message"`
-	}
-	_ = json.Unmarshal(raw, &said) // an error leaves both ""
-	return string(said.Code), string(said.Message)
-}
 
 // Number returns decimal text that is a number of at most 16 characters, "" for anything else.
 func (l Loose) Number() string {
@@ -73,25 +39,26 @@ func (l Loose) Percent() int {
 	return int(math.Round(min(100, max(0, p))))
 }
 
-// Took returns the time between two Unix times in seconds, 0 if one is missing or they are in the wrong order.
+// Took returns the time between two times as Time reads them, 0 if one is missing or they are in the wrong order.
 func Took(from, until Loose) time.Duration {
-	const sense = 1 << 40 // seconds
-	began, err := strconv.ParseFloat(string(from), 64)
-	ended, wrong := strconv.ParseFloat(string(until), 64)
-	if err != nil || wrong != nil || !(0 < began && began < ended && ended < sense) {
+	began, ended := from.Time(), until.Time()
+	if began.IsZero() || !ended.After(began) {
 		return 0
 	}
-	return time.Duration((ended - began) * float64(time.Second)).Round(time.Millisecond)
+	return ended.Sub(began).Round(time.Millisecond)
 }
 
-// Time returns a Unix time in seconds, the zero time for anything else.
+// Time returns a Unix time in seconds or a time of RFC 3339, the zero time for anything else.
 func (l Loose) Time() time.Time {
 	const sense = 1 << 40 // seconds
+	if at, err := time.Parse(time.RFC3339Nano, string(l)); err == nil {
+		return at.UTC()
+	}
 	seconds, err := strconv.ParseFloat(string(l), 64)
 	if err != nil || !(0 < seconds && seconds < sense) {
 		return time.Time{}
 	}
-	return time.Unix(int64(seconds), 0).UTC()
+	return time.UnixMilli(int64(math.Round(seconds * 1000))).UTC()
 }
 
 // Pixels returns a whole number up to 2¹⁶, 0 for anything else.

@@ -1,7 +1,7 @@
 package upstream_test
 
 import (
-	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,6 +18,7 @@ func TestTook(t *testing.T) {
 		{"1758941485.5", "1758941486", 500 * time.Millisecond},
 		{"1758941485", "1758941485", 0},
 		{"1758941665", "1758941485", 0},
+		{"2025-09-27T02:51:25Z", "2025-09-27T02:54:25.5Z", 3*time.Minute + 500*time.Millisecond},
 		{"", "1758941485", 0},
 		{"1758941485", "", 0},
 		{"0", "1758941485", 0},
@@ -49,10 +50,7 @@ func TestLoose(t *testing.T) {
 		{raw: `{"a":1}`, percent: -1},
 		{raw: `true`, percent: -1},
 	} {
-		got := upstream.Loose("before")
-		if err := json.Unmarshal([]byte(tc.raw), &got); err != nil {
-			t.Fatal(err)
-		}
+		got := upstream.DocOf([]byte(tc.raw)).Get("")
 		if string(got) != tc.text || got.Number() != tc.number || got.Percent() != tc.percent || got.Pixels() != tc.pixels {
 			t.Errorf("%s: got %q, number %q, percent %d, pixels %d", tc.raw, got, got.Number(), got.Percent(), got.Pixels())
 		}
@@ -61,5 +59,30 @@ func TestLoose(t *testing.T) {
 		if w, h := text.Dimensions(); w != want[0] || h != want[1] {
 			t.Errorf("%q: got %dx%d", text, w, h)
 		}
+	}
+}
+
+// TestDoc: a part of a document is found by its path, through arrays, whatever else the document has.
+func TestDoc(t *testing.T) {
+	t.Parallel()
+	doc := upstream.DocOf([]byte(` {"a":{"b":"x"},"list":[null,{"url":""},{"url":"u1"},[{"url":"hidden"}],{"url":2}],"no":null,"yes":true,"bad":"` + "\xff" + `"} `))
+	for path, want := range map[string]string{
+		"a.b": "x", "list.url": "u1", "a": "", "no": "", "yes": "", "list": "", "a.b.c": "", "missing.url": "", "bad": "\uFFFD",
+	} {
+		if got := doc.Get(path); string(got) != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+	if got := doc.Get("missing", "a.b"); got != "x" {
+		t.Errorf("got %q of two paths", got)
+	}
+	if got := doc.Texts("list.url", "a.b"); !slices.Equal(got, []string{"u1", "2", "x"}) {
+		t.Errorf("got %q", got)
+	}
+	if !doc.At("yes").True() || doc.At("no") != nil || !doc.Has("list") || doc.Has("no") || doc.Has("yes") {
+		t.Error("got other values than the document has")
+	}
+	if got := upstream.DocOf([]byte(`{"a":["b"`)).Get("a", "b"); got != "b" {
+		t.Errorf("got %q of a cut document", got)
 	}
 }

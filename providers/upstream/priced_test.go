@@ -1,7 +1,6 @@
 package upstream_test
 
 import (
-	"encoding/json"
 	"testing"
 
 	"modelrelay/providers"
@@ -30,7 +29,7 @@ func TestPriced(t *testing.T) {
 		if tc.state == providers.JobFailed {
 			s.Failure = new(providers.VideoFailure)
 		}
-		s = upstream.Priced(s, upstream.Amount(json.RawMessage(tc.object), "credits"), "credits")
+		s = upstream.Priced(s, upstream.DocOf([]byte(tc.object)).Get("credits"), "credits")
 		if s.Price != tc.price || s.Failure != nil && s.Failure.Billed != tc.billed {
 			t.Errorf("%s %s: got %q, %+v", tc.state, tc.object, s.Price, s.Failure)
 		}

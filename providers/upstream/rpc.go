@@ -1,9 +1,9 @@
 package upstream
 
 import (
-	"bytes"
-	"encoding/json"
+	"cmp"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -24,66 +24,56 @@ type RPCError struct {
 	DailyQuota bool
 }
 
-// ReadRPCError reads {"error":{"code","message","status","details"}}, which may be in an array. Fields that it cannot read are
-// empty.
-func ReadRPCError(body []byte) RPCError {
-	type answer struct {
-		Error json.RawMessage `json:"error"`
+// RPCErrorOf reads a google.rpc.Status. Fields that it cannot read are empty.
+func RPCErrorOf(status Doc) RPCError {
+	said := RPCError{
+		Code: string(status.Get("code")), Status: string(status.Get("status")), Message: string(status.Get("message")),
+		Reason: string(status.Get("details.reason")),
 	}
-	var one answer
-	if trimmed := bytes.TrimSpace(body); bytes.HasPrefix(trimmed, []byte("[")) {
-		var list []answer
-		if json.Unmarshal(trimmed, &list) == nil && len(list) > 0 {
-			one = list[0]
-		}
-	} else {
-		_ = json.Unmarshal(trimmed, &one) // an error leaves it empty
+	if delay, err := time.ParseDuration(string(status.Get("details.retryDelay"))); err == nil && delay > 0 {
+		said.RetryDelay = delay
 	}
-	return ParseRPCError(one.Error)
-}
-
-// ParseRPCError reads a google.rpc.Status. Fields that it cannot read are empty.
-func ParseRPCError(raw json.RawMessage) RPCError {
-	var status struct {
-		Code    Loose `json:"code"`
-		Status  Loose `json:"status"`
-		Message Loose `json:"message"`
-		Details []struct {
-			Reason     Loose `json:"reason"`
-			RetryDelay Loose `json:"retryDelay"`
-			Violations []struct {
-				QuotaID Loose `json:"quotaId"` // contains the period
-			} `json:"violations"`
-		} `json:"details"`
-	}
-	_ = json.Unmarshal(raw, &status) // fields of another type stay empty
-	said := RPCError{Code: string(status.Code), Status: string(status.Status), Message: string(status.Message)}
-	for _, detail := range status.Details {
-		if detail.Reason != "" {
-			said.Reason = string(detail.Reason)
-		}
-		if delay, err := time.ParseDuration(string(detail.RetryDelay)); err == nil && delay > 0 {
-			said.RetryDelay = delay
-		}
-		for _, violation := range detail.Violations {
-			said.DailyQuota = said.DailyQuota || strings.Contains(string(violation.QuotaID), "PerDay")
-		}
+	for _, quota := range status.Texts("details.violations.quotaId") {
+		said.DailyQuota = said.DailyQuota || strings.Contains(quota, "PerDay")
 	}
 	return said
 }
 
-// RPCReason returns the message of an error answer, for JobVendor.Reason.
-func RPCReason(body []byte) string { return ReadRPCError(body).Message }
+// Download returns the address of the bytes of one of Google's files, …/files/ID or …/files/ID:download. It returns another address
+// unchanged.
+func Download(uri string) string {
+	at, err := url.Parse(uri)
+	if err != nil || RPCFile(uri) == "" {
+		return uri
+	}
+	at.Path = strings.TrimSuffix(at.Path, download) + download
+	query := at.Query()
+	query.Set("alt", "media")
+	at.RawQuery = query.Encode()
+	return at.String()
+}
+
+// download ends the path of a file's bytes.
+const download = ":download"
+
+// RPCFile returns the id of a file in its address, "" for another address.
+func RPCFile(uri string) string {
+	at, err := url.Parse(uri)
+	if err != nil {
+		return ""
+	}
+	_, name, found := strings.Cut(at.Path, "/files/")
+	if name = strings.TrimSuffix(name, download); !found || strings.Contains(name, "/") {
+		return ""
+	}
+	return name
+}
 
 // ClassifyRPC interprets a google.rpc.Status beyond the HTTP status. A wrong key, a project without billing and a project in an
 // unsupported country have status 400.
 func ClassifyRPC(fault *providers.Fault) {
-	said := ReadRPCError(fault.Upstream.Body)
-	for _, code := range []string{said.Reason, said.Status, said.Code} {
-		if fault.Code == "" {
-			fault.Code = providers.Cut(code, providers.WordLimit)
-		}
-	}
+	said := RPCErrorOf(DocOf(fault.Upstream.Body).At("error"))
+	fault.Code = providers.Cut(cmp.Or(said.Reason, said.Status, said.Code), providers.WordLimit)
 	if word := RPCFailure(said); word != providers.FailedVendor {
 		fault.Failed = word
 	}
@@ -112,11 +102,7 @@ func RPCFailure(said RPCError) string {
 		"support codes") {
 		return providers.FailedContent
 	}
-	word := said.Status
-	if word == "" {
-		word = said.Code
-	}
-	switch strings.ToLower(word) { // numbers of google.rpc.Code and of HTTP
+	switch strings.ToLower(cmp.Or(said.Status, said.Code)) { // numbers of google.rpc.Code and of HTTP
 	case "3", "11", "400", "invalid_request", "invalid_argument", "out_of_range":
 		return providers.FailedInput
 	case "4", "504", "deadline_exceeded":

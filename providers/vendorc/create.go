@@ -1,9 +1,7 @@
 package vendorc
 
 import (
-	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -25,13 +23,13 @@ const (
 	nearRatio = 0.03
 )
 
-// ratio is one of the vendor's aspect ratios.
-type ratio struct{ width, height int }
+// ratios are the vendor's.
+func ratios() []string { return []string{"16:9", "4:3", "1:1", "3:4", "9:16", "21:9"} }
 
-// String is the ratio as the vendor writes it.
-func (r ratio) String() string { return strconv.Itoa(r.width) + ":" + strconv.Itoa(r.height) }
-
-func ratios() []ratio { return []ratio{{16, 9}, {4, 3}, {1, 1}, {3, 4}, {9, 16}, {21, 9}} }
+// sidesOf reads a size that is written as a ratio; zeros for anything else.
+func sidesOf(ratio string) (width, height int) {
+	return upstream.Loose(strings.Replace(ratio, ":", "x", 1)).Dimensions()
+}
 
 // maxImages is more than any of the vendor's models takes.
 const maxImages = 16
@@ -50,69 +48,53 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 }
 
 // createBody writes a submit, and the ticket's data. It fails only before anything was sent.
-func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, handle, error) {
+func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, upstream.Members, error) {
 	if req.N > 1 {
-		return nil, handle{}, providers.InvalidField("n", "The upstream makes one video a job.")
+		return nil, nil, providers.InvalidField("n", "The upstream makes one video a job.")
 	}
 	fields, err := req.Parameters()
 	if err != nil {
-		return nil, handle{}, err
+		return nil, nil, err
 	}
-	known := handle{ReqKey: model}
-	if known.ReqJSON, err = takeReqJSON(fields); err != nil {
-		return nil, handle{}, err
+	marks, err := takeReqJSON(fields)
+	if err != nil {
+		return nil, nil, err
 	}
-	members := map[string]any{"req_key": model}
-	if req.Prompt != "" {
-		members["prompt"] = req.Prompt
-	}
-	if req.Seed != nil {
-		members["seed"] = *req.Seed
-	}
+	members, own := upstream.Members{keyField: model}, upstream.Members{keyField: model}
+	members.Words(map[string]string{"prompt": req.Prompt, "aspect_ratio": req.AspectRatio})
+	own.Words(map[string]string{jsonField: marks})
+	members.Seed(req)
 	if req.Seconds != "" {
 		if members["frames"], err = frames(req.Seconds); err != nil {
-			return nil, handle{}, err
+			return nil, nil, err
 		}
 	}
 	if err := addImages(ctx, members, req.Inputs); err != nil {
-		return nil, handle{}, err
+		return nil, nil, err
 	}
-	switch {
-	case req.AspectRatio != "":
-		members["aspect_ratio"] = req.AspectRatio
-	case len(req.Inputs) == 0: // with an image the vendor takes the image's own
+	if req.AspectRatio == "" && len(req.Inputs) == 0 { // with an image the vendor takes the image's own
 		if err := addRatio(members, req); err != nil {
-			return nil, handle{}, err
+			return nil, nil, err
 		}
 	}
-	for name, value := range members {
-		raw, err := json.Marshal(value)
-		if err != nil {
-			return nil, handle{}, providers.Unwritable(err)
-		}
-		fields[name] = raw
-	}
-	body, err := json.Marshal(fields)
-	if err != nil {
-		return nil, handle{}, providers.Unwritable(err)
-	}
-	return body, known, nil
+	body, err := upstream.Fields(fields, members)
+	return body, own, err
 }
 
 // takeReqJSON removes the parameter that belongs to the polls of a job. The vendor's clients send it with a poll. Here the gateway
 // polls, so it comes with the create.
 func takeReqJSON(fields map[string]json.RawMessage) (string, error) {
-	raw, given := fields["req_json"]
+	raw, given := fields[jsonField]
 	if !given {
 		return "", nil
 	}
-	delete(fields, "req_json")
+	delete(fields, jsonField)
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
-		return "", providers.InvalidField("req_json", "req_json must be a JSON object written as a string.")
+		return "", providers.InvalidField(jsonField, "req_json must be a JSON object written as a string.")
 	}
 	if len(text) > reqJSONLimit || providers.Words(text) != text {
-		return "", providers.InvalidField("req_json", "req_json may have %d bytes and no address with a query.", reqJSONLimit)
+		return "", providers.InvalidField(jsonField, "req_json may have %d bytes and no address with a query.", reqJSONLimit)
 	}
 	return text, nil
 }
@@ -130,19 +112,15 @@ func frames(seconds string) (int, error) {
 func addImages(ctx context.Context, members map[string]any, images []providers.Media) error {
 	var addresses, data []string
 	for _, image := range images {
-		if image.URL != "" {
-			addresses = append(addresses, image.URL)
-			continue
-		}
-		var text bytes.Buffer
-		encoder := base64.NewEncoder(base64.StdEncoding, &text)
-		if err := image.CopyTo(ctx, encoder); err != nil {
+		text, err := upstream.InputBase64(ctx, image)
+		switch {
+		case err != nil:
 			return err
+		case image.URL != "":
+			addresses = append(addresses, text)
+		default:
+			data = append(data, text)
 		}
-		if err := encoder.Close(); err != nil {
-			return providers.Unwritable(err)
-		}
-		data = append(data, text.String())
 	}
 	switch {
 	case len(addresses) > 0 && len(data) > 0:
@@ -162,17 +140,14 @@ func addRatio(members map[string]any, req providers.VideoRequest) error {
 		if req.Size == "" {
 			return nil
 		}
-		w, h, _ := strings.Cut(req.Size, ":")
-		width, height = upstream.Loose(w).Pixels(), upstream.Loose(h).Pixels()
+		width, height = sidesOf(req.Size)
 	}
-	var all []string
-	for _, r := range ratios() {
-		all = append(all, r.String())
-		off := float64(width*r.height)/float64(max(1, height*r.width)) - 1
-		if math.Abs(off) <= nearRatio {
-			members["aspect_ratio"] = r.String()
+	for _, ratio := range ratios() {
+		w, h := sidesOf(ratio)
+		if off := float64(width*h)/float64(max(1, height*w)) - 1; math.Abs(off) <= nearRatio {
+			members["aspect_ratio"] = ratio
 			return nil
 		}
 	}
-	return providers.InvalidField("size", "The upstream makes videos of %s, not of this size.", strings.Join(all, ", "))
+	return providers.InvalidField("size", "The upstream makes videos of %s, not of this size.", strings.Join(ratios(), ", "))
 }

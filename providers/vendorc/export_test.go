@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // Sign signs a request as of a time.
@@ -12,13 +13,12 @@ func Sign(req *http.Request, body []byte, key providers.Secret, now time.Time) {
 	sign(req, body, key, now)
 }
 
-// DecodeResult decodes a 2xx answer to a poll.
+// DecodeResult decodes an answer to a poll.
 func DecodeResult(body []byte) (providers.VideoStatus, string, error) {
-	r, err := decode(&http.Response{StatusCode: http.StatusOK}, body)
+	job, err := upstream.Decode(body)
 	if err != nil {
-		status, err := jobFailure(err, "")
-		return status, "", err
+		return providers.VideoStatus{}, "", err
 	}
-	status, err := r.status()
-	return status, r.link(), err
+	s, err := status(job, "")
+	return s, links(job)[0], err
 }

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -39,6 +41,20 @@ func split(key providers.Secret) (access, secret string) {
 	return access, secret
 }
 
+// authorize signs a request now.
+func authorize(req *http.Request, key providers.Secret) error {
+	from, err := req.GetBody()
+	if err != nil {
+		return err
+	}
+	body, err := io.ReadAll(from)
+	if err != nil {
+		return err
+	}
+	sign(req, body, key, time.Now())
+	return nil
+}
+
 // sign adds the vendor's V4 signature of a request and its body. It is AWS's with other names: the signing key is
 // derived without a prefix, and every header that begins with X- is signed with host and content type.
 func sign(req *http.Request, body []byte, key providers.Secret, now time.Time) {
@@ -53,11 +69,7 @@ func sign(req *http.Request, body []byte, key providers.Secret, now time.Time) {
 			signed[strings.ToLower(name)] = strings.TrimSpace(values[0])
 		}
 	}
-	names := make([]string, 0, len(signed))
-	for name := range signed {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(signed))
 	var headers strings.Builder
 	for _, name := range names {
 		headers.WriteString(name + ":" + signed[name] + "\n")

@@ -90,7 +90,7 @@ func upload(req *http.Request) (providertest.Upload, error) {
 }
 
 func target(base string) providers.Target {
-	return providers.Target{Channel: providers.Channel{Name: "main", BaseURL: base}, Key: "ak-1:sk-1", Model: "jimeng_t2v_v30"}
+	return providers.Target{Channel: providers.Channel{Name: "main", BaseURL: base}, Key: "access-1:secret-1", Model: "jimeng_t2v_v30"}
 }
 
 func newVideos(t *testing.T) *vendorc.Videos {
@@ -170,7 +170,7 @@ func TestVideoRefusals(t *testing.T) {
 			kind: providers.Invalid, accepted: providers.NotAccepted, code: "50215",
 			message: "The upstream refused the request.",
 		}},
-		{"the key in its words", 400, code(50215, "bad ak-1 or sk-1"), refused("50215", "bad *** or ***")},
+		{"the key in its words", 400, code(50215, "bad access-1 or secret-1"), refused("50215", "bad *** or ***")},
 		{
 			"the client's link in its words", 400, code(50207, "cannot fetch https://h/a.png?sig=hush"),
 			refused("50207", "cannot fetch https://h/a.png?…"),
@@ -186,7 +186,7 @@ func TestVideoRefusals(t *testing.T) {
 		{"RPC", 500, code(50501, "Internal RPC Error"), unknown("50501", "The upstream answered with status 500.")},
 		{"internal in a 400", 400, code(50500, "Internal Error"), unknown("50500", "The upstream answered with status 500.")},
 		{"internal in a 200", 200, code(50501, "x"), unknown("50501", "The upstream answered with status 500.")},
-		{"no code of the service in a 200", 200, code(60001, "x"), unknown("60001", "The upstream's answer is broken.")},
+		{"no code of the service in a 200", 200, code(60001, "x"), unknown("60001", "The upstream answered with status 500.")},
 		{"gateway timeout", 504, "<html>", unknown("", "The upstream answered with status 504.")},
 		{"success without a task", 200, `{"code":10000,"data":null,"message":"Success"}`, unknown("", "The upstream's answer is broken.")},
 		{
@@ -224,7 +224,7 @@ func TestVideoRefusals(t *testing.T) {
 			if got != tc.want {
 				t.Errorf("got %+v\nwant %+v", got, tc.want)
 			}
-			if strings.Contains(fault.Error(), "hush") || strings.Contains(fault.Error(), "sk-1") {
+			if strings.Contains(fault.Error(), "hush") || strings.Contains(fault.Error(), "secret-1") {
 				t.Errorf("the fault %q tells too much", fault.Error())
 			}
 		})
@@ -255,7 +255,7 @@ func TestVideoFailures(t *testing.T) {
 		},
 		{
 			name: "without words", status: 400, body: code(50511, ""),
-			failure: providers.VideoFailure{Code: providers.FailedContent, Message: "The upstream's job failed with code 50511."},
+			failure: providers.VideoFailure{Code: providers.FailedContent, Message: "The upstream's job ended as \"50511\"."},
 		},
 		{
 			name: "internal, in a 400", status: 400, body: code(50500, "Internal Error"),

@@ -96,7 +96,7 @@ func TestVendorsOwnWords(t *testing.T) {
 		Prompt: "p", Resolution: "1080p",
 		Inputs: []providers.Media{{Role: providers.Reference, URL: "https://a/b.png"}},
 	}.Shape()
-	if fault := vendors.New(upstream.NewClient(nil))["xai"].RefuseVideo("grok-imagine-video-1.5", shape); fault == nil ||
+	if fault := vendors.New(upstream.NewClient(nil))["xai"].CheckVideo(providers.Channel{}, "grok-imagine-video-1.5", shape); fault == nil ||
 		fault.Param != "resolution" {
 		t.Errorf("xai's references with 1080p: %+v", fault)
 	}

@@ -44,7 +44,7 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 		table.Seconds, table.Resolutions, table.Audio = upstream.SecondsFrom(5, long), []string{"720p"}, providers.AudioNever
 		table.Inputs = []providers.VideoInput{table.Inputs[0], table.Inputs[1], table.Inputs[3]}
 	default:
-		return providers.VideoModel{}, false
+		return table.Open(), false
 	}
 	return table, true
 }
@@ -55,17 +55,6 @@ func inputs() []providers.VideoInput {
 	reference := image
 	reference.Role, reference.Max = providers.Reference, maxReferences
 	return append(providers.Frames(image), reference, providers.VideoInput{Role: providers.ExtendVideo, NoLinks: true})
-}
-
-// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
-func modelOf(model string) providers.VideoModel {
-	if known, ok := VideoModels(model); ok {
-		return known
-	}
-	return providers.VideoModel{
-		Seconds: providers.AnyWord(), AspectRatios: providers.AnyWord(), Resolutions: providers.AnyWord(), FPS: frameRate,
-		Audio: providers.AudioOption, N: maxSamples, Negative: true, Seed: true, Apart: true, Inputs: inputs(),
-	}
 }
 
 // media is an input as the vendor takes it. A video of the Gemini API has names of its own.
@@ -83,12 +72,14 @@ type reference struct {
 
 // createBody writes a create for Google Cloud, or for the Gemini API. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, cloud bool, req providers.VideoRequest) ([]byte, error) {
-	table := modelOf(model)
-	frame, seconds, err := upstream.Accept(req, table, refuse(table, cloud, req.Shape()))
+	table, _ := VideoModels(model)
+	frame, err := upstream.Accept(req, model, table, func(_ string, shape providers.VideoShape, frame providers.Frame) *providers.Fault {
+		return refuse(cloud, shape, frame)
+	})
 	if err != nil {
 		return nil, err
 	}
-	parameters, err := parametersOf(table, cloud, req, frame, seconds)
+	parameters, err := parametersOf(table, cloud, req, frame)
 	if err != nil {
 		return nil, err
 	}
@@ -100,40 +91,25 @@ func createBody(ctx context.Context, model string, cloud bool, req providers.Vid
 	if err != nil {
 		return nil, err
 	}
-	body := make(map[string]any)
-	for name, raw := range own {
-		switch name {
-		case "instances":
-			return nil, providers.InvalidField(name, "The upstream's own 'instances' cannot be given.")
-		case "labels":
-			body[name] = raw
-		case "mask":
-			instance[name] = raw
-		case "parameters":
-			var members map[string]json.RawMessage
-			if json.Unmarshal(raw, &members) != nil {
-				return nil, providers.InvalidField(name, "The upstream's own 'parameters' is an object.")
-			}
-			for name, raw := range members {
-				setOwn(parameters, name, raw)
-			}
-		default:
-			setOwn(parameters, name, raw)
+	theirs, err := upstream.Object(own, "parameters")
+	switch {
+	case err != nil:
+		return nil, err
+	case own["instances"] != nil:
+		return nil, providers.InvalidField("instances", "The upstream's own 'instances' cannot be given.")
+	}
+	body := upstream.Members{"instances": []any{instance}, "parameters": parameters}
+	for name, into := range map[string]upstream.Members{"labels": body, "mask": instance} {
+		if own[name] != nil {
+			into[name] = own[name]
 		}
 	}
-	body["instances"], body["parameters"] = []any{instance}, parameters
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return nil, providers.Unwritable(err)
+	for _, ours := range []string{"labels", "mask", "parameters"} {
+		delete(own, ours)
 	}
-	return raw, nil
-}
-
-// setOwn sets a parameter of the caller's own, unless the request has said it.
-func setOwn(parameters upstream.Members, name string, raw json.RawMessage) {
-	if _, said := parameters[name]; !said {
-		parameters[name] = raw
-	}
+	parameters.Under(theirs)
+	parameters.Under(own)
+	return upstream.Fields(make(map[string]json.RawMessage), body)
 }
 
 // instanceOf is the prompt with the inputs.
@@ -167,10 +143,10 @@ func instanceOf(ctx context.Context, cloud bool, req providers.VideoRequest) (up
 
 // parametersOf are the settings.
 func parametersOf(
-	table providers.VideoModel, cloud bool, req providers.VideoRequest, frame providers.Frame, seconds int,
+	table providers.VideoModel, cloud bool, req providers.VideoRequest, frame providers.Frame,
 ) (upstream.Members, error) {
 	parameters := upstream.Members{"sampleCount": max(req.N, 1)}
-	parameters.Number("durationSeconds", seconds)
+	parameters.Number("durationSeconds", frame.Seconds)
 	parameters.Words(map[string]string{"aspectRatio": frame.AspectRatio, "resolution": frame.Resolution, "negativePrompt": req.NegativePrompt})
 	if cloud {
 		parameters.Sound("generateAudio", req, table)
@@ -183,21 +159,14 @@ func parametersOf(
 }
 
 // RefuseVideo refuses combinations that the vendor does not accept. The names of previews are the Gemini API's.
-func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
-	return refuse(modelOf(model), !strings.HasSuffix(model, preview), shape)
+func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame) *providers.Fault {
+	return refuse(!strings.HasSuffix(model, preview), shape, frame)
 }
 
 // refuse refuses combinations that the vendor does not accept, or not at the Gemini API.
-func refuse(table providers.VideoModel, cloud bool, shape providers.VideoShape) *providers.Fault {
-	frame, fault := table.Frame(shape)
-	if fault != nil {
-		return fault
-	}
-	extend := shape.Has(providers.ExtendVideo)
-	seconds, err := upstream.WholeSeconds(shape.Seconds)
+func refuse(cloud bool, shape providers.VideoShape, frame providers.Frame) *providers.Fault {
+	extend, seconds := shape.Has(providers.ExtendVideo), frame.Seconds
 	switch invalid := providers.InvalidField; {
-	case err != nil:
-		return providers.AsFault(err)
 	case extend && len(shape.Inputs) > 1:
 		return invalid("video", "The upstream takes one 'video' and nothing beside it.")
 	case extend && shape.Seconds != "":

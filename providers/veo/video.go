@@ -59,7 +59,7 @@ type Videos struct {
 func NewVideos(client *http.Client) *Videos {
 	v := &Videos{tokens: newTokens(client), storage: storage}
 	v.jobs = upstream.NewJobs(client, upstream.JobVendor{
-		Name: "veo", Classify: classify, Reason: upstream.RPCReason, Authorize: v.authorize,
+		Name: "veo", Classify: classify, Authorize: v.authorize,
 	})
 	return v
 }
@@ -125,10 +125,8 @@ func (v *Videos) settle(err error, key providers.Secret) error {
 	return fault
 }
 
-// handle is the adapter's data of a ticket: the path of the model that makes the job.
-type handle struct {
-	Model string `json:"model"`
-}
+// modelField is the adapter's data of a ticket: the path of the model that makes the job.
+const modelField = "model"
 
 // modelPath returns the path of a model below the target's base URL, which it may complete.
 func (v *Videos) modelPath(ctx context.Context, to providers.Target) (string, error) {
@@ -167,13 +165,11 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	var made struct {
-		Name upstream.Loose `json:"name"`
-	}
-	if err := upstream.Decode(answer.Body, &made); err != nil {
+	made, err := upstream.Decode(answer.Body)
+	if err != nil {
 		return providers.Ticket{}, err
 	}
-	return upstream.NewTicket(made.Name, handle{model})
+	return upstream.NewTicket(made.Get("name"), map[string]string{modelField: model})
 }
 
 // poll returns the request for an operation. Google Cloud requires a POST at the model.
@@ -182,29 +178,24 @@ func poll(to providers.Target, ticket providers.Ticket) (upstream.JobRequest, er
 		at := url.URL{Path: "/" + ticket.Job}
 		return upstream.JobRequest{Path: at.EscapedPath(), Inline: true}, nil
 	}
-	var kept handle
-	if err := json.Unmarshal(ticket.Data, &kept); err != nil {
-		return upstream.JobRequest{}, &providers.Fault{Kind: providers.Internal, Message: "The job's ticket cannot be read.", Err: err}
-	}
+	model := string(upstream.DocOf(ticket.Data).Get(modelField))
 	body, err := json.Marshal(map[string]string{"operationName": ticket.Job})
 	if err != nil {
 		return upstream.JobRequest{}, providers.Unwritable(err)
 	}
-	return upstream.JobRequest{Method: http.MethodPost, Path: kept.Model + ":fetchPredictOperation", Body: body, Inline: true}, nil
+	return upstream.JobRequest{Method: http.MethodPost, Path: model + ":fetchPredictOperation", Body: body, Inline: true}, nil
 }
 
-func (v *Videos) operation(ctx context.Context, to providers.Target, ticket providers.Ticket) (operation, error) {
+func (v *Videos) operation(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
 	ask, err := poll(to, ticket)
 	if err != nil {
-		return operation{}, err
+		return nil, err
 	}
 	answer, err := v.do(ctx, to, ask)
 	if err != nil {
-		return operation{}, err
+		return nil, err
 	}
-	var o operation
-	err = upstream.Decode(answer.Body, &o)
-	return o, err
+	return upstream.Decode(answer.Body)
 }
 
 // Poll reads the operation.
@@ -213,7 +204,7 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	if err != nil {
 		return upstream.Unread(err)
 	}
-	return o.status(to.Key)
+	return statusOf(o, to.Key)
 }
 
 // Pace implements providers.Paced.
@@ -226,7 +217,7 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	if err != nil {
 		return providers.Video{}, err
 	}
-	videos := o.videos()
+	videos := videosOf(o)
 	if output < 0 || output >= len(videos) {
 		return providers.Video{}, providers.Faultf(providers.NotFound, "The job has %d videos, not %d.", len(videos), output+1)
 	}
@@ -235,29 +226,25 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 }
 
 func (v *Videos) open(
-	ctx context.Context, to providers.Target, ticket providers.Ticket, videos []result, output int,
+	ctx context.Context, to providers.Target, ticket providers.Ticket, videos []upstream.Doc, output int,
 ) (providers.Video, error) {
-	switch video := videos[output]; {
-	case video.Stored != "":
-		bucket, object, _ := strings.Cut(strings.TrimPrefix(string(video.Stored), "gs://"), "/")
+	stored, link := string(videos[output].Get(storedField)), string(videos[output].Get(linkField))
+	switch {
+	case stored != "":
+		bucket, object, _ := strings.Cut(strings.TrimPrefix(stored, "gs://"), "/")
 		if v.storage != "" {
 			to.Channel.BaseURL = v.storage
 		}
 		return v.jobs.Open(ctx, to, "/storage/v1/b/"+url.PathEscape(bucket)+"/o/"+url.PathEscape(object)+"?alt=media", true)
-	case video.URI != "":
-		return v.jobs.Open(ctx, to, download(string(video.URI)), true)
+	case link != "":
+		return v.jobs.Open(ctx, to, upstream.Download(link), true)
 	}
-	before, member := 0, ""
-	for i, one := range videos[:output+1] {
-		switch {
-		case one.Bytes != "":
-			member = "bytesBase64Encoded"
-		case one.Encoded != "":
-			member = "encodedVideo"
-		default:
-			continue
-		}
-		if i < output {
+	before, member := 0, bytesField
+	if videos[output].Get(bytesField) == "" {
+		member = encodedField
+	}
+	for _, one := range videos[:output] {
+		if one.Get(bytesField, encodedField) != "" {
 			before++
 		}
 	}
@@ -266,18 +253,6 @@ func (v *Videos) open(
 		return providers.Video{}, err
 	}
 	return v.jobs.OpenInline(ctx, to, ask, member, before)
-}
-
-// download is the address of a file's bytes.
-func download(uri string) string {
-	at, err := url.Parse(uri)
-	if err != nil || !strings.HasSuffix(at.Path, ":download") {
-		return uri
-	}
-	query := at.Query()
-	query.Set("alt", "media")
-	at.RawQuery = query.Encode()
-	return at.String()
 }
 
 // Check implements providers.Checker, with the list of models, or at Google Cloud with a look-up of an operation that does not
@@ -299,7 +274,7 @@ func (v *Videos) Check(ctx context.Context, to providers.Target, models []string
 		base = at
 	}
 	name := strings.TrimPrefix(base, "/") + model[strings.Index(model, "/publishers/"):] + "/operations/" + upstream.NoJob
-	ticket, err := upstream.NewTicket(upstream.Loose(name), handle{model})
+	ticket, err := upstream.NewTicket(upstream.Loose(name), map[string]string{modelField: model})
 	if err != nil {
 		return providers.Checked{}, err
 	}

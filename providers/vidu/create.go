@@ -13,28 +13,27 @@ func modeOf(shape providers.VideoShape) mode {
 }
 
 // RefuseVideo refuses what a model does not make in the mode of a create.
-func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
+func RefuseVideo(model string, shape providers.VideoShape, _ providers.Frame) *providers.Fault {
 	at := modeOf(shape)
 	if at == fromVideo && len(shape.Inputs) > 1 {
 		return providers.InvalidField("video", "The upstream takes 'video' alone.")
 	}
-	return in(modelOf(model), model, at).Check(shape)
+	return in(model, at).Check(shape)
 }
 
-// createBody writes a create and returns its path. It fails only before anything was sent.
-func createBody(ctx context.Context, model string, req providers.VideoRequest) (path string, body []byte, err error) {
-	shape := req.Shape()
-	at := modeOf(shape)
-	table := in(modelOf(model), model, at)
-	frame, seconds, err := upstream.Accept(req, table, RefuseVideo(model, shape), "payload", "callback_url")
+// create writes a create.
+func (v *Videos) create(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
+	at := modeOf(req.Shape())
+	table := in(to.Model, at)
+	frame, err := upstream.Accept(req, to.Model, table, RefuseVideo, "payload", "callback_url")
 	if err != nil {
 		return "", nil, err
 	}
-	members := upstream.Members{"model": model}
+	members := upstream.Members{"model": to.Model}
 	members.Words(map[string]string{
 		"prompt": req.Prompt, "aspect_ratio": frame.AspectRatio, "resolution": frame.Resolution, "payload": req.IdempotencyKey,
 	})
-	members.Number("duration", seconds)
+	members.Number("duration", frame.Seconds)
 	members.Seed(req)
 	members.Sound("audio", req, table)
 	if err := inputs(ctx, at, req, members); err != nil {
@@ -48,7 +47,8 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 }
 
 // in returns what a model accepts in one of its modes. With images a video has their ratio, and there is no field for it.
-func in(table providers.VideoModel, model string, at mode) providers.VideoModel {
+func in(model string, at mode) providers.VideoModel {
+	table, _ := VideoModels(model)
 	if only, ok := modesOf(model)[at]; ok {
 		table.Seconds, table.Resolutions, table.AspectRatios = only.seconds, only.resolutions, only.ratios
 	} else if at != fromText && at != fromReferences {

@@ -3,6 +3,7 @@ package vidu
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"modelrelay/providers"
@@ -16,14 +17,6 @@ const (
 	mostPages = 50
 	mostReads = 20
 )
-
-// listed is a task in the vendor's list. The vendor's page on the list ends before the payload. Its clients rely on the payload; if
-// it is missing, Find reads the task.
-type listed struct {
-	ID      upstream.Loose  `json:"id"`
-	Prompt  upstream.Loose  `json:"prompt"`
-	Payload *upstream.Loose `json:"payload"`
-}
 
 // Find searches the vendor's list of the last days' tasks for the one with the request's idempotency key as its payload. A task
 // that is not listed may still exist, so the request is not submitted again.
@@ -41,30 +34,31 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 
 // find returns the job, none if it is not listed.
 func (v *Videos) find(ctx context.Context, to providers.Target, req providers.VideoRequest) (ticket providers.Ticket, err error) {
-	reads, token, before := 0, "", ""
+	reads, token, before := 0, "", upstream.Loose("")
 	for page := range mostPages {
 		tasks, next, err := v.list(ctx, to, page, token)
 		if err != nil {
 			return ticket, err
 		}
-		if len(tasks) > 0 && string(tasks[0].ID) == before {
+		if len(tasks) > 0 && tasks[0].Get("id") == before {
 			return ticket, nil // the same page again
 		}
 		if len(tasks) > 0 {
-			before = string(tasks[0].ID)
+			before = tasks[0].Get("id")
 		}
 		for _, one := range tasks {
-			payload := one.Payload
-			if alike := one.Prompt == upstream.Loose(req.Prompt) || one.Prompt == ""; payload == nil && alike && reads < mostReads {
+			id, payload, prompt := one.Get("id"), one.At("payload"), one.Get("prompt")
+			// The vendor's page on the list ends before the payload. Its clients rely on it; if it is missing, the task is read.
+			if payload == nil && (prompt == upstream.Loose(req.Prompt) || prompt == "") && reads < mostReads {
 				reads++
-				t, err := v.Record(ctx, to, providers.Ticket{Job: string(one.ID)})
+				t, err := v.Record(ctx, to, providers.Ticket{Job: string(id)})
 				if err != nil {
 					return ticket, err
 				}
-				payload = t.Payload
+				payload = t.At("payload")
 			}
-			if payload != nil && string(*payload) == req.IdempotencyKey && one.ID != "" {
-				return providers.Ticket{Job: string(one.ID)}, nil
+			if payload != nil && string(payload.Get("")) == req.IdempotencyKey && id != "" {
+				return upstream.NewTicket(id, nil)
 			}
 		}
 		if next == "" && len(tasks) < pageSize {
@@ -76,20 +70,17 @@ func (v *Videos) find(ctx context.Context, to providers.Target, req providers.Vi
 }
 
 // list reads a page of the list; next is "" after the last.
-func (v *Videos) list(ctx context.Context, to providers.Target, page int, token string) (tasks []listed, next string, err error) {
+func (v *Videos) list(ctx context.Context, to providers.Target, page int, token string) (tasks []upstream.Doc, next string, err error) {
 	query := url.Values{"pager.page": {strconv.Itoa(page)}, "pager.pagesz": {strconv.Itoa(pageSize)}}
 	if token != "" {
 		query.Set("pager.page_token", token)
 	}
-	var list struct {
-		Tasks *[]listed      `json:"tasks"`
-		Next  upstream.Loose `json:"next_page_token"`
-	}
-	if err := v.Jobs.Read(ctx, to, upstream.JobRequest{Path: "/tasks?" + query.Encode()}, &list); err != nil {
+	list, err := v.Jobs.Read(ctx, to, upstream.JobRequest{Path: "/tasks?" + query.Encode()})
+	switch {
+	case err != nil:
 		return nil, "", err
-	}
-	if list.Tasks == nil {
+	case !list.Has("tasks"):
 		return nil, "", upstream.BrokenAnswer("no list of tasks", nil)
 	}
-	return *list.Tasks, string(list.Next), nil
+	return slices.Collect(list.All("tasks")), string(list.Get("next_page_token")), nil
 }

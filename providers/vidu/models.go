@@ -93,11 +93,17 @@ func sounds(model string) bool {
 
 // VideoModels is the table of the vendor's models: what each accepts in any of its modes.
 func VideoModels(model string) (providers.VideoModel, bool) {
+	table := providers.VideoModel{MaxPrompt: maxPrompt, Seed: true, Apart: true}
+	input := func(role providers.InputRole, most int) providers.VideoInput {
+		return providers.VideoInput{Role: role, MaxBytes: maxImage, Max: most}
+	}
+	frames, extend := providers.Frames(input(providers.FirstFrame, 1)), providers.VideoInput{Role: providers.ExtendVideo, LinksOnly: true}
 	modes := modesOf(model)
 	if modes == nil {
-		return providers.VideoModel{}, false
+		table.Seconds, table.AspectRatios, table.Resolutions = providers.AnyWord(), providers.AnyWord(), providers.AnyWord()
+		table.Audio, table.Inputs = providers.AudioOption, append(frames, input(providers.Reference, maxReferences), extend)
+		return table.Open(), false
 	}
-	table := providers.VideoModel{MaxPrompt: maxPrompt, Seed: true, Apart: true}
 	if sounds(model) {
 		table.Audio = providers.AudioOption
 	}
@@ -110,18 +116,18 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 		slices.SortFunc(*list, byNumber)
 		*list = slices.Compact(*list)
 	}
-	frames := providers.Frames(providers.VideoInput{MaxBytes: maxImage})
-	if _, ok := modes[fromImage]; ok {
-		table.Inputs = append(table.Inputs, frames[0])
-	}
-	if _, ok := modes[fromFrames]; ok {
-		table.Inputs = append(table.Inputs, frames[1])
-	}
-	if references, ok := modes[fromReferences]; ok {
-		table.Inputs = append(table.Inputs, providers.VideoInput{Role: providers.Reference, MaxBytes: maxImage, Max: references.references})
-	}
-	if _, ok := modes[fromVideo]; ok {
-		table.Inputs = append(table.Inputs, providers.VideoInput{Role: providers.ExtendVideo, LinksOnly: true})
+	for _, one := range [...]struct {
+		at    mode
+		input providers.VideoInput
+	}{
+		{fromImage, frames[0]},
+		{fromFrames, frames[1]},
+		{fromReferences, input(providers.Reference, modes[fromReferences].references)},
+		{fromVideo, extend},
+	} {
+		if _, ok := modes[one.at]; ok {
+			table.Inputs = append(table.Inputs, one.input)
+		}
 	}
 	_, text := modes[fromText]
 	_, image := modes[fromImage]
@@ -141,18 +147,4 @@ func number(word string) int {
 	}
 	n, _ := strconv.Atoi(word[:end]) // a number of the table
 	return n
-}
-
-// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
-func modelOf(model string) providers.VideoModel {
-	if known, ok := VideoModels(model); ok {
-		return known
-	}
-	return providers.VideoModel{
-		Seconds: providers.AnyWord(), AspectRatios: providers.AnyWord(), Resolutions: providers.AnyWord(), Audio: providers.AudioOption,
-		Seed: true, Apart: true,
-		Inputs: append(providers.Frames(providers.VideoInput{MaxBytes: maxImage}),
-			providers.VideoInput{Role: providers.Reference, MaxBytes: maxImage, Max: maxReferences},
-			providers.VideoInput{Role: providers.ExtendVideo, LinksOnly: true}),
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,20 +22,10 @@ const (
 	maxSeed = 1<<31 - 1
 )
 
-// create is a create as it is sent.
-type create struct {
-	Model      string                     `json:"model"`
-	Input      map[string]json.RawMessage `json:"input"`
-	Parameters map[string]json.RawMessage `json:"parameters,omitempty"`
-}
-
 // request writes a create. It fails only before anything was sent.
 func request(ctx context.Context, model string, req providers.VideoRequest) (upstream.JobRequest, error) {
-	known, ok := familyOf(model)
-	if !ok {
-		known = anyFamily()
-	}
-	frame, seconds, err := upstream.Accept(req, known.table, known.refuse(model, req.Shape()))
+	known, _ := familyOf(model)
+	frame, err := upstream.Accept(req, model, known.table, RefuseVideo)
 	if err != nil {
 		return upstream.JobRequest{}, err
 	}
@@ -49,7 +40,7 @@ func request(ctx context.Context, model string, req providers.VideoRequest) (ups
 	if err != nil {
 		return upstream.JobRequest{}, err
 	}
-	parameters, err := known.parameters(model, req, frame, seconds)
+	parameters, err := known.parameters(model, req, frame)
 	if err != nil {
 		return upstream.JobRequest{}, err
 	}
@@ -130,9 +121,9 @@ func (f family) mediaType(role providers.InputRole) string {
 	}
 }
 
-func (f family) parameters(model string, req providers.VideoRequest, frame providers.Frame, seconds int) (upstream.Members, error) {
+func (f family) parameters(model string, req providers.VideoRequest, frame providers.Frame) (upstream.Members, error) {
 	members := make(upstream.Members)
-	members.Number("duration", cmp.Or(seconds, f.seconds))
+	members.Number("duration", cmp.Or(frame.Seconds, f.seconds))
 	frame.Resolution = cmp.Or(frame.Resolution, f.resolution)
 	if frame.Resolution != "" && f.form != sizeForm {
 		members["resolution"] = strings.ToUpper(frame.Resolution)
@@ -161,15 +152,8 @@ func (f family) parameters(model string, req providers.VideoRequest, frame provi
 }
 
 // RefuseVideo refuses combinations that the vendor does not accept.
-func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
-	known, ok := familyOf(model)
-	if !ok {
-		known = anyFamily()
-	}
-	return known.refuse(model, shape)
-}
-
-func (f family) refuse(model string, shape providers.VideoShape) *providers.Fault {
+func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame) *providers.Fault {
+	f, _ := familyOf(model)
 	first, last, clip, sound := shape.Has(providers.FirstFrame), shape.Has(providers.LastFrame), shape.Has(providers.ExtendVideo),
 		shape.Has(providers.SourceAudio)
 	source, references := shape.Has(providers.SourceVideo), shape.Count(providers.Reference)+shape.Count(providers.SourceVideo)
@@ -190,29 +174,20 @@ func (f family) refuse(model string, shape providers.VideoShape) *providers.Faul
 	case f.table.Seconds == nil && !source:
 		return invalid("video", "This model needs a 'video'.")
 	}
-	if !f.takes(providers.ExtendVideo) { // all but the video from an image of 2.7
-		frame, fault := f.table.Frame(shape)
-		switch seconds, err := upstream.WholeSeconds(shape.Seconds); {
-		case fault != nil:
-			return fault
-		case err != nil:
-			return providers.AsFault(err)
-		case strings.HasPrefix(model, "wan2.7-r2v") && source && seconds > maxFromVideo:
-			return invalid("seconds", "This model makes %d seconds at most from a 'video'.", maxFromVideo)
-		case strings.HasPrefix(model, "wan2.7-r2v") && references == 0:
-			return invalid("reference_images", "This model needs 'reference_images' or a 'video'.")
-		case first && f.references > 0 && frame.AspectRatio != "":
-			return invalid("aspect_ratio", "This model keeps the ratio of the 'image': 'aspect_ratio' cannot be given.")
-		}
-		return nil
-	}
-	switch {
-	case !first && !clip:
+	switch extends := f.takes(providers.ExtendVideo); { // the video from an image of 2.7
+	case extends && !first && !clip:
 		return invalid("image", "This model needs an 'image', or a 'video' to go on from.")
-	case first && clip:
+	case extends && first && clip:
 		return invalid("video", "This model goes on from an 'image' or from a 'video', not from both.")
-	case clip && sound:
+	case extends && clip && sound:
 		return invalid("audio", "This model takes no 'audio' beside a 'video'.")
+	case extends:
+	case strings.HasPrefix(model, "wan2.7-r2v") && source && frame.Seconds > maxFromVideo:
+		return invalid("seconds", "This model makes %d seconds at most from a 'video'.", maxFromVideo)
+	case strings.HasPrefix(model, "wan2.7-r2v") && references == 0:
+		return invalid("reference_images", "This model needs 'reference_images' or a 'video'.")
+	case first && f.references > 0 && frame.AspectRatio != "":
+		return invalid("aspect_ratio", "This model keeps the ratio of the 'image': 'aspect_ratio' cannot be given.")
 	}
 	return nil
 }
@@ -240,41 +215,38 @@ func merge(model string, req providers.VideoRequest, input, parameters upstream.
 	if err != nil {
 		return nil, err
 	}
-	body := create{Model: model, Input: make(map[string]json.RawMessage), Parameters: make(map[string]json.RawMessage)}
-	for name, into := range map[string]*map[string]json.RawMessage{"input": &body.Input, "parameters": &body.Parameters} {
-		if raw := own[name]; raw != nil {
-			if json.Unmarshal(raw, into) != nil || *into == nil {
-				return nil, providers.InvalidField(name, "The upstream's own '%s' is an object.", name)
-			}
-			delete(own, name)
+	places := map[string]map[string]json.RawMessage{"input": {}, "parameters": {}}
+	for name := range places {
+		object, err := upstream.Object(own, name)
+		if err != nil {
+			return nil, err
 		}
+		maps.Copy(places[name], object)
+		delete(own, name)
 	}
 	for name, raw := range own {
+		place := "parameters"
 		if slices.Contains(inputWords(), name) {
-			body.Input[name] = raw
-		} else {
-			body.Parameters[name] = raw
+			place = "input"
 		}
+		places[place][name] = raw
 	}
-	if body.Input["media"] != nil && input["media"] != nil {
+	if places["input"]["media"] != nil && input["media"] != nil {
 		return nil, providers.InvalidField("media", "The upstream's own 'media' takes no inputs beside it.")
 	}
-	for _, part := range [...]struct {
-		ours upstream.Members
-		into map[string]json.RawMessage
-	}{{input, body.Input}, {parameters, body.Parameters}} {
-		for name, value := range part.ours {
-			if part.into[name] != nil && overruled(name, req) {
-				continue
+	for place, ours := range map[string]upstream.Members{"input": input, "parameters": parameters} {
+		for name := range ours {
+			if places[place][name] != nil && overruled(name, req) {
+				delete(ours, name)
 			}
-			raw, err := json.Marshal(value)
-			if err != nil {
-				return nil, providers.Unwritable(err)
-			}
-			part.into[name] = raw
 		}
+		ours.Under(places[place])
 	}
-	raw, err := json.Marshal(body)
+	raw, err := json.Marshal(struct {
+		Model      string           `json:"model"`
+		Input      upstream.Members `json:"input"`
+		Parameters upstream.Members `json:"parameters,omitempty"`
+	}{model, input, parameters})
 	if err != nil {
 		return nil, providers.Unwritable(err)
 	}

@@ -9,6 +9,12 @@ import (
 	"modelrelay/providers/upstream"
 )
 
+// refusalCode returns the Failed constant for the vendor's code of a refused create.
+func refusalCode(code string) string {
+	as, _ := failureCode(code)
+	return as
+}
+
 // failureCode returns the Failed constant for the vendor's code of a failed job, and whether the failure is the vendor's own:
 // failed jobs are not billed.
 func failureCode(code string) (as string, retryable bool) {
@@ -33,15 +39,13 @@ func failureCode(code string) (as string, retryable bool) {
 
 // classify interprets the vendor's error beyond the status: an account in debt is a 400, one that bought nothing a 429.
 func classify(fault *providers.Fault) {
-	code, message := upstream.Words(fault.Upstream.Body)
-	fault.Code = providers.Cut(code, providers.WordLimit)
-	switch status := fault.Upstream.Status; code {
+	switch status := fault.Upstream.Status; fault.Code {
 	case "Arrearage", "CommodityNotPurchased", "PrepaidBillOverdue", "PostpaidBillOverdue", "AllocationQuota.FreeTierOnly":
 		if status/100 == 4 {
 			fault.RefuseKey(providers.KeyExhausted)
 		}
 	case "Throttling.AllocationQuota":
-		if status == http.StatusTooManyRequests && strings.Contains(strings.ToLower(message), "free allocated quota") {
+		if status == http.StatusTooManyRequests && strings.Contains(strings.ToLower(upstream.Reason(fault.Upstream.Body)), "free allocated quota") {
 			fault.RefuseKey(providers.KeyExhausted)
 		}
 	case "WorkSpaceNotFound":

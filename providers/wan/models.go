@@ -47,7 +47,18 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	return known.table, ok
 }
 
+// familyOf returns the family of a model. A model that is not in the table has every field of the vendor, in the newest form.
 func familyOf(model string) (family, bool) {
+	if known, ok := knownFamily(model); ok {
+		return known, true
+	}
+	open := wan3()
+	open.seconds, open.resolution, open.table = 0, "", open.table.Open()
+	open.table.FPS, open.table.Negative = 0, true
+	return open, false
+}
+
+func knownFamily(model string) (family, bool) {
 	name := dated.ReplaceAllString(model, "")
 	switch {
 	case name == "wan3.0-video", name == "wan3.0-video-prime":
@@ -69,15 +80,6 @@ func familyOf(model string) (family, bool) {
 		return family{form: framesForm, table: table}, true
 	}
 	return family{}, false
-}
-
-// anyFamily is for models that are not in the table: every field of the vendor, in the newest form.
-func anyFamily() family {
-	known := wan3()
-	known.seconds, known.resolution = 0, ""
-	known.table.Seconds, known.table.AspectRatios, known.table.Resolutions = providers.AnyWord(), providers.AnyWord(), providers.AnyWord()
-	known.table.FPS, known.table.MaxPrompt, known.table.Negative = 0, 0, true
-	return known
 }
 
 func ratios(more ...string) []string { return append(more, "16:9", "9:16", "1:1", "4:3", "3:4") }

@@ -2,6 +2,7 @@ package xai
 
 import (
 	"context"
+	"slices"
 
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
@@ -26,43 +27,35 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 			{Role: providers.Reference, Max: maxReferences, MaxBytes: maxFile},
 		},
 	}
+	first := providers.FirstFrame
+	last := []providers.VideoInput{{Role: providers.LastFrame, With: &first, MaxBytes: maxFile}}
+	source := []providers.VideoInput{
+		{Role: providers.SourceVideo, Types: []string{"video/mp4"}, MaxBytes: maxFile},
+		{Role: providers.ExtendVideo, Types: []string{"video/mp4"}, MaxBytes: maxFile},
+	}
 	switch model {
 	case "grok-imagine-video":
-		table.Inputs = append(table.Inputs,
-			providers.VideoInput{Role: providers.SourceVideo, Types: []string{"video/mp4"}, MaxBytes: maxFile},
-			providers.VideoInput{Role: providers.ExtendVideo, Types: []string{"video/mp4"}, MaxBytes: maxFile})
+		table.Inputs = append(table.Inputs, source...)
 	case "grok-imagine-video-1.5", "grok-imagine-video-1.5-preview", "grok-imagine-video-1.5-2026-05-30":
-		table.Resolutions = append(table.Resolutions, "1080p")
-		first := providers.FirstFrame
-		table.Inputs = append(table.Inputs, providers.VideoInput{Role: providers.LastFrame, With: &first, MaxBytes: maxFile})
+		table.Resolutions, table.Inputs = append(table.Resolutions, "1080p"), append(table.Inputs, last...)
 	default:
-		return providers.VideoModel{}, false
+		table.Inputs = append(table.Inputs, slices.Concat(source, last)...)
+		return table.Open(), false
 	}
 	return table, true
 }
 
-// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
-func modelOf(model string) providers.VideoModel {
-	if known, ok := VideoModels(model); ok {
-		return known
-	}
-	known, _ := VideoModels("grok-imagine-video")
-	known.Seconds, known.AspectRatios, known.Resolutions = providers.AnyWord(), providers.AnyWord(), providers.AnyWord()
-	known.Inputs = append(known.Inputs, providers.VideoInput{Role: providers.LastFrame, MaxBytes: maxFile})
-	return known
-}
-
 // createBody writes a create and returns its path. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) (path string, body []byte, err error) {
-	table := modelOf(model)
-	frame, seconds, err := upstream.Accept(req, table, RefuseVideo(model, req.Shape()))
+	table, _ := VideoModels(model)
+	frame, err := upstream.Accept(req, model, table, RefuseVideo)
 	if err != nil {
 		return "", nil, err
 	}
 	members := upstream.Members{"model": model, "prompt": req.Prompt}
 	path = "/videos/generations"
 	members.Words(map[string]string{"aspect_ratio": frame.AspectRatio, "resolution": frame.Resolution})
-	members.Number("duration", seconds)
+	members.Number("duration", frame.Seconds)
 	members.Sound("generate_audio", req, table)
 	var references []map[string]string
 	for _, input := range req.Inputs {
@@ -90,20 +83,12 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 }
 
 // RefuseVideo refuses combinations that the vendor does not accept, whatever the model.
-func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
-	table := modelOf(model)
-	frame, fault := table.Frame(shape)
-	if fault != nil {
-		return fault
-	}
-	seconds, err := upstream.WholeSeconds(shape.Seconds)
+func RefuseVideo(_ string, shape providers.VideoShape, frame providers.Frame) *providers.Fault {
 	edit := shape.Has(providers.SourceVideo)
 	work := edit || shape.Has(providers.ExtendVideo)
 	const kept = "The upstream keeps the source video's own: '%s' cannot be given."
 	switch {
-	case err != nil:
-		return providers.AsFault(err)
-	case edit && seconds > 0:
+	case edit && frame.Seconds > 0:
 		return providers.InvalidField("seconds", kept, "seconds")
 	case work && frame.AspectRatio != "":
 		return providers.InvalidField("aspect_ratio", kept, "aspect_ratio")
@@ -111,7 +96,7 @@ func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 		return providers.InvalidField("resolution", kept, "resolution")
 	case shape.Has(providers.Reference) && frame.Resolution == "1080p":
 		return providers.InvalidField("resolution", "From references 'resolution' is at most 720p.")
-	case shape.Has(providers.Reference) && seconds > maxReferenceSeconds:
+	case shape.Has(providers.Reference) && frame.Seconds > maxReferenceSeconds:
 		return providers.InvalidField("seconds", "From references 'seconds' is at most %d.", maxReferenceSeconds)
 	}
 	return nil

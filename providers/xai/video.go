@@ -26,29 +26,17 @@ const leastPoll = 5 * time.Second
 
 // Videos implements the jobs of POST /videos/generations, /videos/edits and /videos/extensions. The vendor neither looks up jobs by
 // the gateway's key nor cancels them.
-type Videos struct{ upstream.Linked[job] }
+type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	v := &Videos{upstream.Linked[job]{
+	v := &Videos{upstream.Linked{
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "xai", Code: []string{"code"}, Classify: classify}),
+		Links: upstream.Link("video.url"), // which requires no key
 		Paced: providers.Pace{Least: leastPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "xai", Classify: classify}),
 	}}
-	v.Read = v.job
+	v.Read, v.Status = v.read, v.status
 	return v
-}
-
-// Submit starts a job.
-func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	path, body, err := createBody(ctx, to.Model, req)
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	ticket, err := v.Jobs.Start(ctx, to, path, body, "request_id")
-	if err == nil && path == editPath {
-		ticket.Data = json.RawMessage(editData)
-	}
-	return ticket, err
 }
 
 const (
@@ -56,6 +44,19 @@ const (
 	// editData is the ticket's own part of an edit.
 	editData = `{"edit":true}`
 )
+
+// Submit starts a job.
+func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	path, body, err := createBody(ctx, to.Model, req)
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	var own any
+	if path == editPath {
+		own = json.RawMessage(editData)
+	}
+	return v.Jobs.Start(ctx, to, upstream.Create(path, body), "request_id", own)
+}
 
 // Poll implements providers.VideoAdapter. An edit is billed by the seconds of its source as well, which is as long as the video.
 // The video of an extension contains its source.
@@ -67,62 +68,42 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	return status, err
 }
 
-func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (job, error) {
+// read reads a job. A pending one may have no body.
+func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
 	answer, err := v.Jobs.Do(ctx, to, upstream.JobRequest{Path: "/videos/" + url.PathEscape(ticket.Job)})
-	if err != nil {
-		return job{}, err
+	switch {
+	case err != nil:
+		return nil, err
+	case answer.Status == http.StatusAccepted && len(answer.Body) == 0:
+		return upstream.Doc(`{"status":"pending"}`), nil
 	}
-	if answer.Status == http.StatusAccepted && len(answer.Body) == 0 {
-		return job{Status: "pending"}, nil
-	}
-	var j job
-	err = upstream.Decode(answer.Body, &j)
-	return j, err
+	return upstream.Decode(answer.Body)
 }
 
-// job is the vendor's answer about a job. A pending one may have no body.
-type job struct {
-	Status   upstream.Loose `json:"status"`
-	Progress upstream.Loose `json:"progress"`
-	Video    struct {
-		URL      upstream.Loose `json:"url"`
-		Duration upstream.Loose `json:"duration"`
-		// RespectModeration is false if the video was made and is withheld.
-		RespectModeration *bool `json:"respect_moderation"`
-	} `json:"video"`
-	Error json.RawMessage `json:"error"`
-	// Usage has cost_in_usd_ticks, 10,000,000,000 for a dollar.
-	Usage json.RawMessage `json:"usage"`
+func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+	s, err := v.state(job, key)
+	return upstream.Priced(s, job.Get("usage.cost_in_usd_ticks"), "ticks"), err // 10,000,000,000 for a dollar
 }
 
-// VideoLinks returns the link to the video, which requires no key.
-func (j job) VideoLinks() []string { return []string{string(j.Video.URL)} }
-
-// VideoStatus implements upstream.Record.
-func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
-	s, err := j.status(key)
-	return upstream.Priced(s, upstream.Amount(j.Usage, "cost_in_usd_ticks"), "ticks"), err
-}
-
-func (j job) status(key providers.Secret) (providers.VideoStatus, error) {
-	word := string(j.Status)
+func (v *Videos) state(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+	word, links := string(job.Get("status")), v.Links(job)
 	switch {
 	case word == "failed":
-		code, reason := upstream.Words(j.Error)
+		code, reason := string(job.Get("error.code")), string(job.Get("error.message"))
 		return upstream.FailedJob(word, failureCode(code), code, reason, code == "service_unavailable" || code == "internal_error", key), nil
 	case word == "expired":
 		return upstream.FailedJob(word, providers.FailedTimeout, word, "The upstream gave the job up.", false, key), nil
-	case j.Video.RespectModeration != nil && !*j.Video.RespectModeration:
+	case string(job.At("video.respect_moderation")) == "false":
 		s := upstream.FailedJob(word, providers.FailedContent, "respect_moderation", "The video did not pass the upstream's moderation.", false,
 			key)
-		s.Failure.Billed = true // it was made
+		s.Failure.Billed = true // it was made and is withheld
 		return s, nil
 	}
-	s, err := upstream.States{Done: "done"}.Status(j.Status, j.VideoLinks())
-	if word == "" && j.Video.URL != "" {
+	s, err := upstream.States{Done: "done"}.Status(upstream.Loose(word), links)
+	if word == "" && links[0] != "" {
 		s.State, s.Outputs = providers.JobDone, 1
 	}
-	s.Progress, s.Seconds = j.Progress.Percent(), j.Video.Duration.Number()
+	s.Progress, s.Seconds = job.Get("progress").Percent(), job.Get("video.duration").Number()
 	return s, err
 }
 
@@ -142,13 +123,7 @@ func failureCode(code string) string {
 
 // classify interprets the vendor's error beyond the status: an unknown key is a 400, an account without credit a 403.
 func classify(fault *providers.Fault) {
-	var answer struct {
-		Code  upstream.Loose `json:"code"`
-		Error upstream.Loose `json:"error"`
-	}
-	_ = json.Unmarshal(fault.Upstream.Body, &answer) // errors leave it empty; the status is enough
-	fault.Code = providers.Cut(string(answer.Code), providers.WordLimit)
-	said := strings.ToLower(string(answer.Error))
+	said := strings.ToLower(upstream.Reason(fault.Upstream.Body))
 	switch {
 	case fault.Upstream.Status/100 == 4 && providers.Says(said, "moderation"): // of the prompt, which has no code of its own
 		fault.Failed = providers.FailedContent

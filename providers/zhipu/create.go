@@ -47,24 +47,14 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 		table, table.NeedsInput = vidu, true
 		table.Inputs = []providers.VideoInput{{Role: providers.Reference, Types: kinds, Max: maxReferences, MaxBytes: maxImage}}
 	default:
-		return providers.VideoModel{}, false
+		table.Inputs, table.AspectRatios = frames, vidu.AspectRatios
+		return table.Open(), false
 	}
 	return table, true
 }
 
-// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
-func modelOf(model string) providers.VideoModel {
-	known, ok := VideoModels(model)
-	if ok {
-		return known
-	}
-	known, _ = VideoModels("cogvideox-3")
-	known.Seconds, known.Sizes, known.AspectRatios, known.MaxPrompt = providers.AnyWord(), providers.AnyWord(), providers.AnyWord(), 0
-	return known
-}
-
 // RefuseVideo refuses combinations that the vendor does not accept.
-func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
+func RefuseVideo(model string, shape providers.VideoShape, _ providers.Frame) *providers.Fault {
 	switch {
 	case shape.Prompt == 0 && len(shape.Inputs) == 0:
 		return providers.InvalidField("prompt", "The upstream needs a 'prompt' or an image.")
@@ -78,7 +68,8 @@ func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 
 // createBody writes a create. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
-	frame, seconds, err := upstream.Accept(req, modelOf(model), RefuseVideo(model, req.Shape()))
+	table, _ := VideoModels(model)
+	frame, err := upstream.Accept(req, model, table, RefuseVideo)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +78,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 		"prompt": req.Prompt, "size": frame.Size, "aspect_ratio": frame.AspectRatio,
 		"request_id": req.IdempotencyKey,
 	})
-	members.Number("duration", seconds)
+	members.Number("duration", frame.Seconds)
 	members.Number("fps", req.FPS)
 	if req.GenerateAudio != nil {
 		members["with_audio"] = *req.GenerateAudio

@@ -5,9 +5,7 @@ package zhipu
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
-	"net/url"
 	"time"
 
 	"modelrelay/providers"
@@ -29,15 +27,20 @@ const (
 
 // Videos implements the jobs of POST /videos/generations. The vendor refuses a repeated idempotency key, so that nothing is paid
 // twice, but looks up no job by it, and cancels none.
-type Videos struct{ upstream.Linked[job] }
+type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.Linked[job]{
-		Paced: providers.Pace{Least: leastPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "zhipu", Classify: classify, Failed: failureCode}), UnknownJob: "1",
-		Path: func(ticket providers.Ticket) string { return "/async-result/" + url.PathEscape(ticket.Job) },
+	v := &Videos{upstream.Linked{
+		Jobs: upstream.NewJobs(client, upstream.JobVendor{
+			Name: "zhipu", Code: []string{"error.code"}, Classify: classify, Failed: failureCode,
+		}),
+		Path:  "/async-result/%s",
+		Links: upstream.Link("video_result.url"), // which requires no key
+		Paced: providers.Pace{Least: leastPoll}, UnknownJob: "1",
 	}}
+	v.Status = v.status
+	return v
 }
 
 // Submit starts a job.
@@ -50,59 +53,31 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	var made job
-	if err := upstream.Decode(answer.Body, &made); err != nil {
+	made, err := upstream.Decode(answer.Body)
+	switch id := made.Get("id"); {
+	case err != nil:
 		return providers.Ticket{}, err
-	}
-	if code, _ := upstream.Words(made.Error); made.ID == "" && code != "" {
+	case id == "" && made.Get("error.code") != "":
 		return providers.Ticket{}, v.Jobs.Refuse(answer, http.StatusInternalServerError, to.Key, true)
+	default:
+		return upstream.NewTicket(id, nil)
 	}
-	return upstream.NewTicket(made.ID, nil)
 }
 
 // OpenVariant reads the cover of the video, the only picture that the vendor makes.
 func (v *Videos) OpenVariant(
 	ctx context.Context, to providers.Target, ticket providers.Ticket, output int, variant string,
 ) (providers.Video, error) {
-	return v.OpenThumbnail(ctx, to, ticket, output, variant, func(j job) []string { return []string{string(j.result().Cover)} })
+	return v.OpenThumbnail(ctx, to, ticket, output, variant, upstream.Link("video_result.cover_image_url"))
 }
 
-// job is the vendor's.
-type job struct {
-	ID     upstream.Loose  `json:"id"`
-	Status upstream.Loose  `json:"task_status"`
-	Result json.RawMessage `json:"video_result"`
-	Error  json.RawMessage `json:"error"`
-}
-
-// result has the links of the video and its cover.
-type result struct {
-	URL   upstream.Loose `json:"url"`
-	Cover upstream.Loose `json:"cover_image_url"`
-}
-
-// result returns the first result with a link.
-func (j job) result() result {
-	var results []result
-	_ = json.Unmarshal(j.Result, &results) // errors leave it empty
-	for _, one := range results {
-		if one.URL != "" {
-			return one
-		}
+func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+	state := job.Get("task_status")
+	if state == "FAIL" {
+		code := string(job.Get("error.code"))
+		return upstream.FailedJob(string(state), failureCode(code), code, string(job.Get("error.message")), false, key), nil
 	}
-	return result{}
-}
-
-// VideoLinks returns the link to the video, which requires no key.
-func (j job) VideoLinks() []string { return []string{string(j.result().URL)} }
-
-// VideoStatus implements upstream.Record.
-func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
-	if j.Status == "FAIL" {
-		code, message := upstream.Words(j.Error)
-		return upstream.FailedJob(string(j.Status), failureCode(code), code, message, false, key), nil
-	}
-	return upstream.States{Done: "SUCCESS", Life: linkLife}.Status(j.Status, j.VideoLinks())
+	return upstream.States{Done: "SUCCESS", Life: linkLife}.Status(state, v.Links(job))
 }
 
 // failureCode maps the vendor's code of a failed job to a Failed constant.
@@ -119,11 +94,7 @@ func failureCode(code string) string {
 
 // classify interprets the vendor's code, which is more precise than the status: an account in debt is a 429.
 func classify(fault *providers.Fault) {
-	var answer job
-	_ = json.Unmarshal(fault.Upstream.Body, &answer) // errors leave it empty; the status is enough
-	code, _ := upstream.Words(answer.Error)
-	fault.Code = providers.Cut(code, providers.WordLimit)
-	switch code {
+	switch fault.Code {
 	case "1000", "1001", "1002", "1003", "1004", "1005", "1110", "1111", "1112", "1121":
 		upstream.Reclass(fault, http.StatusUnauthorized)
 	case "1113", "1304", "1308", "1310":
