@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"modelrelay/storage"
 )
 
 // idPrefix begins the id of every token that is not from the configuration file.
@@ -36,7 +34,7 @@ func (t *Store) Create(ctx context.Context, token Token) (created Token, key str
 // Find returns one token by id or by name, else storage.ErrNotFound. Of several tokens of one name it is the one not
 // revoked, else the newest. A token of the configuration file is found even while Redis is away.
 func (t *Store) Find(ctx context.Context, idOrName string) (Token, error) {
-	r, err := t.names.find(ctx, idOrName)
+	r, err := t.records.find(ctx, idOrName)
 	if err == nil {
 		return r.token, nil
 	}
@@ -49,15 +47,11 @@ func (t *Store) Find(ctx context.Context, idOrName string) (Token, error) {
 // Revoke disables a token permanently: its key is refused here at once and everywhere within a second, and its name
 // is free. Revoking it again returns nil.
 func (t *Store) Revoke(ctx context.Context, idOrName string) error {
-	_, err := t.edit(ctx, idOrName, func(r record) (replacement, error) {
-		token := r.token
-		token.Disabled, token.Revoked = true, true
-		return replacement{old: r, index: r.sum.String(), sum: r.sum, token: token, claim: claimFree}, nil
+	_, err := t.edit(ctx, "revoke token", idOrName, func(next *replacement) error {
+		next.token.Disabled, next.token.Revoked, next.claim = true, true, claimFree
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("revoke token %q: %w", idOrName, err)
-	}
-	return nil
+	return err
 }
 
 // Rotate gives a token a new key, in one step: the old one is unknown here at once and everywhere within a second.
@@ -65,50 +59,57 @@ func (t *Store) Revoke(ctx context.Context, idOrName string) error {
 // ErrDisabled, ErrRevoked: the token is that.
 func (t *Store) Rotate(ctx context.Context, idOrName string) (rotated Token, key string, err error) {
 	key = NewKey()
-	rotated, err = t.edit(ctx, idOrName, func(r record) (replacement, error) {
-		switch {
-		case r.token.Revoked:
-			return replacement{}, ErrRevoked
-		case r.token.Disabled:
-			return replacement{}, ErrDisabled
-		case r.token.Seeded:
-			return replacement{}, ErrSeeded
-		}
-		token := r.token
-		token.Hint = hint(key)
-		return replacement{old: r, index: r.sum.String(), sum: sumOf(key), token: token}, nil
+	rotated, err = t.edit(ctx, "rotate token", idOrName, func(next *replacement) error {
+		next.token.Hint, next.sum = hint(key), sumOf(key)
+		return next.token.rotatable()
 	})
 	if err != nil {
-		return Token{}, "", fmt.Errorf("rotate token %q: %w", idOrName, err)
+		return Token{}, "", err
 	}
 	return rotated, key, nil
 }
 
-// edit reads a token, changes it and writes it back, again when another process was faster.
-func (t *Store) edit(ctx context.Context, idOrName string, change func(record) (replacement, error)) (Token, error) {
-	for range 5 {
-		found, err := t.names.find(ctx, idOrName)
-		if err != nil {
-			return Token{}, err
+// changeable is nil for a token that may be changed here, else ErrRevoked or ErrSeeded.
+func (t *Token) changeable() error {
+	switch {
+	case t.Revoked:
+		return ErrRevoked
+	case t.Seeded:
+		return ErrSeeded
+	}
+	return nil
+}
+
+// rotatable is changeable for a new key or secret, which a disabled token does not get.
+func (t *Token) rotatable() error {
+	if t.Disabled && !t.Revoked {
+		return ErrDisabled
+	}
+	return t.changeable()
+}
+
+// edit reads a token, changes it and writes it back, again when another process was faster. doing begins its error.
+func (t *Store) edit(ctx context.Context, doing, idOrName string, change func(next *replacement) error) (Token, error) {
+	next, err := replacement{}, errChanged
+	for asked, tries := idOrName, 5; tries > 0 && errors.Is(err, errChanged); tries-- {
+		var old record
+		if old, err = t.records.find(ctx, asked); err != nil {
+			break
 		}
-		next, err := change(found)
-		if err != nil {
-			return Token{}, err
+		next = replacement{old: old, index: old.sum.String(), sum: old.sum, token: old.token}
+		if err = change(&next); err != nil {
+			break
 		}
 		if !next.token.Seeded { // of those the file is the only version
-			next.token.Version = found.token.Version + 1
+			next.token.Version = old.token.Version + 1
 		}
-		err = t.records.replace(ctx, next)
-		if errors.Is(err, errChanged) {
-			idOrName = found.token.ID
-			continue
-		}
-		if err == nil {
-			_ = t.follower.catchUp(ctx) // the goroutine that follows does it anyway, a moment later
-		}
-		return next.token, err
+		asked, err = old.token.ID, t.records.replace(ctx, next)
 	}
-	return Token{}, errChanged
+	if err != nil {
+		return Token{}, fmt.Errorf("%s %q: %w", doing, idOrName, err)
+	}
+	_ = t.follower.catchUp(ctx) // the goroutine that follows does it anyway, a moment later
+	return next.token, nil
 }
 
 // PageLooks bounds how many tokens one page reads, however few of them it returns: reading so many takes some tens of
@@ -134,7 +135,7 @@ type Page struct {
 }
 
 // Page reads tokens by name, revoked ones too. What it costs depends on the page and not on how many tokens there are.
-func (t *Store) Page(ctx context.Context, q PageQuery) (Page, error) { return t.names.page(ctx, q) }
+func (t *Store) Page(ctx context.Context, q PageQuery) (Page, error) { return t.records.page(ctx, q) }
 
 // Count is how many tokens Redis holds, revoked ones too.
 func (t *Store) Count(ctx context.Context) (int64, error) { return t.records.count(ctx) }
@@ -149,10 +150,7 @@ func (t *Store) Credential(ctx context.Context, id string) (Token, string, error
 	if token, sum, ok := t.seeds.byID(id); ok {
 		return *hold(&token).inForce(t.groups.Load()), sum.String()[:fingerprintLetters], nil
 	}
-	r, err := t.names.find(ctx, id)
-	if err == nil && r.token.ID != id {
-		err = storage.ErrNotFound
-	}
+	r, err := t.records.byID(ctx, id)
 	if err != nil {
 		return Token{}, "", fmt.Errorf("find token %q: %w", id, err)
 	}

@@ -42,21 +42,12 @@ type follower struct {
 	begun bool       // head was read once
 }
 
-// run asks for changes at every tick until ctx ends.
-func (f *follower) run(ctx context.Context, every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		if err := f.catchUp(ctx); err == nil {
-			f.contact.stale.Store(false)
-		} else if time.Since(time.Unix(0, f.contact.heard.Load())) > f.contact.grace {
-			f.contact.stale.Store(true)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+// tick catches up, and records whether Redis has been away for longer than the grace.
+func (f *follower) tick(ctx context.Context, _ bool) {
+	if err := f.catchUp(ctx); err == nil {
+		f.contact.stale.Store(false)
+	} else if time.Since(time.Unix(0, f.contact.heard.Load())) > f.contact.grace {
+		f.contact.stale.Store(true)
 	}
 }
 

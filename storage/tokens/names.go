@@ -11,23 +11,20 @@ import (
 	"modelrelay/storage"
 )
 
-// nameIndex finds tokens by their names, in order.
-type nameIndex struct{ records *records }
-
 // find finds a token by id or by name. Of several tokens of one name it is the one not revoked, else the newest.
-func (n *nameIndex) find(ctx context.Context, idOrName string) (record, error) {
-	hash, err := n.records.client.HGet(ctx, tokensKey, idOrName).Result()
+func (s *records) find(ctx context.Context, idOrName string) (record, error) {
+	hash, err := s.client.HGet(ctx, tokensKey, idOrName).Result()
 	if errors.Is(err, redis.Nil) {
 		var id string
-		if id, err = n.records.client.HGet(ctx, tokenNamesKey, idOrName).Result(); err == nil {
-			hash, err = n.records.client.HGet(ctx, tokensKey, id).Result()
+		if id, err = s.client.HGet(ctx, tokenNamesKey, idOrName).Result(); err == nil {
+			hash, err = s.client.HGet(ctx, tokensKey, id).Result()
 		}
 	}
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return record{}, storage.RedisError("read token", err)
 	}
 	if sum, ok := parseKeySum(hash); ok {
-		found, err := n.records.read(ctx, []keySum{sum})
+		found, err := s.read(ctx, []keySum{sum})
 		if err != nil {
 			return record{}, err
 		}
@@ -36,7 +33,7 @@ func (n *nameIndex) find(ctx context.Context, idOrName string) (record, error) {
 		}
 	}
 	// A revoked token has lost its name, but people still ask for it.
-	all, err := n.named(ctx, idOrName)
+	all, err := s.named(ctx, idOrName)
 	if err != nil {
 		return record{}, err
 	}
@@ -46,19 +43,28 @@ func (n *nameIndex) find(ctx context.Context, idOrName string) (record, error) {
 	return all[len(all)-1], nil
 }
 
+// byID is find by the id alone.
+func (s *records) byID(ctx context.Context, id string) (record, error) {
+	r, err := s.find(ctx, id)
+	if err == nil && r.token.ID != id {
+		err = storage.ErrNotFound
+	}
+	return r, err
+}
+
 // page reads tokens by name, revoked ones too. What it costs depends on the page and not on how many tokens there are.
-func (n *nameIndex) page(ctx context.Context, q PageQuery) (Page, error) {
+func (s *records) page(ctx context.Context, q PageQuery) (Page, error) {
 	var page Page
 	from := "-"
 	if q.After != "" {
 		from = "(" + q.After
 	}
 	for looked := 0; looked < PageLooks; {
-		entries, err := n.between(ctx, from, "+", readTogether)
+		entries, err := s.between(ctx, from, "+", readTogether)
 		if err != nil {
 			return Page{}, storage.RedisError("list tokens", err)
 		}
-		found, err := n.entries(ctx, entries)
+		found, err := s.entries(ctx, entries)
 		if err != nil {
 			return Page{}, err
 		}
@@ -68,7 +74,7 @@ func (n *nameIndex) page(ctx context.Context, q PageQuery) (Page, error) {
 				continue
 			}
 			if page.Tokens = append(page.Tokens, r.token); len(page.Tokens) == q.Limit {
-				return n.last(ctx, page)
+				return s.last(ctx, page)
 			}
 		}
 		if len(entries) < readTogether {
@@ -82,13 +88,13 @@ func (n *nameIndex) page(ctx context.Context, q PageQuery) (Page, error) {
 }
 
 // between are at most so many entries of the index between two, which are written as ZRANGE's BYLEX has them.
-func (n *nameIndex) between(ctx context.Context, from, to string, most int64) ([]string, error) {
-	return n.records.client.ZRangeArgs(ctx, redis.ZRangeArgs{Key: tokenIndexKey, Start: from, Stop: to, ByLex: true, Count: most}).Result()
+func (s *records) between(ctx context.Context, from, to string, most int64) ([]string, error) {
+	return s.client.ZRangeArgs(ctx, redis.ZRangeArgs{Key: tokenIndexKey, Start: from, Stop: to, ByLex: true, Count: most}).Result()
 }
 
 // last leaves out the cursor of a page behind which nothing comes.
-func (n *nameIndex) last(ctx context.Context, page Page) (Page, error) {
-	more, err := n.between(ctx, "("+page.Next, "+", 1)
+func (s *records) last(ctx context.Context, page Page) (Page, error) {
+	more, err := s.between(ctx, "("+page.Next, "+", 1)
 	if err != nil {
 		return Page{}, storage.RedisError("list tokens", err)
 	}
@@ -102,7 +108,7 @@ func (n *nameIndex) last(ctx context.Context, page Page) (Page, error) {
 func indexEntry(name, id string) string { return name + "\x00" + id }
 
 // entries reads the tokens of index entries, in their order. One that is no more has no raw.
-func (n *nameIndex) entries(ctx context.Context, entries []string) ([]record, error) {
+func (s *records) entries(ctx context.Context, entries []string) ([]record, error) {
 	if len(entries) == 0 {
 		return nil, nil
 	}
@@ -110,7 +116,7 @@ func (n *nameIndex) entries(ctx context.Context, entries []string) ([]record, er
 	for i, entry := range entries {
 		ids[i] = entry[strings.LastIndexByte(entry, 0)+1:]
 	}
-	hashes, err := n.records.client.HMGet(ctx, tokensKey, ids...).Result()
+	hashes, err := s.client.HMGet(ctx, tokensKey, ids...).Result()
 	if err != nil {
 		return nil, storage.RedisError("read tokens", err)
 	}
@@ -123,7 +129,7 @@ func (n *nameIndex) entries(ctx context.Context, entries []string) ([]record, er
 			sums, at = append(sums, sum), append(at, i)
 		}
 	}
-	read, err := n.records.read(ctx, sums)
+	read, err := s.read(ctx, sums)
 	if err != nil {
 		return nil, err
 	}
@@ -136,12 +142,12 @@ func (n *nameIndex) entries(ctx context.Context, entries []string) ([]record, er
 }
 
 // named reads the tokens that have, or had, the name, the newest last.
-func (n *nameIndex) named(ctx context.Context, name string) ([]record, error) {
-	entries, err := n.between(ctx, "["+name+"\x00", "("+name+"\x01", readTogether)
+func (s *records) named(ctx context.Context, name string) ([]record, error) {
+	entries, err := s.between(ctx, "["+name+"\x00", "("+name+"\x01", readTogether)
 	if err != nil {
 		return nil, storage.RedisError("read token", err)
 	}
-	found, err := n.entries(ctx, entries)
+	found, err := s.entries(ctx, entries)
 	if err != nil {
 		return nil, err
 	}

@@ -61,29 +61,6 @@ func (s *records) read(ctx context.Context, sums []keySum) ([]record, error) {
 	return found, nil
 }
 
-// byID reads a token by its id. storage.ErrNotFound: there is none.
-func (s *records) byID(ctx context.Context, id string) (Token, error) {
-	hash, err := s.client.HGet(ctx, tokensKey, id).Result()
-	if errors.Is(err, redis.Nil) {
-		return Token{}, storage.ErrNotFound
-	}
-	if err != nil {
-		return Token{}, storage.RedisError("read token", err)
-	}
-	sum, ok := parseKeySum(hash)
-	if !ok {
-		return Token{}, storage.ErrNotFound
-	}
-	found, err := s.read(ctx, []keySum{sum})
-	switch {
-	case err != nil:
-		return Token{}, err
-	case found[0].raw == "":
-		return Token{}, storage.ErrNotFound
-	}
-	return found[0].token, nil
-}
-
 // sums are the hashes of the keys of tokens by their ids, "" where there is none.
 func (s *records) sums(ctx context.Context, ids []string) ([]string, error) {
 	values, err := s.client.HMGet(ctx, tokensKey, ids...).Result()

@@ -51,16 +51,13 @@ type Options struct {
 // change and reads again what changed. So a call with a known key never waits for Redis.
 type Store struct {
 	records  *records
-	names    *nameIndex
 	memory   *memory
 	seeds    *seeds
 	contact  *contact
 	follower *follower
 	groups   atomic.Pointer[groups]
 	lookups  storage.Batch[*lookup]
-
-	stop func()
-	done chan struct{}
+	loop     *storage.Loop
 }
 
 // lookup is one key whose record must be read.
@@ -85,29 +82,22 @@ func New(client redis.UniversalClient, opts *Options) *Store {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	records := &records{client, o.Log}
 	t := &Store{
-		records: records, names: &nameIndex{records: records}, memory: newMemory(), seeds: newSeeds(records),
+		records: records, memory: newMemory(), seeds: newSeeds(records),
 		contact: &contact{outage: storage.Outage{Log: o.Log, What: "tokens: known ones go on from memory"}, grace: o.Grace},
-		done:    make(chan struct{}),
+		loop:    storage.NewLoop(),
 	}
 	t.contact.heard.Store(time.Now().UnixNano())
 	t.groups.Store(new(groups))
 	t.follower = &follower{records: records, contact: t.contact, memory: t.memory, seeds: t.seeds}
 	t.lookups = storage.Batch[*lookup]{Most: readTogether, Work: t.lookUp}
 
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // the goroutine's own, ended by Close
-	t.stop = cancel
-	go func() {
-		defer close(t.done)
-		t.follower.run(ctx, o.CacheFor/2)
-	}()
+	t.loop.Start(o.CacheFor/2, t.follower.tick)
+	t.loop.Wake()
 	return t
 }
 
 // Close stops following changes and waits for that. The client stays open.
-func (t *Store) Close() {
-	t.stop()
-	<-t.done
-}
+func (t *Store) Close() { t.loop.Stop() }
 
 // Authenticate finds the token of a key, with the limits that hold for it. It does not judge the token: the caller asks
 // Usable. The token is shared and must not be changed. storage.ErrNotFound: there is no such key. storage.ErrUnavailable: Redis is away and

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"modelrelay/providers/secret"
@@ -68,15 +69,7 @@ type Token struct {
 
 // Allows reports whether the token may see a public model name. A "*" matches any run of characters, slashes too.
 func (t *Token) Allows(model string) bool {
-	if len(t.Models) == 0 {
-		return true
-	}
-	for _, pattern := range t.Models {
-		if matches(pattern, model) {
-			return true
-		}
-	}
-	return false
+	return len(t.Models) == 0 || slices.ContainsFunc(t.Models, func(pattern string) bool { return matches(pattern, model) })
 }
 
 // Permits reports whether the token may be used for operations of a word.
@@ -156,30 +149,17 @@ func (t *Token) Sockets() storage.Allowance {
 	return storage.Allowance{Token: t.ID + "\x00sockets", Concurrency: inForce(t.MaxSockets, DefaultSockets)}
 }
 
-// matches compares a name with a pattern whose "*" takes any run of characters. It goes back only to the last
-// "*", so no pattern is slow.
+// matches compares a name with a pattern whose "*" takes any run of characters.
 func matches(pattern, name string) bool {
-	p, n := 0, 0
-	star, resume := -1, 0
-	for n < len(name) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, resume = p, n
-			p++
-		case p < len(pattern) && pattern[p] == name[n]:
-			p++
-			n++
-		case star >= 0:
-			resume++
-			p, n = star+1, resume
-		default:
-			return false
+	part, rest, star := strings.Cut(pattern, "*")
+	name, ok := strings.CutPrefix(name, part)
+	for ok && star {
+		if part, rest, star = strings.Cut(rest, "*"); !star {
+			return strings.HasSuffix(name, part)
 		}
+		_, name, ok = strings.Cut(name, part)
 	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-	return p == len(pattern)
+	return ok && name == ""
 }
 
 const (

@@ -2,7 +2,6 @@ package tokens
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -48,29 +47,21 @@ func set[T any](field, value *T) {
 // its error ends the matter. A webhook secret that is replaced signs with its successor for SecretOverlap. ErrSeeded: the token is in
 // the configuration file. ErrRevoked: it is revoked.
 func (t *Store) Update(ctx context.Context, idOrName string, change func(*Token) error) (Token, error) {
-	updated, err := t.edit(ctx, idOrName, func(r record) (replacement, error) {
-		switch {
-		case r.token.Revoked:
-			return replacement{}, ErrRevoked
-		case r.token.Seeded:
-			return replacement{}, ErrSeeded
+	return t.edit(ctx, "change token", idOrName, func(next *replacement) error {
+		token, old := &next.token, next.old.token
+		if err := token.changeable(); err != nil {
+			return err
 		}
-		token := r.token
 		token.Models, token.Networks, token.Operations = slices.Clone(token.Models), slices.Clone(token.Networks), slices.Clone(token.Operations)
-		if err := change(&token); err != nil {
-			return replacement{}, err
+		if err := change(token); err != nil {
+			return err
 		}
-		token.ID, token.Name, token.Hint, token.CreatedAt, token.Version = r.token.ID, r.token.Name, r.token.Hint, r.token.CreatedAt,
-			r.token.Version
-		token.Seeded, token.Revoked, token.OldWebhookSecrets = false, false, r.token.OldWebhookSecrets
-		if token.WebhookSecret != r.token.WebhookSecret {
+		token.ID, token.Name, token.Hint, token.CreatedAt = old.ID, old.Name, old.Hint, old.CreatedAt
+		token.Seeded, token.Revoked, token.OldWebhookSecrets = false, false, old.OldWebhookSecrets
+		if token.WebhookSecret != old.WebhookSecret {
 			now := time.Now()
-			token.succeed(r.token, now, now.Add(SecretOverlap))
+			token.succeed(old, now, now.Add(SecretOverlap))
 		}
-		return replacement{old: r, index: r.sum.String(), sum: r.sum, token: token}, nil
+		return nil
 	})
-	if err != nil {
-		return Token{}, fmt.Errorf("change token %q: %w", idOrName, err)
-	}
-	return updated, nil
 }

@@ -99,19 +99,19 @@ func (t *Token) succeed(before Token, now, until time.Time) {
 // webhook: its tasks go on. storage.ErrNotFound: no such token now. ErrRevoked: an operator ended it. storage.ErrUnavailable: Redis is
 // away and the token is not of the file.
 func (t *Store) Webhook(ctx context.Context, id string) (Webhook, error) {
-	token, err := t.records.byID(ctx, id)
+	r, err := t.records.byID(ctx, id)
 	if err != nil {
 		if seed, _, ok := t.seeds.byID(id); ok {
-			token, err = seed, nil
+			r.token, err = seed, nil
 		}
 	}
-	switch {
-	case err != nil:
-		return Webhook{}, fmt.Errorf("webhook of token %q: %w", id, err)
-	case token.Revoked:
-		return Webhook{}, fmt.Errorf("webhook of token %q: %w", id, ErrRevoked)
+	if err == nil && r.token.Revoked {
+		err = ErrRevoked
 	}
-	return token.webhook(time.Now()), nil
+	if err != nil {
+		return Webhook{}, fmt.Errorf("webhook of token %q: %w", id, err)
+	}
+	return r.token.webhook(time.Now()), nil
 }
 
 // RotateWebhookSecret gives a token a new webhook secret and returns it, which is shown nowhere else. The one before
@@ -120,22 +120,14 @@ func (t *Store) Webhook(ctx context.Context, id string) (Webhook, error) {
 // ErrRevoked: the token is that.
 func (t *Store) RotateWebhookSecret(ctx context.Context, idOrName string, overlap time.Duration) (Token, secret.Text, error) {
 	secret := NewWebhookSecret()
-	rotated, err := t.edit(ctx, idOrName, func(r record) (replacement, error) {
-		switch {
-		case r.token.Revoked:
-			return replacement{}, ErrRevoked
-		case r.token.Disabled:
-			return replacement{}, ErrDisabled
-		case r.token.Seeded:
-			return replacement{}, ErrSeeded
-		}
-		token, now := r.token, time.Now()
-		token.WebhookSecret = secret
-		token.succeed(r.token, now, now.Add(overlap))
-		return replacement{old: r, index: r.sum.String(), sum: r.sum, token: token}, nil
+	rotated, err := t.edit(ctx, "rotate the webhook secret of token", idOrName, func(next *replacement) error {
+		now := time.Now()
+		next.token.WebhookSecret = secret
+		next.token.succeed(next.old.token, now, now.Add(overlap))
+		return next.token.rotatable()
 	})
 	if err != nil {
-		return Token{}, "", fmt.Errorf("rotate the webhook secret of token %q: %w", idOrName, err)
+		return Token{}, "", err
 	}
 	return rotated, secret, nil
 }
