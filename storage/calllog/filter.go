@@ -55,7 +55,7 @@ func (f Filter) matcher() matcher {
 		m.tried = string(appendText(nil, "c", f.Channel, nameMost))
 	}
 	if f.ID != "" {
-		m.id = `":"` + string(appendEscaped(nil, f.ID, idMost)) + `"`
+		m.id = string(appendQuoted([]byte(`":`), f.ID, idMost))
 	}
 	return m
 }

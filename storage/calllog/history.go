@@ -127,10 +127,7 @@ func (h *History) Take(lines []byte, id string) {
 		h.close(now)
 	}
 	if h.filling == nil {
-		if h.filling = newPack(now); h.filling == nil {
-			h.dropped.Add(int64(bytes.Count(lines, []byte{'\n'})))
-			return
-		}
+		h.filling = newPack(now)
 	}
 	h.filling.add(lines, id)
 	if h.filling.lines >= h.lines {
@@ -144,7 +141,7 @@ func newPack(now time.Time) *pack {
 	// One goroutine and a small window: what is packed is small, and the machine is the relay's.
 	p.zstd, err = zstd.NewWriter(&p.content, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
 	if err != nil {
-		return nil
+		panic(err) // options of this function alone
 	}
 	return p
 }

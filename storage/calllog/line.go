@@ -1,10 +1,12 @@
 package calllog
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"time"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // A line is a record as JSON, which Redis and the history store and readers scan. Members that are zero are absent. A
@@ -102,92 +104,34 @@ func appendText(b []byte, name, text string, most int) []byte {
 	if text == "" {
 		return b
 	}
-	b = append(appendName(b, name), '"')
-	b = appendEscaped(b, text, most)
-	return append(b, '"')
+	return appendQuoted(appendName(b, name), text, most)
 }
 
-// appendEscaped writes a text of at most so many bytes as JSON has it within quotes. What is no UTF-8 becomes U+FFFD.
-func appendEscaped(b []byte, text string, most int) []byte {
-	const digits = "0123456789abcdef"
-	text = text[:min(len(text), most)]
-	plain := 0
-	for i := 0; i < len(text); {
-		c := text[i]
-		if c >= ' ' && c != '"' && c != '\\' && c < utf8.RuneSelf {
-			i++
-			continue
-		}
-		size := 1
-		if c >= utf8.RuneSelf {
-			var r rune
-			if r, size = utf8.DecodeRuneInString(text[i:]); r != utf8.RuneError || size > 1 {
-				i += size
-				continue
-			}
-		}
-		b = append(b, text[plain:i]...)
-		switch {
-		case c == '"' || c == '\\':
-			b = append(b, '\\', c)
-		case c >= utf8.RuneSelf:
-			b = append(b, "\ufffd"...)
-		default:
-			b = append(b, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
-		}
-		i += size
-		plain = i
-	}
-	return append(b, text[plain:]...)
+// appendQuoted writes a text of at most so many bytes as JSON. What is no UTF-8 becomes U+FFFD.
+func appendQuoted(b []byte, text string, most int) []byte {
+	b, _ = jsontext.AppendQuote(b, text[:min(len(text), most)]) // its error is that of such bytes
+	return b
 }
 
-// line is a line as it is read.
+// line is a line as it is read: the members are fields of a Record in lower case, unless a field of the line has the name.
 type line struct {
-	At        int64  `json:"at"` // ms
-	ID        string `json:"id"`
-	Client    string `json:"client"`
-	Trace     string `json:"trace"`
-	Task      string `json:"task"`
-	Token     string `json:"token"`
-	Name      string `json:"name"`
-	Operation string `json:"operation"`
-	Format    string `json:"format"`
-	Model     string `json:"model"`
-	Channel   string `json:"channel"`
-	lineOutcome
-	lineUsed
-}
+	Record
 
-type lineOutcome struct {
-	Status   int    `json:"status"`
-	Fault    string `json:"fault"`
-	Words    string `json:"words"`
-	Code     string `json:"code"`
-	BeforeUS int64  `json:"before_us"`
-	FirstMS  int64  `json:"first_ms"`
-	MS       int64  `json:"ms"`
-	Bytes    int64  `json:"bytes"`
-	Stream   int    `json:"stream"`
-	Agent    string `json:"agent"`
-	Tries    []struct {
+	At        int64 `json:"at"` // ms
+	BeforeUS  int64 `json:"before_us"`
+	FirstMS   int64 `json:"first_ms"`
+	MS        int64 `json:"ms"`
+	AudioMS   int64 `json:"audio_ms"`
+	Stream    int   `json:"stream"`
+	Priced    int   `json:"priced"`
+	Estimated int   `json:"estimated"`
+	Tries     []struct {
 		MS      int64  `json:"t"`
 		Channel string `json:"c"`
 		Key     string `json:"k"`
 		Fault   string `json:"f"`
 		Vendor  string `json:"v"`
 	} `json:"tries"`
-	Skipped int64 `json:"skipped"`
-}
-
-type lineUsed struct {
-	Input     int64 `json:"input"`
-	Cached    int64 `json:"cached"`
-	Output    int64 `json:"output"`
-	Images    int64 `json:"images"`
-	AudioMS   int64 `json:"audio_ms"`
-	Cost      int64 `json:"cost"`
-	Priced    int   `json:"priced"`
-	Estimated int   `json:"estimated"`
 }
 
 func parse(text string) (Record, error) {
@@ -196,24 +140,10 @@ func parse(text string) (Record, error) {
 		return Record{}, err
 	}
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-	r := Record{
-		At:     time.UnixMilli(l.At).UTC(),
-		Names:  Names{ID: l.ID, Client: l.Client, Trace: l.Trace, Task: l.Task},
-		Caller: Caller{Token: l.Token, TokenName: l.Name, Agent: l.Agent},
-		Asked:  Asked{Operation: l.Operation, Format: l.Format, Model: l.Model, Stream: l.Stream != 0},
-		Outcome: Outcome{
-			Channel: l.Channel, Status: l.Status, Fault: l.Fault, Words: l.Words, Code: l.Code, Bytes: l.Bytes,
-		},
-		Times: Times{Before: time.Duration(l.BeforeUS) * time.Microsecond, First: ms(l.FirstMS), Took: ms(l.MS)},
-		Used: Used{
-			Input: l.Input, Cached: l.Cached, Output: l.Output, Images: l.Images, Audio: ms(l.AudioMS), Cost: l.Cost,
-			Priced: l.Priced != 0, Estimated: l.Estimated != 0,
-		},
-		Skipped: l.Skipped,
-	}
-	if r.TokenName == "" {
-		r.TokenName = r.Token
-	}
+	r := l.Record
+	r.At, r.TokenName = time.UnixMilli(l.At).UTC(), cmp.Or(r.TokenName, r.Token)
+	r.Times = Times{Before: time.Duration(l.BeforeUS) * time.Microsecond, First: ms(l.FirstMS), Took: ms(l.MS)}
+	r.Audio, r.Stream, r.Priced, r.Estimated = ms(l.AudioMS), l.Stream != 0, l.Priced != 0, l.Estimated != 0
 	for _, t := range l.Tries {
 		r.Tries = append(r.Tries, Try{Channel: t.Channel, Key: t.Key, Fault: t.Fault, Vendor: t.Vendor, Took: ms(t.MS)})
 	}

@@ -34,8 +34,9 @@ type Names struct {
 
 // Caller is who called.
 type Caller struct {
-	Token, TokenName string // id and name; "" where no token was admitted
-	Agent            string // User-Agent
+	Token     string // id; "" where no token was admitted
+	TokenName string `json:"name"`
+	Agent     string // User-Agent
 }
 
 // Asked is what was asked for.
