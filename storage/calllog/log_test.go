@@ -319,33 +319,6 @@ func TestRedisAway(t *testing.T) {
 	}
 }
 
-// TestScansShare: concurrent scans read the log once.
-func TestScansShare(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, scansShare) // a page takes two seconds at most
-}
-
-func scansShare(t *testing.T) {
-	client := storagetest.NewServer(t).Client(t)
-	var records []calllog.Record
-	for i := range 5000 {
-		records = append(records, calllog.Record{At: noon, Names: calllog.Names{ID: fmt.Sprint(i)}, Outcome: calllog.Outcome{Status: 200}})
-	}
-	write(t, client, records...)
-	counted := storagetest.Again(t, client)
-	hook := new(counts)
-	counted.AddHook(hook)
-	reader := calllog.NewReader(counted, nil)
-	var scans sync.WaitGroup
-	for range 4 {
-		scans.Go(func() { scan(t, reader, calllog.Filter{Model: "none"}, calllog.Range{}) })
-	}
-	scans.Wait()
-	if n := hook.n.Load(); n > 6 { // chunks
-		t.Errorf("%d reads", n)
-	}
-}
-
 // TestOneScanEach: scans that one asks for at the same time leave turns to others.
 func TestOneScanEach(t *testing.T) {
 	t.Parallel()

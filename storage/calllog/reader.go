@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -26,15 +25,11 @@ const (
 	scanMost = 2 * time.Second
 	// scansMost is how many scans of Redis' calls, and as many of the history's, go on at a time in a process; others wait.
 	scansMost = 4
-	// fresh is how long the newest calls that were read are still the newest for others.
-	fresh = 300 * time.Millisecond
-	// keptChunks are stored for concurrent and following scans, some MiB each at most.
-	keptChunks = 8
 	// clocks is how far the clocks of processes and Redis may lie apart.
 	clocks = time.Minute
 )
 
-// Reader reads the log. Safe for concurrent use. Concurrent scans share what they read.
+// Reader reads the log. Safe for concurrent use.
 type Reader struct {
 	client redis.UniversalClient
 	files  HistoryFiles // nil: there is no history
@@ -42,9 +37,6 @@ type Reader struct {
 	// turns bounds the scans of the calls in Redis, and pastTurns those of the history, so that an archive that hangs delays only the latter.
 	// own has one for each reader.
 	turns, pastTurns, own *fair.Semaphore[string]
-
-	mu     sync.Mutex // for a chunk that is not there to be read once
-	chunks *fair.Cache[struct{}, chunkName, *chunk]
 }
 
 // NewReader reads what Logs have written and, behind Redis' calls, what Histories have put into files; nil: there are none.
@@ -55,8 +47,7 @@ func NewReader(client redis.UniversalClient, files HistoryFiles) *Reader {
 	}
 	return &Reader{
 		client: client, files: files, zstd: newDecoder(), turns: turns(scansMost, 0), pastTurns: turns(scansMost, 0),
-		own:    turns(math.MaxInt64, 1),
-		chunks: fair.NewCache[struct{}, chunkName, *chunk](fair.CacheBounds{Total: keptChunks, Share: keptChunks}),
+		own: turns(math.MaxInt64, 1),
 	}
 }
 
@@ -125,9 +116,9 @@ func (r *Reader) Scan(ctx context.Context, filter Filter, within Range) (Page, e
 	}
 	ends := time.Now().Add(scanMost)
 	for size := firstChunk; ; size = nextChunk {
-		entries, err := r.read(ctx, below, size)
+		entries, err := r.client.XRevRangeN(ctx, streamKey, below, "-", int64(size)).Result()
 		if err != nil {
-			return s.page, err
+			return s.page, storage.RedisError("read calls", err)
 		}
 		enough := s.look(r.zstd, entries)
 		switch {
@@ -258,43 +249,3 @@ func (s *scan) lookBack(lines string, written func(line string) (time.Time, bool
 
 // lastLine is where the last of several lines begins.
 func lastLine(lines string) int { return strings.LastIndexByte(lines[:len(lines)-1], '\n') + 1 }
-
-// chunkName is which part of the log a chunk is: so many blocks below one.
-type chunkName struct {
-	below string
-	size  int
-}
-
-// chunk is a part of the log that was read, or is being read.
-type chunk struct {
-	began  time.Time
-	blocks []redis.XMessage
-	err    error
-	done   chan struct{} // closed when it was read
-}
-
-// read reads the next blocks below one; concurrent scans read them with it.
-func (r *Reader) read(ctx context.Context, below string, size int) ([]redis.XMessage, error) {
-	name := chunkName{below, size}
-	r.mu.Lock()
-	c, known := r.chunks.Get(name)
-	reads := !known || below == "+" && time.Since(c.began) >= fresh
-	if reads {
-		c = &chunk{began: time.Now(), done: make(chan struct{})}
-		r.chunks.Put(struct{}{}, name, c, 1)
-	}
-	r.mu.Unlock()
-	if reads {
-		blocks, err := r.client.XRevRangeN(context.WithoutCancel(ctx), streamKey, below, "-", int64(size)).Result() // its timeouts end it
-		if c.blocks, c.err = blocks, storage.RedisError("read calls", err); err != nil {
-			r.chunks.Drop(name)
-		}
-		close(c.done)
-	}
-	select {
-	case <-c.done:
-		return c.blocks, c.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
