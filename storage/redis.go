@@ -50,9 +50,7 @@ const (
 // redis://host/0?read_timeout=5s, for a Redis that is far away or slow. It does not connect. The caller closes the client,
 // after everything that uses it.
 func OpenRedis(url string, opts *RedisOptions) (redis.UniversalClient, error) {
-	if opts == nil {
-		opts = &RedisOptions{}
-	}
+	opts = cmp.Or(opts, new(RedisOptions))
 	ro, err := clientOptions(url, opts)
 	if err != nil {
 		return nil, err
@@ -98,7 +96,7 @@ func clientOptions(url string, opts *RedisOptions) (*redis.Options, error) {
 			*of = timeout
 		}
 	}
-	ro.Dialer = newDialer(ro, opts.TLS).dial
+	ro.Dialer = dialer(ro, opts.TLS)
 	ro.ContextTimeoutEnabled = true
 	ro.DialerRetries = 1
 	ro.MaxRetries = 1
@@ -121,6 +119,21 @@ const pingTTL = time.Minute
 // error is ErrUnavailable when it does not.
 func PingRedis(ctx context.Context, client redis.UniversalClient) error {
 	return RedisError("ping redis", client.Set(ctx, pingKey, "", pingTTL).Err())
+}
+
+// Pipelined asks about several things in one round trip, and returns what ask returned for each. The answers can be read if the error is
+// nil or ErrNotFound, which is that of one of them.
+func Pipelined[T any, A redis.Cmder](
+	ctx context.Context, client redis.UniversalClient, doing string, of []T, ask func(pipe redis.Pipeliner, one T) A,
+) ([]A, error) {
+	answers := make([]A, len(of))
+	_, err := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, one := range of {
+			answers[i] = ask(pipe, one)
+		}
+		return nil
+	})
+	return answers, RedisError(doing, err)
 }
 
 // Follow calls hear for what is published on a channel of Redis, one after the other, until ctx ends or the client is closed;

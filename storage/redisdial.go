@@ -15,47 +15,51 @@ import (
 // keepAlive finds out that the machine of an idle connection is gone.
 const keepAlive = 15 * time.Second
 
-// dialer opens connections to Redis and to sentinels.
-type dialer struct {
-	timeout time.Duration // for the connection and the handshake together
-	tls     func() (*tls.Config, error)
-}
+// Dial opens a connection, as net.Dialer.DialContext does.
+type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// newDialer reads from the options of a URL whether connections are encrypted.
-func newDialer(ro *redis.Options, secure func() (*tls.Config, error)) dialer {
-	d := dialer{timeout: ro.DialTimeout}
+// dialer opens connections to Redis and to sentinels, encrypted where the URL of the options says so.
+func dialer(ro *redis.Options, secure func() (*tls.Config, error)) Dial {
+	dial, timeout := (&net.Dialer{KeepAlive: keepAlive}).DialContext, ro.DialTimeout
 	if ofURL := ro.TLSConfig; ofURL != nil {
 		ofURL.ServerName = "" // other hosts are dialed as well
-		d.tls = func() (*tls.Config, error) { return ofURL, nil }
-		if secure != nil {
-			d.tls = secure
+		if secure == nil {
+			secure = func() (*tls.Config, error) { return ofURL, nil }
 		}
+		dial = DialTLS(dial, secure, timeout)
 	}
-	return d
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, timeout) // for the connection and the handshake together
+		defer cancel()
+		return dial(ctx, network, address)
+	}
 }
 
-func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, d.timeout)
-	defer cancel()
-	conn, err := (&net.Dialer{KeepAlive: keepAlive}).DialContext(ctx, network, address)
-	if err != nil || d.tls == nil {
-		return conn, err
+// DialTLS encrypts what dial opens. It asks for the configuration at each connection, so that files may change; an empty ServerName
+// stands for the host that is dialed. timeout bounds the handshake.
+func DialTLS(dial Dial, secure func() (*tls.Config, error), timeout time.Duration) Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		config, err := secure()
+		if err != nil {
+			return nil, err
+		}
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		if config.ServerName == "" {
+			config = config.Clone()
+			config.ServerName, _, _ = net.SplitHostPort(address) // it was dialed, so it is well formed
+		}
+		secured := tls.Client(conn, config)
+		shaking, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		if err := secured.HandshakeContext(shaking); err != nil {
+			_ = conn.Close()
+			return nil, fmt.Errorf("handshake with %s: %w", address, err)
+		}
+		return secured, nil
 	}
-	config, err := d.tls()
-	if err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	if config.ServerName == "" {
-		config = config.Clone()
-		config.ServerName, _, _ = net.SplitHostPort(address) // it was dialed
-	}
-	secured := tls.Client(conn, config)
-	if err := secured.HandshakeContext(ctx); err != nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("handshake with %s: %w", address, err)
-	}
-	return secured, nil
 }
 
 // failoverOptions are those of a client that asks sentinels for the primary at each new connection, and leaves the old ones

@@ -2,13 +2,10 @@ package archive
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/minio/minio-go/v7"
 
@@ -32,17 +29,11 @@ func (s *Store) Claim(ctx context.Context, key, owner string) (holder string, er
 	if holder, err = s.holder(ctx, key); !errors.Is(err, storage.ErrNotFound) {
 		return holder, err
 	}
-	sum := sha256.Sum256([]byte(owner))
-	opts := minio.PutObjectOptions{ContentType: "text/plain", DisableContentSha256: true, ServerSideEncryption: s.sse}
+	plain := minio.PutObjectOptions{ContentType: "text/plain"}
+	opts := plain
 	opts.SetMatchETagExcept("*")
-	write := func() error {
-		_, err := s.core.PutObject(ctx, s.bucket, key, strings.NewReader(owner), int64(len(owner)), s.md5([]byte(owner)),
-			hex.EncodeToString(sum[:]), opts)
-		return err
-	}
-	if err = write(); minio.ToErrorResponse(err).StatusCode == http.StatusNotImplemented {
-		opts = minio.PutObjectOptions{ContentType: opts.ContentType, DisableContentSha256: true, ServerSideEncryption: s.sse}
-		err = write()
+	if err = s.write(ctx, key, []byte(owner), opts); minio.ToErrorResponse(err).StatusCode == http.StatusNotImplemented {
+		err = s.write(ctx, key, []byte(owner), plain)
 	}
 	switch {
 	case err == nil:

@@ -1,11 +1,9 @@
 package archive
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -80,34 +78,6 @@ func serverSide(text string) (encrypt.ServerSide, error) {
 		return sse, nil
 	}
 	return nil, errors.New(`archive encryption: must be "s3" or "kms:" and a key`)
-}
-
-type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
-
-// dialTLS returns a dial function that uses the newest TLS configuration.
-func dialTLS(dial dialFunc, secure func() (*tls.Config, error)) dialFunc {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		config, err := secure()
-		if err != nil {
-			return nil, err
-		}
-		conn, err := dial(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		if config.ServerName == "" {
-			config = config.Clone()
-			config.ServerName, _, _ = net.SplitHostPort(address) // it was dialed, so it is well formed
-		}
-		secured := tls.Client(conn, config)
-		shaking, cancel := context.WithTimeout(ctx, handshakeTimeout)
-		defer cancel()
-		if err := secured.HandshakeContext(shaking); err != nil {
-			_ = conn.Close()
-			return nil, fmt.Errorf("handshake with the store: %w", err)
-		}
-		return secured, nil
-	}
 }
 
 // handshakeTimeout bounds a TLS handshake with the store.

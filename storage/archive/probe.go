@@ -2,10 +2,9 @@ package archive
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -29,30 +28,21 @@ var ErrNotHeeded = errors.New("the store ignores If-None-Match")
 func (s *Store) CheckRights(ctx context.Context) error {
 	key := probeFolder + rand.Text()
 	body := []byte("written by gateway config check\n")
-	sum := sha256.Sum256(body)
-	put := func(opts minio.PutObjectOptions) error {
-		opts.ServerSideEncryption, opts.DisableContentSha256 = s.sse, true // as every object is written
-		_, err := s.core.PutObject(ctx, s.bucket, key, bytes.NewReader(body), int64(len(body)), s.md5(body), hex.EncodeToString(sum[:]), opts)
-		return err
-	}
 	steps := []struct {
 		action string
 		do     func() error
 	}{
-		{"s3:PutObject", func() error { return put(minio.PutObjectOptions{}) }},
+		{"s3:PutObject", func() error { return s.write(ctx, key, body, minio.PutObjectOptions{}) }},
 		{"s3:PutObject (If-None-Match)", func() error {
 			opts := minio.PutObjectOptions{}
 			opts.SetMatchETagExcept("*")
-			switch err := put(opts); minio.ToErrorResponse(err).StatusCode {
+			switch err := s.write(ctx, key, body, opts); minio.ToErrorResponse(err).StatusCode {
 			case http.StatusPreconditionFailed:
 				return nil
 			case http.StatusNotImplemented:
 				return ErrNotHeeded
 			default:
-				if err == nil {
-					return ErrNotHeeded
-				}
-				return err
+				return cmp.Or(err, ErrNotHeeded)
 			}
 		}},
 		{"s3:GetObject", func() error {

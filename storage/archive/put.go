@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/md5" //nolint:gosec // a checksum for the transfer
 	"crypto/sha256"
@@ -44,6 +45,7 @@ func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64, op
 	if size < -1 || size > partSize*maxParts {
 		return Object{}, fmt.Errorf("put %s: size %d", key, size)
 	}
+	opts.ContentType = cmp.Or(opts.ContentType, "application/octet-stream")
 	p := &put{store: s, key: key, opts: opts, source: source{r: r, size: size, sum: sha256.New(), progress: opts.Progress}}
 	object, err := p.run(ctx)
 	if err != nil {
@@ -176,21 +178,13 @@ func (p *put) options(sum string) minio.PutObjectOptions {
 		meta = map[string]string{metaSHA256: sum}
 	}
 	return minio.PutObjectOptions{
-		ContentType: p.contentType(), UserMetadata: meta, DisableContentSha256: true,
-		ServerSideEncryption: p.store.sse,
+		ContentType: p.opts.ContentType, UserMetadata: meta, DisableContentSha256: true, ServerSideEncryption: p.store.sse,
 	}
-}
-
-func (p *put) contentType() string {
-	if p.opts.ContentType == "" {
-		return "application/octet-stream"
-	}
-	return p.opts.ContentType
 }
 
 func (p *put) object(etag string) Object {
 	return Object{
-		Key: p.key, Size: p.source.read, ContentType: p.contentType(), ETag: etag,
+		Key: p.key, Size: p.source.read, ContentType: p.opts.ContentType, ETag: etag,
 		SHA256: hex.EncodeToString(p.source.sum.Sum(nil)),
 	}
 }
@@ -233,7 +227,7 @@ func (p *put) next(ctx context.Context) (part, bool, error) {
 		}
 		n += more
 	}
-	return part{body: bytes.NewReader(buffer[:n]), size: int64(n), sum: p.sum(buffer[:n]), md5: p.store.md5(buffer[:n]), free: free}, last, nil
+	return part{body: bytes.NewReader(buffer[:n]), size: int64(n), sum: sumOf(buffer[:n]), md5: p.store.md5(buffer[:n]), free: free}, last, nil
 }
 
 // nextInPlace is next for a source that can be read without a copy.
@@ -263,7 +257,15 @@ func (p *put) nextInPlace(at io.ReaderAt) (part, bool, error) {
 	return only, p.source.read == p.source.size, nil
 }
 
-func (p *put) sum(piece []byte) string {
+// write stores an object in one piece.
+func (s *Store) write(ctx context.Context, key string, body []byte, opts minio.PutObjectOptions) error {
+	opts.ServerSideEncryption, opts.DisableContentSha256 = s.sse, true
+	_, err := s.core.PutObject(ctx, s.bucket, key, bytes.NewReader(body), int64(len(body)), s.md5(body), sumOf(body), opts)
+	return err
+}
+
+// sumOf returns the SHA-256 of a piece in hex.
+func sumOf(piece []byte) string {
 	sum := sha256.Sum256(piece)
 	return hex.EncodeToString(sum[:])
 }

@@ -3,6 +3,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,29 +59,18 @@ const metaSHA256 = "sha256"
 
 // New returns a store. It does not connect. The caller closes it.
 func New(opts Options) (*Store, error) {
-	if opts.PublicEndpoint == "" {
-		opts.PublicEndpoint = opts.Endpoint
-	}
 	u, err := storeAddress(opts.Endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("archive endpoint: %w", err)
 	}
-	public, err := storeAddress(opts.PublicEndpoint)
+	public, err := storeAddress(cmp.Or(opts.PublicEndpoint, opts.Endpoint))
 	if err != nil {
 		return nil, fmt.Errorf("archive public endpoint: %w", err)
 	}
 	if opts.Bucket == "" {
 		return nil, errors.New("archive bucket is missing")
 	}
-	if opts.Region == "" {
-		opts.Region = "us-east-1"
-	}
-	if opts.Buffers == 0 {
-		opts.Buffers = 12
-	}
-	if opts.Stall == 0 {
-		opts.Stall = 20 * time.Second
-	}
+	opts.Region = cmp.Or(opts.Region, "us-east-1")
 	sse, err := serverSide(opts.Encryption)
 	if err != nil {
 		return nil, err
@@ -93,10 +83,10 @@ func New(opts Options) (*Store, error) {
 	}
 	s := &Store{
 		bucket: opts.Bucket, mayMake: !opts.MayNotCreate, sse: sse, sendMD5: opts.ContentMD5,
-		stall:  opts.Stall,
+		stall:  cmp.Or(opts.Stall, 20*time.Second),
 		region: opts.Region,
 		secure: u.Scheme == "https",
-		slots:  make(chan struct{}, max(2, opts.Buffers)),
+		slots:  make(chan struct{}, max(2, cmp.Or(opts.Buffers, 12))),
 		transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
 			TLSHandshakeTimeout:   handshakeTimeout,
@@ -116,7 +106,7 @@ func New(opts Options) (*Store, error) {
 		MaxRetries:   3,
 	}
 	if opts.TLS != nil {
-		s.transport.DialTLSContext = dialTLS(s.transport.DialContext, opts.TLS)
+		s.transport.DialTLSContext = storage.DialTLS(s.transport.DialContext, opts.TLS, handshakeTimeout)
 	}
 	if s.core, err = minio.NewCore(u.Host, &inside); err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
@@ -234,23 +224,10 @@ func (s *Store) DeletePrefix(ctx context.Context, prefix string) error {
 // all objects.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
-		if prefix != "" {
-			if err := CheckKey(strings.TrimSuffix(prefix, "/")); err != nil {
-				yield(Object{}, err)
+		for info, err := range s.list(ctx, prefix, true) {
+			if !yield(Object{Key: info.Key, Size: info.Size, ETag: info.ETag, Modified: info.LastModified}, err) {
 				return
 			}
-		}
-		for info := range s.core.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: true}) {
-			if info.Err != nil {
-				yield(Object{}, s3Error(ctx, "list "+prefix+"*", info.Err))
-				return
-			}
-			if !yield(Object{Key: info.Key, Size: info.Size, ETag: info.ETag, Modified: info.LastModified}, nil) {
-				return
-			}
-		}
-		if err := ctx.Err(); err != nil {
-			yield(Object{}, s3Error(ctx, "list "+prefix+"*", err))
 		}
 	}
 }
@@ -259,21 +236,38 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 // the last thing it yields.
 func (s *Store) Folders(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		if err := CheckKey(strings.TrimSuffix(prefix, "/")); err != nil {
-			yield("", err)
-			return
-		}
-		for info := range s.core.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{Prefix: prefix}) {
-			if info.Err != nil {
-				yield("", s3Error(ctx, "list folders of "+prefix, info.Err))
+		for info, err := range s.list(ctx, prefix, false) {
+			if err == nil && (!strings.HasSuffix(info.Key, "/") || info.Key == prefix) {
+				continue
+			}
+			if !yield(info.Key, err) {
 				return
 			}
-			if strings.HasSuffix(info.Key, "/") && info.Key != prefix && !yield(info.Key, nil) {
+		}
+	}
+}
+
+// list yields what is below the prefix: all objects, or the objects and folders directly below it.
+func (s *Store) list(ctx context.Context, prefix string, all bool) iter.Seq2[minio.ObjectInfo, error] {
+	return func(yield func(minio.ObjectInfo, error) bool) {
+		doing := "list " + prefix + "*"
+		if prefix != "" || !all {
+			if err := CheckKey(strings.TrimSuffix(prefix, "/")); err != nil {
+				yield(minio.ObjectInfo{}, err)
+				return
+			}
+		}
+		for info := range s.core.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: all}) {
+			if info.Err != nil {
+				yield(minio.ObjectInfo{}, s3Error(ctx, doing, info.Err))
+				return
+			}
+			if !yield(info, nil) {
 				return
 			}
 		}
 		if err := ctx.Err(); err != nil {
-			yield("", s3Error(ctx, "list folders of "+prefix, err))
+			yield(minio.ObjectInfo{}, s3Error(ctx, doing, err))
 		}
 	}
 }
