@@ -480,7 +480,7 @@ func TestRelayRepeatsWithinTheBudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCalls(t, new(fakeCaller).answers(http.StatusOK, "{}"))
-			budgets := ledger.NewBudgets(storagetest.Redis(t), nil)
+			budgets := ledger.NewBudgets(storagetest.Redis(t), 0)
 			c.relayer.Money.Budgets, c.in.Call.Budget = budgets, test.budget
 			if err := budgets.Reserve(t.Context(), ledger.Estimate{
 				ID: "r", Token: "demo", Model: "gpt-4o", Budget: test.budget,

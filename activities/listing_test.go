@@ -17,7 +17,7 @@ func TestPollRestoresTheEntry(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, fakeAdapter{})
 	connection := storagetest.Redis(t)
-	index := taskindex.New(connection, nil)
+	index := taskindex.New(connection, 0)
 	r.listing.Index = index
 	created := time.Now().UTC()
 	in := activities.PollInput{
@@ -72,7 +72,7 @@ func TestPollRestoresTheEntry(t *testing.T) {
 func TestPollWithoutTheList(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, fakeAdapter{})
-	r.listing.Index = taskindex.New(storagetest.Client(t, "redis://127.0.0.1:1"), nil)
+	r.listing.Index = taskindex.New(storagetest.Client(t, "redis://127.0.0.1:1"), 0)
 	seen := beats[activities.Progress](t, r)
 	if _, err := r.env.ExecuteActivity(r.acts.Poller.Poll, activities.PollInput{
 		Job:      activities.Job{TaskID: "video_x", Assignment: assignment(), AcceptedAt: time.Now(), Ticket: providers.Ticket{ETA: time.Minute}},

@@ -24,7 +24,7 @@ func newSettler(budgets activities.Budgets, prices map[string]pricing.Price) *ac
 func TestSettleBillsOnce(t *testing.T) {
 	t.Parallel()
 	redis := storagetest.Redis(t)
-	budgets := ledger.NewBudgets(redis, nil)
+	budgets := ledger.NewBudgets(redis, 0)
 	rates := make([]*pricing.Rate, 0, 2)
 	for _, text := range []string{"0.1", "0.01"} {
 		rate, err := pricing.ParseRate(text, 1)
@@ -73,7 +73,7 @@ func TestSettleBillsOnce(t *testing.T) {
 func TestSettleByWhatWasMade(t *testing.T) {
 	t.Parallel()
 	redis := storagetest.Redis(t)
-	budgets := ledger.NewBudgets(redis, nil)
+	budgets := ledger.NewBudgets(redis, 0)
 	rate := func(text string, per int64) *pricing.Rate {
 		r, err := pricing.ParseRate(text, per)
 		if err != nil {

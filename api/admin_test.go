@@ -80,7 +80,7 @@ func newAdminEnvOn(t *testing.T, client redis.UniversalClient, change func(*api.
 		options.Admin = admin.Options{
 			Operators: admin.NewOperators(adminOperators()),
 			Service: operator.New(operator.Options{
-				Audit: o.audit, Money: cashier{ledger.NewBudgets(client, nil)}, Ledger: ledger.NewReader(client), Prices: options.Prices,
+				Audit: o.audit, Money: cashier{ledger.NewBudgets(client, 0)}, Ledger: ledger.NewReader(client), Prices: options.Prices,
 				Tokens: o.store, Groups: tokenGroups,
 				CheckToken: func(_ *tokens.Token, token tokens.Token) (tokens.Token, error) {
 					if !slices.Contains(slots.Lanes(), token.Lane) {

@@ -33,7 +33,7 @@ func TestAdminUnsettled(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)
 	client := storagetest.Client(t, "redis://"+server.Addr())
-	budgets := ledger.NewBudgets(client, nil)
+	budgets := ledger.NewBudgets(client, 0)
 	o := newAdminEnvOn(t, client, nil)
 	made, _, err := o.store.Create(t.Context(), tokens.Token{Name: "anna", Budget: 100})
 	if err != nil {

@@ -301,7 +301,7 @@ func TestBudgetOfAnAnswer(t *testing.T) {
 	if err := usage.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	balance, err := ledger.NewBudgets(client, nil).Balance(t.Context(), "good")
+	balance, err := ledger.NewBudgets(client, 0).Balance(t.Context(), "good")
 	if err != nil || fmt.Sprint(codes) != "[200 200 429 429]" || balance != (ledger.Balance{Spent: 12200}) {
 		t.Errorf("got %v and %+v, %v", codes, balance, err)
 	}

@@ -85,7 +85,7 @@ func TestRealtimeSharesTheBudget(t *testing.T) {
 	mustGoOn(two) // 18,000 when it has ended
 	mustBeTold(two)
 	mustBeTold(one)
-	balance, err := ledger.NewBudgets(client, nil).Balance(t.Context(), "one")
+	balance, err := ledger.NewBudgets(client, 0).Balance(t.Context(), "one")
 	if err != nil || balance.Spent != 8*turn {
 		t.Errorf("spent %d of %d, %v; want the last turn of each beyond it", balance.Spent, budget, err)
 	}

@@ -103,7 +103,7 @@ func newStorm(t *testing.T) *storm {
 		Tokens: "  - {name: rich, key: sk-rich, budget: 1000}\n  - {name: plain, key: sk-plain}\n" + moneyPrices,
 	})
 	redis := s.RedisClient("")
-	s.money = &money{t: t, s: on, lives: s.Front, reader: ledger.NewReader(redis), budgets: ledger.NewBudgets(redis, nil)}
+	s.money = &money{t: t, s: on, lives: s.Front, reader: ledger.NewReader(redis), budgets: ledger.NewBudgets(redis, 0)}
 	s.syncRedis()
 	return s
 }

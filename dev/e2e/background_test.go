@@ -406,7 +406,7 @@ func TestBackgroundMoney(t *testing.T) {
 		Tokens: "  - {name: rich, key: sk-rich, budget: 10}\n  - {name: usual, key: sk-usual, budget: 10}\n  - {name: poor, key: sk-poor, budget: 0.000002}\n" + moneyPrices,
 	})
 	redis := s.RedisClient("")
-	budgets, reader := ledger.NewBudgets(redis, nil), ledger.NewReader(redis)
+	budgets, reader := ledger.NewBudgets(redis, 0), ledger.NewReader(redis)
 	balance := func(token string) ledger.Balance {
 		t.Helper()
 		b, err := budgets.Balance(t.Context(), token)

@@ -28,7 +28,7 @@ func TestConsoleWork(t *testing.T) {
 		Tokens: "  - {name: lost, key: sk-lost-and-found, budget: 100}\nprices:\n  gpt-4o: {input: 1, output: 2, unit: 1M}\n",
 	})
 	// Reservations of tasks that never started. They are listed a minute later, when no start can still be in progress.
-	budgets := ledger.NewBudgets(s.RedisClient(""), nil)
+	budgets := ledger.NewBudgets(s.RedisClient(""), 0)
 	for id, amount := range map[string]int64{"video_refunded": 1_500_000_000, "video_charged": 2_250_000_000} {
 		if err := budgets.Reserve(t.Context(), ledger.Estimate{ID: id, Token: "lost", Model: "sora-2", Budget: 100, Amount: amount}); err != nil {
 			t.Fatal(err)

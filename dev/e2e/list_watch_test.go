@@ -56,7 +56,7 @@ func TestListOutlivesRedis(t *testing.T) {
 		g.Run("video", "reindex")
 		return strings.Join(list(), " ") == want
 	})
-	open, _, err := taskindex.New(redis, nil).Unfinished(t.Context(), tokenID, 0, 10)
+	open, _, err := taskindex.New(redis, 0).Unfinished(t.Context(), tokenID, 0, 10)
 	if err != nil || len(open) != 1 || open[0].TaskID != ids[2] {
 		t.Errorf("unfinished = %+v, %v, want the running one", open, err)
 	}

@@ -99,7 +99,7 @@ func newMoney(t *testing.T) *money {
 	options.Args = []string{"worker"}
 	m.worker = m.s.StartGateway(options)
 	redis := m.s.RedisClient(moneyRedis)
-	m.reader, m.budgets = ledger.NewReader(redis), ledger.NewBudgets(redis, nil)
+	m.reader, m.budgets = ledger.NewReader(redis), ledger.NewBudgets(redis, 0)
 	return m
 }
 

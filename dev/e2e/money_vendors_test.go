@@ -353,7 +353,7 @@ func checkPaid(t *testing.T, s *stack.Stack, calls int64, prompts map[string]str
 		}
 	}
 	redis := s.RedisClient(moneyRedis)
-	budgets := ledger.NewBudgets(redis, nil)
+	budgets := ledger.NewBudgets(redis, 0)
 	m := &money{t: t, reader: ledger.NewReader(redis), budgets: budgets}
 	var sum ledger.Row
 	if !testwait.InTime(t, stack.TaskTimeout, func() bool {

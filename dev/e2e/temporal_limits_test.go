@@ -33,7 +33,7 @@ func TestNamespaceLimits(t *testing.T) {
 	front.Refuse(start, stack.FrontRefusal{Code: grpcExhausted, Message: "namespace rate limit exceeded"})
 	balance := func() ledger.Balance {
 		t.Helper()
-		balance, err := ledger.NewBudgets(s.RedisClient(""), nil).Balance(t.Context(), "poor")
+		balance, err := ledger.NewBudgets(s.RedisClient(""), 0).Balance(t.Context(), "poor")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ func TestTerminatedTaskIsSettled(t *testing.T) {
 		Tokens: fmt.Sprintf("  - {name: hooked, key: %s, group: default, budget: 1, max_tasks: 1, webhook_url: %q, webhook_secret: %s}\nprices: {sora-2-manual: {second: 0.1}}\n",
 			stack.HookToken, mine.URL, stack.HookSecret),
 	})
-	budgets := ledger.NewBudgets(s.RedisClient(""), nil)
+	budgets := ledger.NewBudgets(s.RedisClient(""), 0)
 	reserved := func() int64 {
 		balance, err := budgets.Balance(t.Context(), "hooked")
 		if err != nil {

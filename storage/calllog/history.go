@@ -106,9 +106,7 @@ type packed struct {
 
 // NewHistory starts a history. The files stay the caller's.
 func NewHistory(files HistoryFiles, opts *HistoryOptions) *History {
-	if opts == nil {
-		opts = &HistoryOptions{}
-	}
+	opts = cmp.Or(opts, new(HistoryOptions))
 	h := &History{
 		files: files, process: rand.Text()[:12], log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)),
 		lines: cmp.Or(opts.Lines, fileLines), most: cmp.Or(opts.For, fileFor), loop: storage.NewLoop(),

@@ -57,9 +57,7 @@ type Log struct {
 
 // New starts a log. The client stays the caller's.
 func New(client redis.UniversalClient, opts *Options) *Log {
-	if opts == nil {
-		opts = &Options{}
-	}
+	opts = cmp.Or(opts, new(Options))
 	l := &Log{
 		log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)), history: opts.History, recent: cmp.Or(opts.Recent, DefaultRecent),
 		zstd: newEncoder(), filling: new(block), refusals: make(refusals),

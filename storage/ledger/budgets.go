@@ -3,6 +3,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,32 +68,13 @@ const readTogether = 512
 
 // Budgets stores what tokens have spent and reserved. Its operations on tasks are idempotent. It is safe for concurrent use.
 type Budgets struct {
-	client  redis.UniversalClient
-	keep    time.Duration
-	reserve *redis.Script
-	settle  *redis.Script
-	end     *redis.Script
+	client redis.UniversalClient
+	keep   time.Duration
 }
 
-// BudgetsOptions configure Budgets.
-type BudgetsOptions struct {
-	// Keep is how long the end of a task may be settled again; default 8 days.
-	Keep time.Duration
-}
-
-// NewBudgets returns Budgets over the client, which the caller closes; opts may be nil.
-func NewBudgets(client redis.UniversalClient, opts *BudgetsOptions) *Budgets {
-	if opts == nil {
-		opts = &BudgetsOptions{}
-	}
-	b := &Budgets{
-		client: client, keep: opts.Keep,
-		reserve: redis.NewScript(reserveScript), settle: redis.NewScript(settleScript), end: redis.NewScript(endScript),
-	}
-	if b.keep <= 0 {
-		b.keep = settledFor
-	}
-	return b
+// NewBudgets returns Budgets over the client, which the caller closes. keep is how long the end of a task may be settled again; 0: 8 days.
+func NewBudgets(client redis.UniversalClient, keep time.Duration) *Budgets {
+	return &Budgets{client: client, keep: cmp.Or(keep, settledFor)}
 }
 
 // Balance is a token's money, in billionths of the currency.
@@ -130,15 +112,11 @@ func (b *Budgets) LastUsed(ctx context.Context, tokenIDs []string) (map[string]t
 // read calls each with fields of the tokens' budgets.
 func (b *Budgets) read(ctx context.Context, tokenIDs, fields []string, each func(id string, values []any)) error {
 	for part := range slices.Chunk(tokenIDs, readTogether) {
-		answers := make([]*redis.SliceCmd, len(part))
-		_, err := b.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			for i, id := range part {
-				answers[i] = pipe.HMGet(ctx, BudgetKey(id), fields...)
-			}
-			return nil
+		answers, err := storage.Pipelined(ctx, b.client, "read budgets", part, func(pipe redis.Pipeliner, id string) *redis.SliceCmd {
+			return pipe.HMGet(ctx, BudgetKey(id), fields...)
 		})
 		if err != nil {
-			return storage.RedisError("read budgets", err)
+			return err
 		}
 		for i, id := range part {
 			each(id, answers[i].Val())
@@ -172,8 +150,8 @@ func (b *Budgets) Reserve(ctx context.Context, e Estimate) error {
 		return nil
 	}
 	keys := []string{BudgetKey(e.Token), BudgetsKey, settledKey(e.ID), claimsKey(taskOf(e.ID))}
-	covered, err := b.reserve.Run(ctx, b.client, keys, "t"+e.ID, storage.BoundAmount(e.Amount), url.QueryEscape(e.Model), budget, e.Token,
-		int64(b.keep/time.Second), e.Again).Bool()
+	covered, err := redis.NewScript(reserveScript).Run(ctx, b.client, keys, "t"+e.ID, storage.BoundAmount(e.Amount), url.QueryEscape(e.Model),
+		budget, e.Token, int64(b.keep/time.Second), e.Again).Bool()
 	switch {
 	case err != nil:
 		return storage.RedisError("reserve", err)
@@ -244,9 +222,8 @@ func (b *Budgets) Settle(ctx context.Context, e TaskEnd) error {
 	fields, mended := usageFields(e.Model, e.Channel, first), usageFields(e.Model, e.Channel, later)
 	day := dayOf(at)
 	keys := append([]string{settledKey(e.ID), BudgetKey(e.Token), claimsKey(taskOf(e.ID)), tokenDayKey(day, e.Token)}, dayKeys(day)...)
-	return storage.RedisError("settle", b.settle.Run(ctx, b.client, keys, string(e.Outcome), int64(b.keep/time.Second), "t"+e.ID,
-		storage.BoundAmount(e.Cost),
-		e.Token, fields, mended, int64(usageExpire/time.Second)).Err())
+	return storage.RedisError("settle", redis.NewScript(settleScript).Run(ctx, b.client, keys, string(e.Outcome), int64(b.keep/time.Second),
+		"t"+e.ID, storage.BoundAmount(e.Cost), e.Token, fields, mended, int64(usageExpire/time.Second)).Err())
 }
 
 // Charge returns what Settle counted for the task with the estimate's id, in billionths; false while the task is not settled, and after the
@@ -316,12 +293,7 @@ func (b *Budgets) Reservations(ctx context.Context, token string) ([]Reservation
 			list = append(list, r)
 		}
 	}
-	slices.SortFunc(list, func(a, b Reservation) int {
-		if c := a.Since.Compare(b.Since); c != 0 {
-			return c
-		}
-		return strings.Compare(a.ID, b.ID)
-	})
+	slices.SortFunc(list, func(a, b Reservation) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID)) })
 	return list, nil
 }
 
@@ -385,7 +357,7 @@ const (
 func (b *Budgets) release(ctx context.Context, token, field, how string, fields []byte) (bool, error) {
 	day := dayOf(time.Now())
 	keys := append([]string{BudgetKey(token), chargedKey(field), tokenDayKey(day, token)}, dayKeys(day)...)
-	ended, err := b.end.Run(ctx, b.client, keys, field, how, token, fields, int64(usageExpire/time.Second), day,
+	ended, err := redis.NewScript(endScript).Run(ctx, b.client, keys, field, how, token, fields, int64(usageExpire/time.Second), day,
 		int64(b.keep/time.Second)).Bool()
 	return ended, storage.RedisError("release reservation", err)
 }

@@ -55,7 +55,7 @@ func (r *Reader) Sums(ctx context.Context, q Query) (rows []Row, next string, er
 	}
 	p := &paging{Query: q, reader: r, after: after}
 	if err := p.read(ctx); err != nil {
-		return nil, "", storage.RedisError("read usage", err)
+		return nil, "", err
 	}
 	if q.Limit > 0 && len(p.rows) > q.Limit {
 		p.rows = p.rows[:q.Limit]
@@ -232,12 +232,8 @@ func (p *paging) sums(ctx context.Context, s *summer, days []string, channels bo
 
 // hashes reads hashes in one round trip.
 func (p *paging) hashes(ctx context.Context, keys []string, each func(i int, fields map[string]string)) error {
-	answers := make([]*redis.MapStringStringCmd, len(keys))
-	_, err := p.reader.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for i, key := range keys {
-			answers[i] = pipe.HGetAll(ctx, key)
-		}
-		return nil
+	answers, err := storage.Pipelined(ctx, p.reader.client, "read usage", keys, func(to redis.Pipeliner, key string) *redis.MapStringStringCmd {
+		return to.HGetAll(ctx, key)
 	})
 	if err != nil {
 		return err
@@ -263,14 +259,10 @@ func (l *tokenList) next(ctx context.Context) ([]dayToken, error) {
 	if l.ended {
 		return nil, nil
 	}
-	answers := make([]*redis.StringSliceCmd, len(l.days))
-	_, err := l.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for i, day := range l.days {
-			answers[i] = pipe.ZRangeArgs(ctx, redis.ZRangeArgs{
-				Key: dayTokensKey(day), Start: cmp.Or(l.from, "-"), Stop: "+", ByLex: true, Count: int64(l.most),
-			})
-		}
-		return nil
+	answers, err := storage.Pipelined(ctx, l.client, "read usage", l.days, func(pipe redis.Pipeliner, day string) *redis.StringSliceCmd {
+		return pipe.ZRangeArgs(ctx, redis.ZRangeArgs{
+			Key: dayTokensKey(day), Start: cmp.Or(l.from, "-"), Stop: "+", ByLex: true, Count: int64(l.most),
+		})
 	})
 	if err != nil {
 		return nil, err

@@ -103,42 +103,29 @@ func unescape(row *Row, parts []string, names []func(*Row) *string) bool {
 func modelOf(r *Row) *string   { return &r.Model }
 func channelOf(r *Row) *string { return &r.Channel }
 
+// counters are the sums of a row in the order of counterNames. Durations are in nanoseconds.
+func (r *Row) counters() [10]*int64 {
+	return [...]*int64{
+		inRequests: &r.Requests, inFailed: &r.Failed, inInput: &r.InputTokens, inCached: &r.CachedTokens, inOutput: &r.OutputTokens,
+		inImages: &r.Images, inAudio: (*int64)(&r.Audio), inVideo: (*int64)(&r.Video), inTasks: &r.Tasks, inCost: &r.Cost,
+	}
+}
+
 // set takes one counter by its name in a usage hash.
 func (r *Row) set(name string, n int64) {
-	switch slices.Index(strings.Fields(counterNames), name) {
-	case inRequests:
-		r.Requests = n
-	case inFailed:
-		r.Failed = n
-	case inInput:
-		r.InputTokens = n
-	case inCached:
-		r.CachedTokens = n
-	case inOutput:
-		r.OutputTokens = n
-	case inImages:
-		r.Images = n
-	case inAudio:
-		r.Audio = time.Duration(n) * time.Millisecond
-	case inVideo:
-		r.Video = time.Duration(n) * time.Millisecond
-	case inTasks:
-		r.Tasks = n
-	case inCost:
-		r.Cost = n
+	i := slices.Index(strings.Fields(counterNames), name)
+	if i == inAudio || i == inVideo {
+		n *= int64(time.Millisecond)
+	}
+	if i >= 0 {
+		*r.counters()[i] = n
 	}
 }
 
 // Add sums the counters of two rows; what names them stays r's.
 func (r *Row) Add(other Row) {
-	r.Requests += other.Requests
-	r.Tasks += other.Tasks
-	r.Failed += other.Failed
-	r.InputTokens += other.InputTokens
-	r.CachedTokens += other.CachedTokens
-	r.OutputTokens += other.OutputTokens
-	r.Images += other.Images
-	r.Audio += other.Audio
-	r.Video += other.Video
-	r.Cost += other.Cost
+	all := r.counters()
+	for i, n := range other.counters() {
+		*all[i] += *n
+	}
 }

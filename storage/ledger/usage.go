@@ -104,9 +104,7 @@ const (
 
 // NewUsage starts a ledger that flushes until Close; opts may be nil. The caller closes the client.
 func NewUsage(client redis.UniversalClient, opts *UsageOptions) *Usage {
-	if opts == nil {
-		opts = &UsageOptions{}
-	}
+	opts = cmp.Or(opts, new(UsageOptions))
 	u := &Usage{
 		client: client, log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)),
 		sums: make(map[usageKey]tally), rows: make(map[string]int),

@@ -171,7 +171,7 @@ func (s *moneySim) doom(g *gateway) {
 
 // tasks creates and settles tasks, each step as often as a crash may repeat it, from two workers at once.
 func (s *moneySim) tasks(ctx context.Context) {
-	budgets := ledger.NewBudgets(s.client, nil)
+	budgets := ledger.NewBudgets(s.client, 0)
 	rnd := rand.New(rand.NewPCG(9, s.rnd.Uint64()))
 	for n := range simTasks {
 		i := rnd.IntN(simTokens)
@@ -212,7 +212,7 @@ func (s *moneySim) tasks(ctx context.Context) {
 
 func (s *moneySim) check(ctx context.Context) {
 	reader := ledger.NewReader(s.client)
-	budgets := ledger.NewBudgets(s.client, nil)
+	budgets := ledger.NewBudgets(s.client, 0)
 	for i, token := range s.tokens {
 		rows, err := reader.Read(ctx, time.Now().AddDate(0, 0, -1), time.Now(), token.Token)
 		if err != nil {

@@ -100,7 +100,7 @@ func TestLostReservations(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
 	ctx := t.Context()
-	budgets := ledger.NewBudgets(client, nil)
+	budgets := ledger.NewBudgets(client, 0)
 	lives := newLimits(t, client, nil)
 	gone := newLimits(t, client, &limits.Options{Lease: 30 * time.Millisecond})
 	token := storage.Allowance{Token: "anna", Budget: storage.Billionths(10)}
@@ -154,7 +154,7 @@ func TestMoneyOfTasks(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
 	ctx := t.Context()
-	budgets := ledger.NewBudgets(client, nil)
+	budgets := ledger.NewBudgets(client, 0)
 	claim := func(id string) error {
 		return budgets.Reserve(ctx, ledger.Estimate{ID: id, Token: "a", Model: "m", Budget: 2, Amount: unit})
 	}
@@ -254,14 +254,14 @@ func TestChargedAndSettledAfterAll(t *testing.T) {
 			t.Helper()
 			end := ledger.TaskEnd{ID: task.ID, Token: "anna", Model: "m", Channel: "c", At: today, Outcome: ledger.TaskCompleted, Cost: unit / 2}
 			for range 2 {
-				if err := ledger.NewBudgets(client, nil).Settle(t.Context(), end); err != nil {
+				if err := ledger.NewBudgets(client, 0).Settle(t.Context(), end); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}, ledger.Row{Model: "m", Channel: "c", Tasks: 1, Cost: unit / 2}},
 		"a task that was not started": {func(t *testing.T, client redis.UniversalClient, _ limits.Grant, _ *limits.Limiter) {
 			t.Helper()
-			if err := ledger.NewBudgets(client, nil).Free(t.Context(), "anna", task.ID); err != nil {
+			if err := ledger.NewBudgets(client, 0).Free(t.Context(), "anna", task.ID); err != nil {
 				t.Fatal(err)
 			}
 		}, ledger.Row{}},
@@ -269,7 +269,7 @@ func TestChargedAndSettledAfterAll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := storagetest.Redis(t)
-			budgets, limiter := ledger.NewBudgets(client, nil), newLimits(t, client, nil)
+			budgets, limiter := ledger.NewBudgets(client, 0), newLimits(t, client, nil)
 			var grant limits.Grant
 			if strings.HasPrefix(name, "a call") {
 				grant = admit(t, limiter, token, limits.Cost{Requests: 1, Money: unit, Model: "m"})
@@ -310,7 +310,7 @@ func TestClaimsOfBrokenCreates(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
 	ctx := t.Context()
-	budgets := ledger.NewBudgets(client, nil)
+	budgets := ledger.NewBudgets(client, 0)
 	for _, id := range []string{"1.KILLED", "1.REPEATED", "11.OTHER", "2"} {
 		if err := budgets.Reserve(ctx, ledger.Estimate{ID: id, Token: "a", Model: "m", Budget: 10, Amount: unit}); err != nil {
 			t.Fatal(err)

@@ -128,9 +128,7 @@ type admission struct {
 
 // New starts a Limiter over the client, which the caller closes. opts may be nil. Close ends it.
 func New(client redis.UniversalClient, opts *Options) *Limiter {
-	if opts == nil {
-		opts = &Options{}
-	}
+	opts = cmp.Or(opts, new(Options))
 	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // the context of the upkeep, which ends with Close
 	l := &Limiter{
 		client:  client,

@@ -3,7 +3,9 @@
 package responses
 
 import (
+	"cmp"
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -51,20 +53,14 @@ type Item struct {
 
 // Store stores responses. It is safe for concurrent use and needs no Close.
 type Store struct {
-	client       redis.UniversalClient
-	out          storage.Outage
-	save, remove *redis.Script
+	client redis.UniversalClient
+	out    storage.Outage
 }
 
 // New returns a Store over the client, which the caller closes. log may be nil.
 func New(client redis.UniversalClient, log *slog.Logger) *Store {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	return &Store{
-		client: client, out: storage.Outage{Log: log, What: "stored responses"},
-		save: redis.NewScript(functions + saveScript), remove: redis.NewScript(functions + removeScript),
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
+	return &Store{client: client, out: storage.Outage{Log: log, What: "stored responses"}}
 }
 
 // The keys of a token, whose id is in hexadecimal, since it may contain any characters:
@@ -101,7 +97,7 @@ end
 //
 //	KEYS  sizes, times
 //	ARGV  id, response, its size, lifetime in ms, most bytes of the token; then ids and items
-const saveScript = `
+const saveScript = functions + `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local id, life = ARGV[1], tonumber(ARGV[4])
@@ -130,7 +126,7 @@ return total`
 //
 //	KEYS  sizes, times
 //	ARGV  id
-const removeScript = `
+const removeScript = functions + `
 local found = redis.call('EXISTS', KEYS[1] .. ':r:' .. ARGV[1])
 local total = redis.call('HGET', KEYS[1], '')
 if total then redis.call('HSET', KEYS[1], '', drop(ARGV[1], tonumber(total))) end
@@ -166,7 +162,7 @@ func (s *Store) Save(ctx context.Context, token, id string, response Response, t
 	}
 	args[2] = size
 	return s.ask(ctx, "store a response", func(ctx context.Context) error {
-		return s.save.Run(ctx, s.client, []string{sizesKey(token), timesKey(token)}, args...).Err()
+		return redis.NewScript(saveScript).Run(ctx, s.client, []string{sizesKey(token), timesKey(token)}, args...).Err()
 	})
 }
 
@@ -240,7 +236,7 @@ func (s *Store) Delete(ctx context.Context, token, id string) error {
 		return storage.ErrNotFound
 	}
 	return s.ask(ctx, "delete a response", func(ctx context.Context) error {
-		found, err := s.remove.Run(ctx, s.client, []string{sizesKey(token), timesKey(token)}, id).Int()
+		found, err := redis.NewScript(removeScript).Run(ctx, s.client, []string{sizesKey(token), timesKey(token)}, id).Int()
 		if err == nil && found == 0 {
 			err = redis.Nil
 		}
@@ -256,4 +252,27 @@ func (s *Store) ask(ctx context.Context, doing string, do func(ctx context.Conte
 	asked, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	return s.out.Note(ctx, time.Now(), storage.RedisError(doing, do(asked)))
+}
+
+// encode writes a response without its Items: each part after its length.
+func encode(r Response) []byte {
+	parts := [...][]byte{r.Object, r.Earlier, r.Input}
+	doc := make([]byte, 0, len(parts)*binary.MaxVarintLen32+len(r.Object)+len(r.Earlier)+len(r.Input))
+	for _, part := range parts {
+		doc = append(binary.AppendUvarint(doc, uint64(len(part))), part...)
+	}
+	return doc
+}
+
+// decode reads what encode wrote. It is false for anything else.
+func decode(doc []byte) (r Response, whole bool) {
+	for _, part := range [...]*[]byte{&r.Object, &r.Earlier, &r.Input} {
+		length, n := binary.Uvarint(doc)
+		if n <= 0 || length > uint64(len(doc)-n) {
+			return Response{}, false
+		}
+		doc = doc[n:]
+		*part, doc = doc[:length:length], doc[length:]
+	}
+	return r, len(doc) == 0
 }

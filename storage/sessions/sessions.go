@@ -229,24 +229,15 @@ func (t *Store) List(ctx context.Context, kind, owner string) ([]Session, error)
 	if err != nil {
 		return nil, storage.RedisError("list sessions", err)
 	}
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	keys := make([]string, len(ids))
-	for i, id := range ids {
-		keys[i] = sessionKey(id)
-	}
-	values, err := t.client.MGet(ctx, keys...).Result()
-	if err != nil {
-		return nil, storage.RedisError("list sessions", err)
+	answers, err := storage.Pipelined(ctx, t.client, "list sessions", ids, func(pipe redis.Pipeliner, id string) *redis.StringCmd {
+		return pipe.Get(ctx, sessionKey(id))
+	})
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return nil, err
 	}
 	var list []Session
 	for i, id := range ids {
-		raw, ok := values[i].(string)
-		if !ok {
-			continue
-		}
-		if s, err := parse(id, []byte(raw), t.idle); err == nil {
+		if s, err := parse(id, []byte(answers[i].Val()), t.idle); err == nil {
 			list = append(list, s)
 		}
 	}

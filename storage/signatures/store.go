@@ -48,7 +48,6 @@ type Owner struct {
 // Store caches entries. It is safe for concurrent use. The caller closes it.
 type Store struct {
 	client redis.UniversalClient
-	script *redis.Script
 	sealed *writebehind.Map[entryID, string]
 }
 
@@ -57,7 +56,7 @@ type entryID struct{ owner, digest string }
 
 // New returns a Store over the client, which the caller closes. log may be nil.
 func New(client redis.UniversalClient, log *slog.Logger) *Store {
-	s := &Store{client: client, script: redis.NewScript(keepScript)}
+	s := &Store{client: client}
 	s.sealed = writebehind.New(writebehind.Options[entryID, string]{
 		Part: "the signature cache", Log: log, Delay: delay,
 		Waiting: waitingMost, Size: func(sealed string) int { return len(sealed) },
@@ -193,7 +192,8 @@ func (s *Store) write(ctx context.Context, entries map[entryID]string) error {
 		args[id.owner] = append(args[id.owner], id.digest, sealed)
 	}
 	for owner, args := range args {
-		if err := s.script.Run(ctx, s.client, []string{entriesKey(owner), timesKey(owner)}, args...).Err(); err != nil {
+		err := redis.NewScript(keepScript).Run(ctx, s.client, []string{entriesKey(owner), timesKey(owner)}, args...).Err()
+		if err != nil {
 			return storage.RedisError("store signatures", err)
 		}
 	}

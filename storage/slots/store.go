@@ -58,15 +58,10 @@ const (
 //
 // Waiters are not notified of a free slot: they ask again at the returned times. A free slot is reserved for a few seconds for the waiters
 // whose turn it is; then the next one that asks gets it.
-type Store struct {
-	client      redis.UniversalClient
-	ask, renews *redis.Script
-}
+type Store struct{ client redis.UniversalClient }
 
 // New returns a Store over the client, which the caller closes.
-func New(client redis.UniversalClient) *Store {
-	return &Store{client: client, ask: redis.NewScript(takeScript), renews: redis.NewScript(renewScript)}
-}
+func New(client redis.UniversalClient) *Store { return &Store{client} }
 
 // Waiter is a task that waits for a slot. All fields but Weight must stay the same while it waits.
 type Waiter struct {
@@ -140,7 +135,7 @@ func (s *Store) Take(ctx context.Context, ask Ask) (Answer, error) {
 	for _, channel := range ask.Leave {
 		names = append(names, channelKeys(channel)...)
 	}
-	reply, err := s.ask.Run(ctx, s.client, names, args...).Int64Slice()
+	reply, err := redis.NewScript(takeScript).Run(ctx, s.client, names, args...).Int64Slice()
 	if err != nil {
 		return Answer{}, storage.RedisError("ask for a slot", err)
 	}
@@ -160,7 +155,8 @@ func (s *Store) Take(ctx context.Context, ask Ask) (Answer, error) {
 // Renew extends the task's slot to life from now, and reports whether it was lost: it had expired, or Redis had lost its data. A lost slot
 // is taken again whatever the channel's limit, because the task's job runs.
 func (s *Store) Renew(ctx context.Context, channel, taskID string, life time.Duration) (lost bool, err error) {
-	lost, err = s.renews.Run(ctx, s.client, channelKeys(channel)[:1], taskID, life.Milliseconds(), keysKept.Milliseconds()).Bool()
+	lost, err = redis.NewScript(renewScript).Run(ctx, s.client, channelKeys(channel)[:1],
+		taskID, life.Milliseconds(), keysKept.Milliseconds()).Bool()
 	return lost, storage.RedisError("renew a slot", err)
 }
 
@@ -182,20 +178,19 @@ type State struct {
 // States returns the use of the channels, in their order. Slots of dead tasks count until they expire. The error is
 // storage.ErrUnavailable, or the caller's cancellation.
 func (s *Store) States(ctx context.Context, channels []string) ([]State, error) {
-	held, waiting := make([]*redis.IntCmd, len(channels)), make([]*redis.IntCmd, len(channels))
-	_, err := s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for i, channel := range channels {
-			keys := channelKeys(channel)
-			held[i], waiting[i] = pipe.ZCard(ctx, keys[0]), pipe.ZCard(ctx, keys[1])
-		}
-		return nil
+	var keys []string
+	for _, channel := range channels {
+		keys = append(keys, channelKeys(channel)[:2]...)
+	}
+	sizes, err := storage.Pipelined(ctx, s.client, "count slots", keys, func(pipe redis.Pipeliner, key string) *redis.IntCmd {
+		return pipe.ZCard(ctx, key)
 	})
 	if err != nil {
-		return nil, storage.RedisError("count slots", err)
+		return nil, err
 	}
 	states := make([]State, len(channels))
 	for i := range channels {
-		states[i] = State{Held: held[i].Val(), Waiting: waiting[i].Val()}
+		states[i] = State{Held: sizes[2*i].Val(), Waiting: sizes[2*i+1].Val()}
 	}
 	return states, nil
 }

@@ -77,18 +77,17 @@ func (s *Store) Find(ctx context.Context, responses ...string) []string {
 func (s *Store) Close() { s.origins.Close() }
 
 func (s *Store) read(ctx context.Context, responses []string) (map[string]string, error) {
-	pipe := s.client.Pipeline()
-	for _, response := range responses {
-		pipe.Get(ctx, originKey(response))
-	}
-	answers, err := pipe.Exec(ctx)
-	if err = storage.RedisError("find the origins of responses", err); err != nil && !errors.Is(err, storage.ErrNotFound) {
+	answers, err := storage.Pipelined(ctx, s.client, "find the origins of responses", responses,
+		func(pipe redis.Pipeliner, response string) *redis.StringCmd {
+			return pipe.Get(ctx, originKey(response))
+		})
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return nil, err
 	}
 	found := make(map[string]string)
 	for i, answer := range answers {
-		if get, is := answer.(*redis.StringCmd); is && get.Val() != "" {
-			found[responses[i]] = get.Val()
+		if answer.Val() != "" {
+			found[responses[i]] = answer.Val()
 		}
 	}
 	return found, nil

@@ -40,7 +40,7 @@ func FlushUsage(t *testing.T, usage *ledger.Usage) {
 // Balance reads what a token has spent and reserved.
 func Balance(t *testing.T, client redis.UniversalClient, token string) ledger.Balance {
 	t.Helper()
-	b, err := ledger.NewBudgets(client, nil).Balance(t.Context(), token)
+	b, err := ledger.NewBudgets(client, 0).Balance(t.Context(), token)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,8 @@ package taskindex
 import (
 	"context"
 	"net/url"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -49,10 +51,43 @@ func (d *Durations) Observe(ctx context.Context, channel, model string, took tim
 
 // Usual is the median of the last jobs, at most 15; false while fewer than three are known.
 func (d *Durations) Usual(ctx context.Context, channel, model string) (time.Duration, bool, error) {
-	values, err := d.client.LRange(ctx, durationKey(channel, model), 0, durationsKept-1).Result()
+	timed := Timed{channel, model}
+	usual, err := d.UsualOf(ctx, []Timed{timed})
+	median, ok := usual[timed]
+	return median, ok, err
+}
+
+// Timed is what a duration is usual for.
+type Timed struct{ Channel, Model string }
+
+// UsualOf is Usual of several, in one round trip. What is not known is not among the answers.
+func (d *Durations) UsualOf(ctx context.Context, of []Timed) (map[Timed]time.Duration, error) {
+	usual := make(map[Timed]time.Duration, len(of))
+	answers, err := storage.Pipelined(ctx, d.client, "read usual durations", of, func(to redis.Pipeliner, timed Timed) *redis.StringSliceCmd {
+		return to.LRange(ctx, durationKey(timed.Channel, timed.Model), 0, durationsKept-1)
+	})
 	if err != nil {
-		return 0, false, storage.RedisError("read usual duration", err)
+		return nil, err
 	}
-	median, ok := medianOf(values)
-	return median, ok, nil
+	for i, timed := range of {
+		if median, ok := medianOf(answers[i].Val()); ok {
+			usual[timed] = median
+		}
+	}
+	return usual, nil
+}
+
+// medianOf is that of durations as Redis has them; false where they are too few.
+func medianOf(values []string) (time.Duration, bool) {
+	known := make([]int64, 0, len(values))
+	for _, v := range values {
+		if ms, err := strconv.ParseInt(v, 10, 64); err == nil {
+			known = append(known, ms)
+		}
+	}
+	if len(known) < durationsNeeded {
+		return 0, false
+	}
+	slices.Sort(known)
+	return time.Duration(known[len(known)/2]) * time.Millisecond, true
 }

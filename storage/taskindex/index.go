@@ -4,6 +4,7 @@
 package taskindex
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,11 +19,9 @@ import (
 // ErrTooMany says that a token has as many unfinished tasks as it may have.
 var ErrTooMany = errors.New("too many unfinished tasks")
 
-const (
-	// taskKeep is how long an index remembers a task whose owner says nothing else: longer than Temporal usually
-	// remembers it, and readers drop what Temporal has forgotten.
-	taskKeep = 30 * 24 * time.Hour
-)
+// taskKeep is how long an index remembers a task by default: longer than Temporal usually remembers it, and readers drop what Temporal
+// has forgotten.
+const taskKeep = 30 * 24 * time.Hour
 
 // Entry is one task of an index.
 type Entry struct {
@@ -36,35 +35,11 @@ type Entry struct {
 type Index struct {
 	client redis.UniversalClient
 	keep   time.Duration
-	add    *redis.Script
-	page   *redis.Script
-	remove *redis.Script
-	bury   *redis.Script
-	lift   *redis.Script
-
-	restore *redis.Script
 }
 
-// Options may be nil.
-type Options struct {
-	// Keep is how long after its creation a task is forgotten; 0: 30 days.
-	Keep time.Duration
-}
-
-// New uses the client, which stays the caller's.
-func New(client redis.UniversalClient, opts *Options) *Index {
-	if opts == nil {
-		opts = &Options{}
-	}
-	keep := opts.Keep
-	if keep <= 0 {
-		keep = taskKeep
-	}
-	return &Index{
-		client: client, keep: keep,
-		add: redis.NewScript(addTaskScript), page: redis.NewScript(pageScript), remove: redis.NewScript(removeTaskScript),
-		bury: redis.NewScript(buryScript), lift: redis.NewScript(liftScript), restore: redis.NewScript(restoreScript),
-	}
+// New uses the client, which stays the caller's. keep is how long after its creation a task is forgotten; 0: 30 days.
+func New(client redis.UniversalClient, keep time.Duration) *Index {
+	return &Index{client: client, keep: cmp.Or(keep, taskKeep)}
 }
 
 // ExcludedError is that of a task which another one on the list excludes, which was created then.
@@ -105,7 +80,7 @@ func (x *Index) Add(ctx context.Context, tokenID, taskID string, created time.Ti
 	for _, other := range others {
 		args = append(args, other)
 	}
-	answer, err := x.add.Run(ctx, x.client, []string{tasksKey(tokenID), unfinishedKey(tokenID)}, args...).Int64()
+	answer, err := redis.NewScript(addTaskScript).Run(ctx, x.client, []string{tasksKey(tokenID), unfinishedKey(tokenID)}, args...).Int64()
 	switch {
 	case err != nil:
 		return false, storage.RedisError("add task", err)
@@ -137,7 +112,7 @@ end
 // Remove forgets the task that was created then; a zero time: whatever task has the id. It returns nil for an unknown one.
 func (x *Index) Remove(ctx context.Context, tokenID, taskID string, created time.Time) error {
 	keys := []string{tasksKey(tokenID), unfinishedKey(tokenID)}
-	return ran("remove task", x.remove.Run(ctx, x.client, keys, taskID, scoreOf(created)))
+	return ran("remove task", redis.NewScript(removeTaskScript).Run(ctx, x.client, keys, taskID, scoreOf(created)))
 }
 
 // restoreScript puts a task into the index as it is, unless it is under removal.
@@ -160,12 +135,9 @@ redis.call('PEXPIRE', KEYS[1], ARGV[4])
 // Restore puts a task into the index as it is, finished or not. Restoring it again changes nothing. One that is under
 // removal, as far as Redis knows, stays off the list and does not count as unfinished.
 func (x *Index) Restore(ctx context.Context, tokenID, taskID string, created time.Time, unfinished bool) error {
-	open := 0
-	if unfinished {
-		open = 1
-	}
 	keys := []string{tasksKey(tokenID), unfinishedKey(tokenID), tombstoneKey(taskID)}
-	return ran("restore task", x.restore.Run(ctx, x.client, keys, taskID, created.UnixMilli(), open, x.keep.Milliseconds(), mark(created)))
+	return ran("restore task", redis.NewScript(restoreScript).Run(ctx, x.client, keys,
+		taskID, created.UnixMilli(), unfinished, x.keep.Milliseconds(), mark(created)))
 }
 
 // pageScript reads the entries behind one.
@@ -190,11 +162,7 @@ func (x *Index) Page(ctx context.Context, tokenID, after string, limit int, asce
 	if limit <= 0 {
 		return nil, nil
 	}
-	order := 0
-	if ascending {
-		order = 1
-	}
-	answer, err := x.page.Run(ctx, x.client, []string{tasksKey(tokenID)}, after, limit, order).Slice()
+	answer, err := redis.NewScript(pageScript).Run(ctx, x.client, []string{tasksKey(tokenID)}, after, limit, ascending).Slice()
 	if err != nil {
 		return nil, storage.RedisError("list tasks", err)
 	}

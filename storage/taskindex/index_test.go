@@ -25,7 +25,7 @@ func names(entries []taskindex.Entry) []string {
 
 func TestTaskIndexPages(t *testing.T) {
 	t.Parallel()
-	index := taskindex.New(storagetest.Redis(t), nil)
+	index := taskindex.New(storagetest.Redis(t), 0)
 	start := time.Now().Truncate(time.Millisecond)
 	for i := range 5 {
 		if _, err := index.Add(t.Context(), "anna", fmt.Sprint("t", i), start.Add(time.Duration(i)*time.Second), 0); err != nil {
@@ -71,7 +71,7 @@ func TestTaskIndexPages(t *testing.T) {
 // TestTaskIndexLimit: of creates at the same moment exactly as many pass as may, and a repeat is never refused.
 func TestTaskIndexLimit(t *testing.T) {
 	t.Parallel()
-	index := taskindex.New(storagetest.Redis(t), nil)
+	index := taskindex.New(storagetest.Redis(t), 0)
 	const most = 3
 	var group sync.WaitGroup
 	var passed atomic.Int32
@@ -124,7 +124,7 @@ func TestTaskIndexLimit(t *testing.T) {
 func TestTaskIndexRestores(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
-	index := taskindex.New(client, nil)
+	index := taskindex.New(client, 0)
 	created := time.Now().Add(-time.Hour).Truncate(time.Millisecond).UTC()
 	restore := func() {
 		for i, unfinished := range []bool{false, true} {
@@ -154,7 +154,7 @@ func TestTaskIndexRestores(t *testing.T) {
 
 func TestTaskIndexForgetsOld(t *testing.T) {
 	t.Parallel()
-	index := taskindex.New(storagetest.Redis(t), &taskindex.Options{Keep: time.Hour})
+	index := taskindex.New(storagetest.Redis(t), time.Hour)
 	for id, age := range map[string]time.Duration{"old": 2 * time.Hour, "young": time.Minute} {
 		if _, err := index.Add(t.Context(), "anna", id, time.Now().Add(-age), 0); err != nil {
 			t.Fatal(err)
@@ -184,7 +184,7 @@ func TestTaskIndexBuries(t *testing.T) {
 		"the task": {there: first, buried: first, first: true},
 		"another":  {there: second, buried: first, first: true, listed: 1},
 	} {
-		index := taskindex.New(storagetest.Redis(t), nil)
+		index := taskindex.New(storagetest.Redis(t), 0)
 		buried := func(want bool, created time.Time) {
 			t.Helper()
 			if got, err := index.Buried(t.Context(), "t1", created); err != nil || got != want {
@@ -226,7 +226,7 @@ func TestTaskIndexBuries(t *testing.T) {
 
 func TestTaskIndexAway(t *testing.T) {
 	t.Parallel()
-	index := taskindex.New(storagetest.Client(t, "redis://127.0.0.1:1"), nil)
+	index := taskindex.New(storagetest.Client(t, "redis://127.0.0.1:1"), 0)
 	_, add := index.Add(t.Context(), "anna", "t1", time.Now(), 1)
 	_, page := index.Page(t.Context(), "anna", "", 1, false)
 	_, _, open := index.Unfinished(t.Context(), "anna", 0, 1)

@@ -3,6 +3,7 @@ package taskindex
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -38,14 +39,13 @@ func repeatKeys(tokenID, requestHash string) []string {
 // Repeats recognises the repeats of creates that carried no idempotency key: those that an SDK marks, and those of clients
 // that had to come again. Safe for concurrent use.
 type Repeats struct {
-	client      redis.UniversalClient
-	begin, note *redis.Script
-	clock       redisClock
+	client redis.UniversalClient
+	clock  redisClock
 }
 
 // NewRepeats uses the client, which stays the caller's.
 func NewRepeats(client redis.UniversalClient) *Repeats {
-	return &Repeats{client: client, begin: redis.NewScript(beginScript), note: redis.NewScript(noteScript)}
+	return &Repeats{client: client}
 }
 
 // beginScript gives a create the id of its task.
@@ -120,12 +120,8 @@ func (r *Repeats) Begin(ctx context.Context, tokenID, requestHash, newID string,
 	if err != nil {
 		return Beginning{}, storage.RedisError("begin create", err)
 	}
-	marked := 0
-	if retry {
-		marked = 1
-	}
 	sent := time.Now()
-	answer, err := r.begin.Run(ctx, r.client, repeatKeys(tokenID, requestHash), newID, marked, came,
+	answer, err := redis.NewScript(beginScript).Run(ctx, r.client, repeatKeys(tokenID, requestHash), newID, retry, came,
 		repeatsKept.Milliseconds(), noteLease.Milliseconds(), retryLead.Milliseconds()).Slice()
 	if err != nil {
 		return Beginning{}, storage.RedisError("begin create", err)
@@ -148,7 +144,7 @@ func (r *Repeats) Note(ctx context.Context, tokenID, requestHash, taskID string,
 	if !open {
 		return storage.RedisError("close note", r.client.ZRem(ctx, notes, taskID).Err())
 	}
-	return ran("leave note", r.note.Run(ctx, r.client, []string{notes}, taskID, repeatsKept.Milliseconds(), notesMost))
+	return ran("leave note", redis.NewScript(noteScript).Run(ctx, r.client, []string{notes}, taskID, repeatsKept.Milliseconds(), notesMost))
 }
 
 // Recall returns the task that the same token started with the same request within the last eleven minutes, else
@@ -156,4 +152,47 @@ func (r *Repeats) Note(ctx context.Context, tokenID, requestHash, taskID string,
 func (r *Repeats) Recall(ctx context.Context, tokenID, requestHash string) (string, error) {
 	taskID, err := r.client.GetEx(ctx, repeatKeys(tokenID, requestHash)[0], repeatsKept).Result()
 	return taskID, storage.RedisError("recall create", err)
+}
+
+// sampleFor is how long a sample of Redis's clock is used without another.
+const sampleFor = time.Minute
+
+// redisClock converts times of this process to times of Redis's clock, which several processes share. The result does not depend on how
+// long the request that carries it is on its way. The zero value is ready. It is safe for concurrent use.
+type redisClock struct {
+	mu     sync.Mutex
+	sample sample
+}
+
+// sample is one reading of Redis's clock.
+type sample struct {
+	ms       int64         // that Redis returned
+	received time.Time     // here
+	trip     time.Duration // from the question to the answer, which bounds the error
+}
+
+// of is a time in ms of Redis's clock, or up to one round trip earlier. It asks Redis only where there is no sample of the last minute.
+func (c *redisClock) of(ctx context.Context, client redis.UniversalClient, at time.Time) (int64, error) {
+	c.mu.Lock()
+	s := c.sample
+	c.mu.Unlock()
+	if time.Since(s.received) > sampleFor {
+		sent := time.Now()
+		now, err := client.Time(ctx).Result()
+		if err != nil {
+			return 0, err
+		}
+		s = c.take(now.UnixMilli(), sent, time.Now())
+	}
+	return s.ms - s.received.Sub(at).Milliseconds(), nil
+}
+
+// take uses a reading, unless a better one is not yet old, and returns what is used.
+func (c *redisClock) take(ms int64, sent, received time.Time) sample {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if trip := received.Sub(sent); trip <= 2*c.sample.trip || received.Sub(c.sample.received) > sampleFor/2 {
+		c.sample = sample{ms: ms, received: received, trip: trip}
+	}
+	return c.sample
 }

@@ -37,7 +37,8 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 // Lift. Another task that has its id meanwhile, or gets it later, is not meant.
 func (x *Index) Bury(ctx context.Context, tokenID, taskID string, created time.Time) error {
 	keys := []string{tasksKey(tokenID), unfinishedKey(tokenID), tombstoneKey(taskID)}
-	return ran("bury task", x.bury.Run(ctx, x.client, keys, taskID, scoreOf(created), mark(created), tombstoneKeep.Milliseconds()))
+	return ran("bury task", redis.NewScript(buryScript).Run(ctx, x.client, keys,
+		taskID, scoreOf(created), mark(created), tombstoneKeep.Milliseconds()))
 }
 
 // Buried reports whether the task that was created then is under removal; a zero time: whether any with the id is.
@@ -51,7 +52,7 @@ func (x *Index) Buried(ctx context.Context, taskID string, created time.Time) (b
 
 // Lift ends the removal of the task that was created then: nothing of it is left, and its id may be used again.
 func (x *Index) Lift(ctx context.Context, taskID string, created time.Time) error {
-	return ran("end a removal", x.lift.Run(ctx, x.client, []string{tombstoneKey(taskID)}, mark(created)))
+	return ran("end a removal", redis.NewScript(liftScript).Run(ctx, x.client, []string{tombstoneKey(taskID)}, mark(created)))
 }
 
 // mark distinguishes a task from others with its id.
@@ -76,22 +77,15 @@ func (x *Index) Calm(ctx context.Context, taskID string) (bool, error) {
 
 // CalmOf returns the tasks of which Calm is true, in their order, in one round trip.
 func (x *Index) CalmOf(ctx context.Context, taskIDs []string) ([]string, error) {
-	if len(taskIDs) == 0 {
-		return nil, nil
-	}
-	marks := make([]*redis.IntCmd, 0, 2*len(taskIDs))
-	_, err := x.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for _, id := range taskIDs {
-			marks = append(marks, p.Exists(ctx, disturbedKey(id)), p.Exists(ctx, tombstoneKey(id)))
-		}
-		return nil
+	marks, err := storage.Pipelined(ctx, x.client, "look for a change", taskIDs, func(pipe redis.Pipeliner, id string) *redis.IntCmd {
+		return pipe.Exists(ctx, disturbedKey(id), tombstoneKey(id))
 	})
 	if err != nil {
-		return nil, storage.RedisError("look for a change", err)
+		return nil, err
 	}
 	var calm []string
 	for i, id := range taskIDs {
-		if marks[2*i].Val()+marks[2*i+1].Val() == 0 {
+		if marks[i].Val() == 0 {
 			calm = append(calm, id)
 		}
 	}

@@ -69,10 +69,7 @@ type lookup struct {
 
 // New starts to follow changes in Redis until Close. The client stays the caller's.
 func New(client redis.UniversalClient, opts *Options) *Store {
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, new(Options))
 	if o.CacheFor <= 0 || o.CacheFor > time.Second {
 		o.CacheFor = time.Second
 	}

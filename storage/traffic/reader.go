@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -78,15 +79,11 @@ func (r *Reader) Read(ctx context.Context, from, to time.Time) ([]Row, error) {
 }
 
 func (r *Reader) fetch(ctx context.Context, minutes []int64, into map[int64][]Row) error {
-	answers := make([]*redis.MapStringStringCmd, len(minutes))
-	_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for i, minute := range minutes {
-			answers[i] = pipe.HGetAll(ctx, minuteKey(minute))
-		}
-		return nil
+	answers, err := storage.Pipelined(ctx, r.client, "read traffic", minutes, func(to redis.Pipeliner, minute int64) *redis.MapStringStringCmd {
+		return to.HGetAll(ctx, minuteKey(minute))
 	})
 	if err != nil {
-		return storage.RedisError("read traffic", err)
+		return err
 	}
 	for i, minute := range minutes {
 		into[minute] = rowsOf(minute, answers[i].Val())
@@ -140,11 +137,6 @@ func rowsOf(minute int64, fields map[string]string) []Row {
 	for _, row := range found {
 		rows = append(rows, *row)
 	}
-	slices.SortFunc(rows, func(a, b Row) int {
-		if a.Model != b.Model {
-			return strings.Compare(a.Model, b.Model)
-		}
-		return strings.Compare(a.Channel, b.Channel)
-	})
+	slices.SortFunc(rows, func(a, b Row) int { return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.Channel, b.Channel)) })
 	return rows
 }

@@ -133,9 +133,7 @@ type row struct {
 
 // New starts to count. The client stays the caller's.
 func New(client redis.UniversalClient, opts *Options) *Traffic {
-	if opts == nil {
-		opts = &Options{}
-	}
+	opts = cmp.Or(opts, new(Options))
 	t := &Traffic{known: opts.Known, sums: make(map[place]Sums), rows: make(map[int64]int)}
 	if t.known == nil {
 		t.known = func(string) bool { return false }

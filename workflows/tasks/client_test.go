@@ -66,7 +66,7 @@ func (s *fakeArchive) DeletePrefix(ctx context.Context, _ string) error {
 func options(objects activities.Objects, connection redis.UniversalClient) tasks.ClientOptions {
 	return tasks.ClientOptions{
 		TaskQueue: "video", Objects: objects, Repeats: taskindex.NewRepeats(connection),
-		Index: taskindex.New(connection, nil), Changes: taskindex.NewChanges(connection),
+		Index: taskindex.New(connection, 0), Changes: taskindex.NewChanges(connection),
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 // newListing is a client whose list is in the Redis.
 func newListing(connection redis.UniversalClient) (*tasks.Client, *fakeEngine, *taskindex.Index) {
 	e := &fakeEngine{}
-	index := taskindex.New(connection, nil)
+	index := taskindex.New(connection, 0)
 	return tasks.NewClient(e, options(&fakeArchive{docs: make(map[string][]byte)}, connection)), e, index
 }
 

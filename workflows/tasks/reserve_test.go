@@ -34,7 +34,7 @@ func newPaying(t *testing.T, redis redis.UniversalClient) (*tasks.Client, *fakeE
 	t.Helper()
 	e := &fakeEngine{}
 	opts := options(&fakeArchive{docs: make(map[string][]byte)}, redis)
-	opts.Budgets, opts.Prices = ledger.NewBudgets(redis, nil), videoPrices(t)
+	opts.Budgets, opts.Prices = ledger.NewBudgets(redis, 0), videoPrices(t)
 	return tasks.NewClient(e, opts), e
 }
 
@@ -45,7 +45,7 @@ func TestCreateReserves(t *testing.T) {
 	service, engine := newPaying(t, redis)
 	reserved := func(want int64) {
 		t.Helper()
-		got, err := ledger.NewBudgets(redis, nil).Balance(t.Context(), "demo")
+		got, err := ledger.NewBudgets(redis, 0).Balance(t.Context(), "demo")
 		if err != nil || got != (ledger.Balance{Reserved: want}) {
 			t.Errorf("balance %+v, %v, want %d reserved", got, err, want)
 		}
@@ -122,7 +122,7 @@ func TestCreateReservesByWhatIsAsked(t *testing.T) {
 			if _, err := service.Create(t.Context(), in); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := ledger.NewBudgets(redis, nil).Balance(t.Context(), "demo"); err != nil || got != (ledger.Balance{Reserved: c.want}) {
+			if got, err := ledger.NewBudgets(redis, 0).Balance(t.Context(), "demo"); err != nil || got != (ledger.Balance{Reserved: c.want}) {
 				t.Errorf("balance %+v, %v, want %d reserved", got, err, c.want)
 			}
 		})

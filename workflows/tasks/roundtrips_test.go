@@ -92,7 +92,7 @@ func TestAnEarlierTaskLeavesNoOther(t *testing.T) {
 	connection := storagetest.Redis(t)
 	engine := &fakeEngine{}
 	service := tasks.NewClient(engine, options(&fakeArchive{docs: make(map[string][]byte)}, connection))
-	index := taskindex.New(connection, nil)
+	index := taskindex.New(connection, 0)
 	for _, most := range []int{0, 1} {
 		in := unkeyed("a cat")
 		in.MaxTasks = most
@@ -143,7 +143,7 @@ func (l *lostAnswer) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func TestALostAnswerLeavesNoEntry(t *testing.T) {
 	t.Parallel()
 	connection := storagetest.Redis(t)
-	index := taskindex.New(connection, nil)
+	index := taskindex.New(connection, 0)
 	loses := &lostAnswer{}
 	between := storagetest.Again(t, connection)
 	between.AddHook(loses)

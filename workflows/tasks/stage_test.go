@@ -36,8 +36,8 @@ type staging struct {
 func newStaging(t *testing.T, connection redis.UniversalClient, over func(*fakeEngine) client.Client) *staging {
 	t.Helper()
 	s := &staging{
-		engine: &fakeEngine{}, archive: storagetest.NewMemoryArchive(), index: taskindex.New(connection, nil),
-		budgets: ledger.NewBudgets(connection, nil),
+		engine: &fakeEngine{}, archive: storagetest.NewMemoryArchive(), index: taskindex.New(connection, 0),
+		budgets: ledger.NewBudgets(connection, 0),
 	}
 	s.archive.Fail = func(operation, _ string) error {
 		if operation == "put" {

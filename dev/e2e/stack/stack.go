@@ -268,7 +268,7 @@ func (s *Stack) TaskClient() *tasks.Client {
 	redis := s.RedisClient("")
 	return tasks.NewClient(s.TemporalClient(), tasks.ClientOptions{
 		Namespace: s.Namespace, TaskQueue: TaskQueue, Objects: s.Archive(), Repeats: taskindex.NewRepeats(redis),
-		Index: taskindex.New(redis, nil), Changes: taskindex.NewChanges(redis),
+		Index: taskindex.New(redis, 0), Changes: taskindex.NewChanges(redis),
 		Limits: workflows.Limits{
 			Queue: activities.Duration(time.Hour), Deadline: activities.Duration(time.Hour),
 			Archive: activities.Duration(time.Hour), Retention: activities.Duration(time.Hour),
