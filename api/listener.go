@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"modelrelay/api/edge"
 	"modelrelay/storage/fair"
 )
 
@@ -134,7 +133,7 @@ func (l *listener) shares(addr netip.Addr) (uncount func(), ok bool) {
 	if l.server.proxies.Trusts(addr) {
 		return func() {}, true
 	}
-	network := edge.NetworkOf(addr)
+	network := fair.NetworkOf(addr)
 	if l.networks.Try(network, 1) == nil {
 		return func() { l.networks.Release(network, 1) }, true
 	}

@@ -110,7 +110,7 @@ func (o *Operators) ByKey(key string) (found edge.Operator, ok bool) {
 // Wrong counts a wrong key that came from an address. It returns how long the address's network is to wait, 0 while it has
 // sent no more than a person who mistypes.
 func (o *Operators) Wrong(source netip.Addr) time.Duration {
-	return o.wrong.Take(edge.NetworkOf(source), 1, wrongKeys(), time.Now())
+	return o.wrong.Take(fair.NetworkOf(source), 1, wrongKeys(), time.Now())
 }
 
 // letIn authenticates operators: by the key of the request, or as the internal caller of a request of this process.

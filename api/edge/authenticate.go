@@ -159,7 +159,7 @@ func (e *Edge) slowed(source netip.Addr, err error) error {
 	if !errors.Is(err, ErrWrongKey) {
 		return err
 	}
-	wait := e.wrongKeys.Take(NetworkOf(source), 1, wrongKeys(), time.Now())
+	wait := e.wrongKeys.Take(fair.NetworkOf(source), 1, wrongKeys(), time.Now())
 	if wait == 0 {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"modelrelay/storage/fair"
 )
 
 // The gateway reads on for a while from a client that it refuses before the end of the body. If it closed the connection with unread
@@ -29,7 +31,7 @@ func (e *Edge) discard(x *Request) {
 	if x.status < http.StatusBadRequest || !unread || r.ProtoMajor > 1 || r.Header.Get("Expect") != "" || e.Draining() {
 		return // a client with Expect has sent nothing
 	}
-	source := "network " + NetworkOf(x.Source()).String()
+	source := "network " + fair.NetworkOf(x.Source()).String()
 	if x.Caller != nil {
 		source = "token " + x.Caller.ID
 	}

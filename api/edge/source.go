@@ -39,19 +39,6 @@ func (p Proxies) source(r *http.Request) netip.Addr {
 	return addr
 }
 
-// sourceBits6 is the length of the IPv6 prefix that counts as one source: a subscriber has at least such a network.
-const sourceBits6 = 64
-
-// NetworkOf returns the network that counts as one source; the zero Prefix for the zero Addr.
-func NetworkOf(source netip.Addr) netip.Prefix {
-	bits := source.BitLen()
-	if source.Is6() {
-		bits = sourceBits6
-	}
-	prefix, _ := source.Prefix(bits) // its error is that of the zero Addr
-	return prefix
-}
-
 // Origin returns the scheme and host at which the client reaches the gateway, without a slash at the end: Options.PublicURL,
 // else the host that the request names. A trusted proxy reports the scheme.
 func (e *Edge) Origin(r *http.Request) string {

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -90,8 +92,11 @@ func Set(field string, value any) Change { return Change{Field: field, New: text
 // objects, and must not contain a secret in clear text.
 func Diff(before, after any) []Change {
 	old, now := members(before), members(after)
+	all := make(map[string]json.RawMessage)
+	maps.Copy(all, old)
+	maps.Copy(all, now)
 	var changes []Change
-	for _, field := range union(old, now) {
+	for _, field := range slices.Sorted(maps.Keys(all)) {
 		if !bytes.Equal(old[field], now[field]) {
 			changes = append(changes, Change{Field: field, Old: old[field], New: now[field]})
 		}

@@ -22,23 +22,13 @@ func (g *guests) turnAway(e Entry) bool {
 	case Token:
 		who = "token " + e.Who
 	case Nobody:
-		who = "from " + network(e.From)
+		who = "from " + e.From
+		if addr, err := netip.ParseAddr(e.From); err == nil {
+			who = "from " + fair.NetworkOf(addr.Unmap()).String()
+		}
 	default:
 		return false
 	}
 	return g.of.Take(who, 1, fair.Quota{Units: 20, Per: time.Hour}, e.Time) > 0 ||
 		g.all.Take(e.By, 1, fair.Quota{Units: 100, Per: time.Hour}, e.Time) > 0
-}
-
-// network returns what an address counts as: an IPv6 subscriber has a whole /64.
-func network(address string) string {
-	addr, err := netip.ParseAddr(address)
-	if err != nil || addr.Unmap().Is4() {
-		return address
-	}
-	prefix, err := addr.Prefix(64)
-	if err != nil {
-		return address
-	}
-	return prefix.String()
 }

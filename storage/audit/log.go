@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -205,11 +204,4 @@ return 1
 func (l *Log) Filed(ctx context.Context, day string, entries int) error {
 	err := redis.NewScript(filedScript).Run(ctx, l.client, []string{dayKey(day), daysKey}, day, entries).Err()
 	return storage.RedisError("record a day of the audit log", err)
-}
-
-// union returns the names of both maps in order.
-func union[V any](a, b map[string]V) []string {
-	all := slices.Concat(slices.Collect(maps.Keys(a)), slices.Collect(maps.Keys(b)))
-	slices.Sort(all)
-	return slices.Compact(all)
 }

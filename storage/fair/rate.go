@@ -2,6 +2,7 @@ package fair
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -90,4 +91,17 @@ func (r *Rate[K]) halve() {
 			delete(r.full, key)
 		}
 	}
+}
+
+// sourceBits6 is the length of the IPv6 prefix that counts as one source: a subscriber has at least such a network.
+const sourceBits6 = 64
+
+// NetworkOf returns the network that counts as one source; the zero Prefix for the zero Addr.
+func NetworkOf(source netip.Addr) netip.Prefix {
+	bits := source.BitLen()
+	if source.Is6() {
+		bits = sourceBits6
+	}
+	prefix, _ := source.Prefix(bits) // its error is that of the zero Addr
+	return prefix
 }
