@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -13,7 +14,7 @@ const idPrefix = "tok_"
 // Create stores a new token and returns its key, which is shown nowhere else and kept nowhere. ID, Hint, Seeded, Version and
 // CreatedAt are set here; an empty Name becomes the id. storage.ErrExists: the name is in use; a revoked token's is not.
 func (t *Store) Create(ctx context.Context, token Token) (created Token, key string, err error) {
-	token.ID = idPrefix + randomLetters(20)
+	token.ID = idPrefix + rand.Text()[:20]
 	if token.Name == "" {
 		token.Name = token.ID
 	} else if err := validName(token.Name); err != nil {

@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -218,7 +219,7 @@ func (r replacement) arguments() (keys []string, args []any, err error) {
 	}
 	keys = []string{tokensKey, tokenNamesKey, oldKey, newKey, tokenChangesKey, tokenIndexKey, seededTokensKey}
 	args = []any{
-		r.token.ID, r.token.Name, r.index, r.sum.String(), r.old.raw, raw, string(r.claim), randomLetters(12),
+		r.token.ID, r.token.Name, r.index, r.sum.String(), r.old.raw, raw, string(r.claim), rand.Text()[:12],
 		r.displaced.ID, r.displaced.Name, r.digest,
 	}
 	return keys, args, nil

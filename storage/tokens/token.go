@@ -162,14 +162,11 @@ func matches(pattern, name string) bool {
 	return ok && name == ""
 }
 
-const (
-	keyLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	keyLength  = 48
-	maxKey     = 512 // characters; a longer credential is none of ours and is not even hashed
-)
+// maxKey is the longest key in characters; a longer credential is none of ours and is not even hashed.
+const maxKey = 512
 
-// NewKey makes a token's key: "sk-" and 48 random base62 characters.
-func NewKey() string { return "sk-" + randomLetters(keyLength) }
+// NewKey makes a token's key: "sk-" and 48 random letters and digits, 240 bits.
+func NewKey() string { return "sk-" + rand.Text() + rand.Text()[:22] }
 
 // HashKey is the SHA-256 of a key in lower-case hex, the only form in which a key is kept.
 func HashKey(key string) string {
@@ -200,20 +197,4 @@ func hint(key string) string {
 		return "…"
 	}
 	return fmt.Sprintf("sk-…%s", key[len(key)-4:])
-}
-
-// randomLetters draws base62 characters without bias.
-func randomLetters(n int) string {
-	const fair = 256 / len(keyLetters) * len(keyLetters)
-	out := make([]byte, 0, n)
-	var buf [64]byte
-	for len(out) < n {
-		_, _ = rand.Read(buf[:]) // never fails: the program ends instead
-		for _, b := range buf {
-			if int(b) < fair && len(out) < n {
-				out = append(out, keyLetters[int(b)%len(keyLetters)])
-			}
-		}
-	}
-	return string(out)
 }
