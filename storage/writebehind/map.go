@@ -20,6 +20,8 @@ const (
 	sendWithin = time.Second
 	// writeMost bounds the entries of one write.
 	writeMost = 500
+	// idle is the interval at which the map looks for entries without a Put.
+	idle = time.Hour
 )
 
 // Options configure a map from K to V.
@@ -50,17 +52,16 @@ type Map[K comparable, V any] struct {
 	// young and old hold the recent entries; when young is full it becomes old.
 	young, old map[K]V
 
-	wake, stop, ended chan struct{}
+	loop *storage.Loop
 }
 
 // New starts a map.
 func New[K comparable, V any](opts Options[K, V]) *Map[K, V] {
 	m := &Map[K, V]{
 		opts: opts, out: storage.Outage{Log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)), What: opts.Part},
-		waiting: make(map[K]V), young: make(map[K]V),
-		wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
+		waiting: make(map[K]V), young: make(map[K]V), loop: storage.NewLoop(),
 	}
-	go m.run()
+	m.loop.Start(idle, m.work)
 	return m
 }
 
@@ -77,10 +78,7 @@ func (m *Map[K, V]) Put(k K, v V) {
 		m.size += more
 	}
 	m.mu.Unlock()
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
+	m.loop.Wake()
 }
 
 func (m *Map[K, V]) sizeOf(v V) int {
@@ -158,28 +156,17 @@ func (m *Map[K, V]) Find(ctx context.Context, keys []K) map[K]V {
 
 // Close writes the waiting entries, unless Redis is unavailable, and stops the map.
 func (m *Map[K, V]) Close() {
-	close(m.stop)
-	<-m.ended
+	m.loop.Stop()
+	m.send()
 }
 
-func (m *Map[K, V]) run() {
-	defer close(m.ended)
-	defer m.send()
-	for {
-		select {
-		case <-m.stop:
-			return
-		case <-m.wake:
-		}
-		delay := time.NewTimer(m.opts.Delay)
-		select {
-		case <-m.stop:
-			delay.Stop()
-			return
-		case <-delay.C:
-			m.send()
-		}
+// work writes what waits after the delay, or at once when the map stops.
+func (m *Map[K, V]) work(ctx context.Context, _ bool) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(m.opts.Delay):
 	}
+	m.send()
 }
 
 // send writes the waiting entries.
