@@ -59,7 +59,7 @@ func (p *parts) spareCollections(env func(string) (string, bool)) (stop func()) 
 	return func() { c.stopped.Store(true) }
 }
 
-// follow tunes after each collection: a finalizer reports each one.
+// follow tunes after each collection: the cleanup of a sentinel reports each one.
 func (c *collector) follow() {
 	runtime.AddCleanup(new(sentinel), func(c *collector) {
 		if !c.stopped.Load() {

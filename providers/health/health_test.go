@@ -196,3 +196,26 @@ func TestFigures(t *testing.T) {
 		new(health.InFlight).End()
 	})
 }
+
+// TestDescribedModelsAreBounded: of a channel with many models the description has the first ones by name.
+func TestDescribedModelsAreBounded(t *testing.T) {
+	t.Parallel()
+	const bound = 500
+	catalog, films := vendors(), vendors()["talks"]
+	films.Video = struct{ providers.VideoAdapter }{}
+	films.VideoModels = func(string) (providers.VideoModel, bool) { return providers.VideoModel{}, true }
+	catalog["talks"] = films
+	routes := router.New(catalog, []providers.Channel{channel("a", "talks", func(c *providers.Channel) {
+		for i := range bound + 1 {
+			c.Models[fmt.Sprintf("a%03d", i)] = ""
+		}
+	})}, &router.Options{Health: health.NewMonitor(catalog, nil)})
+	states := routes.Health.States()
+	routes.Health.Describe(states)
+	if served := states[0].Served; len(served) != bound || served[bound-1] != "a499" {
+		t.Errorf("served: %d models, the last %q", len(served), served[len(served)-1])
+	}
+	if videos := states[0].Videos; len(videos) != bound || videos[bound-1].Model != "a499" {
+		t.Errorf("videos: %d models", len(videos))
+	}
+}

@@ -103,14 +103,14 @@ type ChannelState struct {
 	TargetState
 	// Pause is nil if the channel is not paused.
 	Pause *Pause `json:"pause,omitempty"`
-	// Served are the public names and patterns of its models. Describe adds them.
+	// Served are the public names and patterns of its models, describedMost at most. Describe adds them.
 	Served []string `json:"served,omitempty"`
 	// Slots are the jobs of a channel whose jobs in flight are limited. Describe adds them.
 	Slots *Slots `json:"slots,omitempty"`
 	// Models are those that are not closed. The state of the channel is that of all its models.
 	Models []ModelState `json:"models,omitempty"`
 	Keys   []KeyState   `json:"keys"`
-	// Videos are its models in the vendor's table of video models. Describe adds them.
+	// Videos are its models in the vendor's table of video models, describedMost at most. Describe adds them.
 	Videos []ChannelVideo `json:"videos,omitempty"`
 }
 
@@ -150,6 +150,9 @@ type ChannelVideo struct {
 	Video    providers.VideoTable `json:"video"`
 }
 
+// describedMost bounds the models of a channel that Describe adds: an answer has those of a hundred channels.
+const describedMost = 500
+
 // Describe adds what the configuration of this process states of the channels: Videos, Served and the maximum of Slots.
 func (m *Monitor) Describe(states []ChannelState) {
 	for i := range states {
@@ -158,7 +161,8 @@ func (m *Monitor) Describe(states []ChannelState) {
 			continue
 		}
 		states[i].Videos = m.videos(c.Config)
-		states[i].Served = slices.Sorted(maps.Keys(c.Config.Models))
+		served := slices.Sorted(maps.Keys(c.Config.Models))
+		states[i].Served = served[:min(len(served), describedMost)]
 		if c.Config.MaxJobs > 0 {
 			states[i].Slots = &Slots{Max: c.Config.MaxJobs}
 		}
@@ -175,7 +179,7 @@ func (m *Monitor) videos(c providers.Channel) []ChannelVideo {
 	for _, model := range slices.Sorted(maps.Keys(c.Models)) {
 		upstream := cmp.Or(c.Models[model], model)
 		known, ok := vendor.VideoModel(c, upstream)
-		if ok && !providers.IsPattern(model) {
+		if ok && !providers.IsPattern(model) && len(videos) < describedMost {
 			videos = append(videos, ChannelVideo{model, upstream, known.Table()})
 		}
 	}
