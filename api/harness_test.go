@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"modelrelay/api"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
@@ -84,9 +85,9 @@ func newGateway(tb testing.TB, answer relayer, change func(*gateway, *api.Option
 	own := relay.New(router, catalog, &relay.Options{MaxAttempts: 1})
 	options := api.Options{
 		Relay: own, Router: router, Tasks: g.tasks,
-		Stores:    api.Stores{Tokens: g.tokens, Limits: &g.limits, Ledger: &g.ledger, Archive: g.archive},
-		Telemetry: api.Telemetry{Log: slog.New(slog.NewJSONHandler(g.log, nil))}, Version: "test",
-		Priced: vendors.New(http.DefaultClient).Priced(),
+		Options: edge.Options{Tokens: g.tokens, Log: slog.New(slog.NewJSONHandler(g.log, nil))},
+		Stores:  api.Stores{Limits: &g.limits, Ledger: &g.ledger, Archive: g.archive},
+		Version: "test", Priced: vendors.New(http.DefaultClient).Priced(),
 	}
 	if change != nil {
 		change(g, &options)

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,7 +15,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 	"github.com/go-chi/chi/v5"
-	"go.opentelemetry.io/otel/trace"
 
 	"modelrelay/activities"
 	"modelrelay/api/account"
@@ -35,19 +32,18 @@ import (
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
 	"modelrelay/storage"
-	"modelrelay/storage/audit"
 	"modelrelay/storage/tokens"
 	workflowtasks "modelrelay/workflows/tasks"
 )
 
 // Options are what a Server works with. Relay, Router, Tasks, Tokens, Limits, Ledger and Archive are needed to serve;
-// without them it still knows its OpenAPI document. They stay the caller's.
+// without them it still knows its OpenAPI document. They stay the caller's. New sets Acted.
 type Options struct {
+	edge.Options
 	Operator
 	Stores
 	Defaults
-	Bodies
-	Telemetry
+
 	Relay  calls.Relay
 	Router *router.Router
 	Tasks  videos.Tasks
@@ -66,15 +62,6 @@ type Options struct {
 	TokenByID func(ctx context.Context, id string) (*tokens.Token, error)
 	// Health are the checks of /readyz.
 	Health []Check
-	// Proxies are the networks of reverse proxies whose X-Forwarded-For and Forwarded name the address that a request
-	// comes from; none: the connection's own address counts.
-	Proxies []netip.Prefix
-	// Origins are those whose pages may call /v1 and /v1beta from a browser, "*" for every one; none: only pages of this
-	// server's own.
-	Origins []string
-	// PublicURL is where clients reach the server, for the addresses that answers hold, without a slash at its end; "": the
-	// host that a request names.
-	PublicURL string
 	// Manual has the pages of /docs/; nil: none.
 	Manual fs.FS
 	// Version is the program's own, for /healthz, /readyz and the OpenAPI document.
@@ -96,9 +83,8 @@ type Operator struct {
 	Codec Codec
 }
 
-// Stores keep tokens, their limits, what they used, and videos.
+// Stores keep the limits of tokens, what they used, and videos.
 type Stores struct {
-	Tokens  edge.Tokens
 	Limits  calls.Limits
 	Ledger  calls.Ledger
 	Archive videos.Archive
@@ -114,31 +100,6 @@ type Stores struct {
 // Defaults are the models that serve requests which name none; "" refuses them.
 type Defaults struct {
 	DefaultVideoModel, DefaultModerationModel, DefaultRealtimeModel string
-}
-
-// Bodies bound what requests and answers may take; every zero field means the default.
-type Bodies struct {
-	// MaxBody is the largest request body in bytes; 0 means edge.DefaultMaxBody.
-	MaxBody int64
-	// BodyMemory bounds the request bodies in memory, in bytes; those of one token may use half of it. 0 means edge.DefaultBodyMemory. It
-	// should be at least four times MaxBody.
-	BodyMemory int64
-	// BodyTimeout is how long a request body may take to arrive; 0 means edge.DefaultBodyTimeout.
-	BodyTimeout time.Duration
-	// WriteTimeout is how long a client may leave an answer's next bytes unread; 0 means edge.DefaultWriteTimeout.
-	WriteTimeout time.Duration
-}
-
-// Telemetry receives requests. Its functions must not block.
-type Telemetry struct {
-	// Tracer makes a span of each request but probes; nil: no spans.
-	Tracer trace.Tracer
-	// Seen is called with every request that has ended, except probes, in the goroutine that served it; nil: requests are not counted.
-	Seen func(edge.Seen)
-	// Called receives every call, as in edge.Options.
-	Called edge.Called
-	// Log takes one info line per request; nil is silent.
-	Log *slog.Logger
 }
 
 // Server is the gateway's HTTP server. It is safe for concurrent use.
@@ -165,15 +126,11 @@ func New(o Options) *Server {
 	if o.Admin.Service == nil {
 		o.Admin.Service = new(operator.Service)
 	}
-	var acted func(context.Context, audit.Entry)
 	if o.Admin.Service.Audit != nil {
-		acted = o.Admin.Service.Audit.Record
+		o.Acted = o.Admin.Service.Audit.Record
 	}
 	openAI, anthropicA, geminiB, vendorC := openai.Format(), anthropic.Format(), gemini.Format(), videos.VendorCFormat()
-	e := edge.New(edge.Options{
-		Tokens: o.Tokens, Proxies: o.Proxies, Origins: o.Origins, PublicURL: o.PublicURL, MaxBody: o.MaxBody, BodyMemory: o.BodyMemory,
-		BodyTimeout: o.BodyTimeout, WriteTimeout: o.WriteTimeout, Tracer: o.Tracer, Seen: o.Seen, Called: o.Called, Acted: acted, Log: o.Log,
-	}, anthropicA, geminiB, vendorC, openAI)
+	e := edge.New(o.Options, anthropicA, geminiB, vendorC, openAI)
 	background := tasks.New(e, tasks.Options{
 		Tasks: o.Tasks, Archive: o.Archive, Events: o.Events, CallLife: o.CallLife, Faults: faultEvents(e), Opening: opening,
 		Deleted: func(ctx context.Context, token, id string) {
@@ -415,7 +372,7 @@ func faultEvents(e *edge.Edge) func(call activities.StagedCall, fault *providers
 // opening returns what makes the first events of a call's stream, which exist before its worker has begun; nil: there are none.
 func opening(of workflowtasks.Task) func(request []byte) [][]byte {
 	if gemini.IsInteraction(strings.TrimPrefix(of.Operation, http.MethodPost+" ")) {
-		return gemini.Opening(of)
+		return func(request []byte) [][]byte { return gemini.Opening(of, request) }
 	}
 	if strings.HasPrefix(of.ID, activities.ResponseIDs) {
 		return openai.Opening(of)

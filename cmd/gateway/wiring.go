@@ -17,6 +17,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/api"
 	"modelrelay/api/admin"
+	"modelrelay/api/edge"
 	"modelrelay/api/videos"
 	"modelrelay/cmd/gateway/docs"
 	"modelrelay/cmd/gateway/internal/buildinfo"
@@ -156,7 +157,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		return nil, err
 	}
 	operators := p.admin(tokens, tasks)
-	edge := api.New(api.Options{
+	server := api.New(api.Options{
 		Relay:  calls,
 		Router: p.router,
 		Tasks:  tasks,
@@ -165,14 +166,17 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 			Console: p.console(tokens, operators.Service), ConsoleApart: p.cfg.Console.Listen != "",
 			Codec: api.Codec{Decode: p.temporal.DecodeJSON, Origin: p.cfg.Temporal.UIOrigin},
 		},
-		Proxies: p.cfg.Proxies(), Origins: p.cfg.CORS.Origins,
-		PublicURL: strings.TrimRight(p.cfg.PublicURL, "/"),
+		Options: edge.Options{
+			Tokens: tokens, Proxies: p.cfg.Proxies(), Origins: p.cfg.CORS.Origins, PublicURL: strings.TrimRight(p.cfg.PublicURL, "/"),
+			MaxBody: int64(p.cfg.Relay.MaxBody), BodyMemory: p.cfg.Relay.BodyMemory(memoryLimit(debug.SetMemoryLimit(-1))),
+			Log: p.log, Seen: p.metrics.Seen(), Called: called, Tracer: p.tracer,
+		},
 		Manual:    docs.Pages,
 		Events:    p.events,
 		CallLife:  p.cfg.Background.Deadline + p.callRetention(),
 		TokenByID: (&people{parts: p, tokens: tokens}).find,
 		Stores: api.Stores{
-			Tokens: tokens, Limits: limits, Ledger: usage, Archive: p.archive, Links: links, Responses: stored,
+			Limits: limits, Ledger: usage, Archive: p.archive, Links: links, Responses: stored,
 			SaveResponse: saveResponse(newResponseStore(stored, p.callRetention())),
 		},
 		Prices:  p.prices,
@@ -183,11 +187,9 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 			DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
 			DefaultRealtimeModel: p.cfg.Relay.RealtimeModel,
 		},
-		Bodies:    api.Bodies{MaxBody: int64(p.cfg.Relay.MaxBody), BodyMemory: p.cfg.Relay.BodyMemory(memoryLimit(debug.SetMemoryLimit(-1)))},
-		Telemetry: api.Telemetry{Log: p.log, Seen: p.metrics.Seen(), Called: called, Tracer: p.tracer},
-		Version:   buildinfo.Read().Version,
+		Version: buildinfo.Read().Version,
 	})
-	return edge, p.metrics.WatchServer(edge, metrics.Stores{Tokens: tokens, Limits: limits, Usage: usage, Calls: callLog})
+	return server, p.metrics.WatchServer(server, metrics.Stores{Tokens: tokens, Limits: limits, Usage: usage, Calls: callLog})
 }
 
 // tasks makes the starter and reader of tasks.
@@ -216,7 +218,7 @@ func (p *parts) tasks() *tasks.Client {
 
 // index makes the list of tasks, which remembers a task as long as Temporal is sure to.
 func (p *parts) index() *taskindex.Index {
-	return taskindex.New(p.redis, &taskindex.Options{Keep: p.taskLife()})
+	return taskindex.New(p.redis, p.taskLife())
 }
 
 // callRetention is how long a background call stays.
@@ -237,7 +239,7 @@ func (p *parts) taskLife() time.Duration {
 
 // budgets holds tokens' money. A task's end is remembered as long as an operator may have its archive tried again.
 func (p *parts) budgets() *ledger.Budgets {
-	return ledger.NewBudgets(p.redis, &ledger.BudgetsOptions{Keep: workflows.RequiredRetention(p.longestRetention())})
+	return ledger.NewBudgets(p.redis, workflows.RequiredRetention(p.longestRetention()))
 }
 
 // checks are what /readyz checks. Its answer is public, so a service that is away is named without its address. Relayed
