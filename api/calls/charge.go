@@ -278,11 +278,15 @@ func (ch *Charge) finish() {
 // record adds the call to the ledger.
 func (ch *Charge) record(failed bool) {
 	o := &ch.request.Outcome
-	ch.calls.options.Ledger.Record(ledger.Entry{
-		Token: ch.request.Caller.ID, Model: o.Model, Channel: o.Channel, Requests: 1, Failed: failed,
-		InputTokens: o.Usage.Input, CachedTokens: o.Usage.Cached, OutputTokens: o.Usage.Output,
-		Images: o.Usage.Images, Audio: o.Usage.Audio, Cost: int64(o.Cost), Reservation: ch.reservation,
-	})
+	ch.enter(ledger.Entry{Requests: 1, Failed: failed, Reservation: ch.reservation}, o.Usage, o.Cost)
+}
+
+// enter adds an entry with a usage and its cost to the ledger.
+func (ch *Charge) enter(e ledger.Entry, usage providers.Usage, cost pricing.Money) {
+	o := &ch.request.Outcome
+	e.Token, e.Model, e.Channel, e.Cost = ch.request.Caller.ID, o.Model, o.Channel, int64(cost)
+	e.InputTokens, e.CachedTokens, e.OutputTokens, e.Images, e.Audio = usage.Input, usage.Cached, usage.Output, usage.Images, usage.Audio
+	ch.calls.options.Ledger.Record(e)
 }
 
 // recordTurn adds the usage in one event of a conversation to the ledger and the caller's limits at once, because a conversation may last
@@ -298,10 +302,7 @@ func (ch *Charge) recordTurn(ctx context.Context, usage providers.Usage) (overdr
 	ch.place.Spend(tokens)
 	cost := ch.price.Cost(pricing.Measure{Usage: usage})
 	o.Cost += cost
-	ch.calls.options.Ledger.Record(ledger.Entry{
-		Token: ch.request.Caller.ID, Model: o.Model, Channel: o.Channel,
-		InputTokens: usage.Input, CachedTokens: usage.Cached, OutputTokens: usage.Output, Audio: usage.Audio, Cost: int64(cost),
-	})
+	ch.enter(ledger.Entry{}, usage, cost)
 	return ch.request.Caller.Budget > 0 && (int64(o.Cost) > ch.money.Left || ch.money.Overdrawn(ctx))
 }
 
@@ -313,9 +314,7 @@ func (ch *Charge) recordConversation(failed bool) {
 		cost = ch.price.Cost(pricing.Measure{Requests: 1})
 	}
 	o.Cost += cost
-	ch.calls.options.Ledger.Record(ledger.Entry{
-		Token: ch.request.Caller.ID, Model: o.Model, Channel: o.Channel, Requests: 1, Failed: failed, Cost: int64(cost),
-	})
+	ch.enter(ledger.Entry{Requests: 1, Failed: failed}, providers.Usage{}, cost)
 }
 
 // keepEstimate is what the limits count of a create: the estimate that they have admitted. The worker counts what the call uses beyond it.

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"time"
@@ -21,38 +22,24 @@ func (x report) log() {
 	if !log.Enabled(ctx, level) {
 		return
 	}
-	operation := x.Operation
-	if operation == "" {
-		operation = "unknown"
-	}
 	attrs := append(make([]slog.Attr, 0, usualAttrs),
-		slog.String("method", x.http.Method), slog.String("operation", operation), slog.Int("status", x.shownStatus()),
+		slog.String("method", x.http.Method), slog.String("operation", cmp.Or(x.Operation, "unknown")), slog.Int("status", x.shownStatus()),
 		milliseconds("ms", time.Since(x.Start)), slog.Int64("bytes", x.bytes), slog.String("request_id", x.ID))
-	if x.clientID != "" {
-		attrs = append(attrs, slog.String("client_request_id", x.clientID))
-	}
-	if id := traceID(x.span); id != "" {
-		attrs = append(attrs, slog.String("trace_id", id))
-	}
+	attrs = appendText(attrs, "client_request_id", x.clientID)
+	attrs = appendText(attrs, "trace_id", traceID(x.span))
 	if x.Caller != nil {
 		attrs = append(attrs, slog.String("token", x.Caller.Name))
 	}
-	if o.Task != "" {
-		attrs = append(attrs, slog.String("task", o.Task))
-	}
+	attrs = appendText(attrs, "task", o.Task)
 	if x.Act.By != nil {
 		attrs = append(attrs, slog.String("operator", x.Act.By.Name))
 	}
-	if x.Act.Subject != "" {
-		attrs = append(attrs, slog.String("subject", x.Act.Subject))
-	}
-	if o.Model != "" {
-		attrs = append(attrs, slog.String("model", o.Model))
-	}
+	attrs = appendText(attrs, "subject", x.Act.Subject)
+	attrs = appendText(attrs, "model", o.Model)
 	if o.Channel != "" {
 		attrs = append(attrs, slog.String("channel", o.Channel), slog.Int("attempts", o.Attempts))
+		attrs = appendUpstream(attrs, o)
 	}
-	attrs = appendUpstream(attrs, o)
 	if o.Translated != (providers.Endpoint{}) {
 		attrs = append(attrs, slog.String("translated", o.Translated.String()))
 	}
@@ -75,7 +62,11 @@ func (x report) log() {
 		attrs = append(attrs, slog.Bool("estimated", true))
 	}
 	if x.Fault != nil {
-		attrs = appendFault(attrs, x.Fault)
+		attrs = append(attrs, slog.String("fault", string(x.Fault.Kind)))
+		attrs = appendText(attrs, "param", x.Fault.Param)
+		if x.Fault.Err != nil {
+			attrs = append(attrs, slog.String("error", x.Fault.Err.Error()))
+		}
 		if turnedAway(x.Fault) && x.Source().IsValid() {
 			attrs = append(attrs, slog.String("source", x.Source().String()))
 		}
@@ -95,32 +86,25 @@ func milliseconds(key string, d time.Duration) slog.Attr {
 // The relay writes a line for each attempt of a call that fell over.
 func appendUpstream(attrs []slog.Attr, o *Outcome) []slog.Attr {
 	tries := o.Trail.Tries()
-	if len(tries) == 0 || o.Channel == "" {
+	if len(tries) == 0 {
 		return attrs
 	}
 	last := &tries[len(tries)-1]
-	if last.Model != "" && last.Model != o.Model {
-		attrs = append(attrs, slog.String("upstream_model", last.Model))
+	if last.Model != o.Model {
+		attrs = appendText(attrs, "upstream_model", last.Model)
 	}
-	if last.RequestID != "" {
-		attrs = append(attrs, slog.String("upstream_request_id", last.RequestID))
+	return appendText(attrs, "upstream_request_id", last.RequestID)
+}
+
+// appendText adds a text that is not empty.
+func appendText(attrs []slog.Attr, key, text string) []slog.Attr {
+	if text == "" {
+		return attrs
 	}
-	return attrs
+	return append(attrs, slog.String(key, text))
 }
 
 // turnedAway reports whether an operator needs the source address of a request with the fault.
 func turnedAway(fault *providers.Fault) bool {
 	return fault.Kind == providers.Unauthenticated || fault.Kind == providers.Forbidden || errors.Is(fault.Err, ErrWrongKey)
-}
-
-// appendFault adds the fault's kind, parameter and cause.
-func appendFault(attrs []slog.Attr, fault *providers.Fault) []slog.Attr {
-	attrs = append(attrs, slog.String("fault", string(fault.Kind)))
-	if fault.Param != "" {
-		attrs = append(attrs, slog.String("param", fault.Param))
-	}
-	if fault.Err != nil {
-		attrs = append(attrs, slog.String("error", fault.Err.Error()))
-	}
-	return attrs
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -33,7 +34,7 @@ type callers struct {
 
 // callerState is one token with running requests.
 type callerState struct {
-	first *presence // of the list of its running requests
+	running map[*presence]struct{}
 }
 
 // openKind is a kind of long request, other than calls, of which a token may have a bounded number open.
@@ -45,10 +46,9 @@ const (
 	openKinds    = iota
 )
 
-// presence is the part of a running Request that callers use. callers.mu guards the fields below next.
+// presence is the part of a running Request that callers use. callers.mu guards state, permission, midway and lost.
 type presence struct {
-	state      *callerState
-	prev, next *presence
+	state *callerState // nil until it joined, and after it left
 
 	caller     *tokens.Token
 	key        string
@@ -82,14 +82,11 @@ func (c *callers) join(p *presence) {
 	id := p.id()
 	state, ok := c.tokens[id]
 	if !ok {
-		state = new(callerState)
+		state = &callerState{running: make(map[*presence]struct{})}
 		c.tokens[id] = state
 	}
-	p.state, p.next = state, state.first
-	if p.next != nil {
-		p.next.prev = p
-	}
-	state.first = p
+	p.state = state
+	state.running[p] = struct{}{}
 	c.sweepLater()
 }
 
@@ -107,15 +104,8 @@ func (c *callers) leave(p *presence) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if p.prev == nil {
-		p.state.first = p.next
-	} else {
-		p.prev.next = p.next
-	}
-	if p.next != nil {
-		p.next.prev = p.prev
-	}
-	p.state, p.prev, p.next, p.midway = nil, nil, nil, false
+	delete(p.state.running, p)
+	p.state, p.midway = nil, false
 }
 
 // hold permits a sweep to end the request from now on: its context then ends with a fault as the cause. The error is that fault if the
@@ -171,16 +161,13 @@ func (c *callers) inquiries() []inquiry {
 	defer c.mu.Unlock()
 	var list []inquiry
 	for id, state := range c.tokens {
-		if state.first == nil {
+		if len(state.running) == 0 {
 			delete(c.tokens, id)
 		}
 		from := len(list)
-		for p := state.first; p != nil; p = p.next {
-			known := false
-			for _, asked := range list[from:] { // one, or two after a rotation
-				known = known || asked.key == p.key
-			}
-			if !known {
+		for p := range state.running {
+			// one key, or two after a rotation
+			if !slices.ContainsFunc(list[from:], func(asked inquiry) bool { return asked.key == p.key }) {
 				list = append(list, inquiry{state, p.key, p.inside, context.WithoutCancel(p.ctx)})
 			}
 		}
@@ -192,7 +179,7 @@ func (c *callers) inquiries() []inquiry {
 func (c *callers) judge(asked inquiry, caller *tokens.Token) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for p := asked.state.first; p != nil; p = p.next {
+	for p := range asked.state.running {
 		switch {
 		case p.key != asked.key || p.lost != nil || p.caller == caller:
 			continue

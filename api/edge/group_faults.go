@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,32 +120,20 @@ func (g *Group) faultComponent(kind providers.Kind, status int) string {
 
 // FaultWords explains a kind to readers of the OpenAPI document.
 func FaultWords(kind providers.Kind) string {
-	switch kind {
-	case providers.Invalid:
-		return "Bad request parameters; the fault names the field"
-	case providers.Unauthenticated:
-		return "Failed authentication"
-	case providers.Forbidden:
-		return "The token may not do this"
-	case providers.NotFound, providers.ModelNotFound:
-		return "The task or the model does not exist, or the token may not see it"
-	case providers.Conflict:
-		return "The idempotency key belongs to a task that is being deleted; a moment later it makes a new one"
-	case providers.TooLarge:
-		return "The request body is too large"
-	case providers.UnsupportedMedia:
-		return "The request body has a content encoding other than gzip and zstd"
-	case providers.Mismatch:
-		return "The idempotency key was used for another request"
-	case providers.RateLimited:
-		return "Rate limited, or out of quota"
-	case providers.Upstream:
-		return "The upstream failed"
-	case providers.Overloaded:
-		return "No channel is available now"
-	case providers.Timeout:
-		return "The upstream did not answer in time"
-	default:
-		return "The gateway failed"
+	words := map[providers.Kind]string{
+		providers.Invalid:          "Bad request parameters; the fault names the field",
+		providers.Unauthenticated:  "Failed authentication",
+		providers.Forbidden:        "The token may not do this",
+		providers.NotFound:         "The task or the model does not exist, or the token may not see it",
+		providers.ModelNotFound:    "The task or the model does not exist, or the token may not see it",
+		providers.Conflict:         "The idempotency key belongs to a task that is being deleted; a moment later it makes a new one",
+		providers.TooLarge:         "The request body is too large",
+		providers.UnsupportedMedia: "The request body has a content encoding other than gzip and zstd",
+		providers.Mismatch:         "The idempotency key was used for another request",
+		providers.RateLimited:      "Rate limited, or out of quota",
+		providers.Upstream:         "The upstream failed",
+		providers.Overloaded:       "No channel is available now",
+		providers.Timeout:          "The upstream did not answer in time",
 	}
+	return cmp.Or(words[kind], "The gateway failed")
 }

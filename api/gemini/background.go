@@ -275,13 +275,8 @@ type interactionFault struct {
 	Message string `json:"message"`
 }
 
-// Opening returns what makes the first events of an interaction's stream, which exist before its worker has begun.
-func Opening(t tasks.Task) func(request []byte) [][]byte {
-	return func(request []byte) [][]byte { return openingEvents(t, request) }
-}
-
-// openingEvents are the first events of an interaction's stream.
-func openingEvents(t tasks.Task, request []byte) [][]byte {
+// Opening returns the first events of an interaction's stream, which exist before its worker has begun.
+func Opening(t tasks.Task, request []byte) [][]byte {
 	status := string(workflows.InProgress)
 	return [][]byte{
 		interactionEvent("interaction.created", 0, body.Named("interaction", body.WithMembers(nil, partialInteraction(t, request, status)...))),
@@ -351,7 +346,7 @@ func repeated(request []byte) []byte {
 
 // event returns the task's events for one of the upstream. The first one begins the stream.
 func (w *InteractionWorker) event(upstream sse.Event) (out []byte) {
-	opening := openingEvents(w.task, w.request)
+	opening := Opening(w.task, w.request)
 	if w.next == 0 {
 		out = slices.Concat(opening...)
 		w.next = int64(len(opening))

@@ -11,7 +11,7 @@ import (
 
 // ModelNames finds where the body of a batch of embeddings names its model.
 func ModelNames() func(raw []byte, model string) ([]providers.Span, error) {
-	c := newChecker[geminiBatchEmbed](huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer))
+	c, _ := newBody[geminiBatchEmbed](huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer))
 	return func(raw []byte, model string) ([]providers.Span, error) {
 		b, err := c.Check(raw)
 		if err != nil {
@@ -24,7 +24,8 @@ func ModelNames() func(raw []byte, model string) ([]providers.Span, error) {
 // Checkers are those of some operations.
 func Checkers() map[string]*body.Checker {
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
-	return map[string]*body.Checker{"gemini": newChecker[geminiGenerate](registry)}
+	check, _ := newBody[geminiGenerate](registry)
+	return map[string]*body.Checker{"gemini": check}
 }
 
 // InteractionOf is the interaction with these events.

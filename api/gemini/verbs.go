@@ -14,36 +14,22 @@ import (
 
 // verb is one operation of format B, which is after the model in the path.
 type verb struct {
-	verb, id, summary, tag string
-	name                   providers.Operation
-	streams                bool
-	body                   func(huma.Registry) (*body.Checker, *huma.RequestBody)
+	verb, summary, tag string
+	name               providers.Operation
+	body               func(huma.Registry) (*body.Checker, *huma.RequestBody)
 }
+
+func (v verb) streams() bool { return v.name == providers.StreamContent }
 
 // verbs is the table of format B, in the order the model list shows.
 func verbs() []verb {
 	const generation, embeddings = "Format B content generation", "Embeddings"
 	return []verb{
-		{
-			verb: "generateContent", id: "generateContent", summary: "Generate content", tag: generation,
-			name: providers.GenerateContent, body: newBody[geminiGenerate],
-		},
-		{
-			verb: "streamGenerateContent", id: "streamGenerateContent", summary: "Generate content in pieces", tag: generation,
-			name: providers.StreamContent, streams: true, body: newBody[geminiGenerate],
-		},
-		{
-			verb: "countTokens", id: "countTokens", summary: "Count tokens", tag: generation,
-			name: providers.CountTokens, body: newBody[geminiCount],
-		},
-		{
-			verb: "embedContent", id: "embedContent", summary: "Embed content", tag: embeddings,
-			name: providers.Embeddings, body: newBody[geminiEmbed],
-		},
-		{
-			verb: "batchEmbedContents", id: "batchEmbedContents", summary: "Embed several contents", tag: embeddings,
-			name: providers.BatchEmbeddings, body: newBody[geminiBatchEmbed],
-		},
+		{"generateContent", "Generate content", generation, providers.GenerateContent, newBody[geminiGenerate]},
+		{"streamGenerateContent", "Generate content in pieces", generation, providers.StreamContent, newBody[geminiGenerate]},
+		{"countTokens", "Count tokens", generation, providers.CountTokens, newBody[geminiCount]},
+		{"embedContent", "Embed content", embeddings, providers.Embeddings, newBody[geminiEmbed]},
+		{"batchEmbedContents", "Embed several contents", embeddings, providers.BatchEmbeddings, newBody[geminiBatchEmbed]},
 	}
 }
 
@@ -56,17 +42,13 @@ func declareAnswer(streams bool) map[string]*huma.Response {
 	return answer
 }
 
+// newBody checks and declares a body, with what the gateway reads of this format beyond the fields of the contract. The vendor takes
+// every name in snake case as well.
 func newBody[Body any](registry huma.Registry) (*body.Checker, *huma.RequestBody) {
-	return newChecker[Body](registry), body.DeclareJSON[Body](registry)
-}
-
-// newChecker is newChecker with what the gateway reads of this format beyond the fields of the contract. The vendor
-// takes every name in snake case as well.
-func newChecker[Body any](registry huma.Registry) *body.Checker {
 	c := body.NewChecker[Body](registry, "model", "generationConfig.maxOutputTokens", "generationConfig.candidateCount",
 		"generationConfig.thinkingConfig.thinkingBudget")
 	c.AllowSnakeCase()
-	return c
+	return c, body.DeclareJSON[Body](registry)
 }
 
 // Add adds the format: POST {prefix}/models/{model}:{verb} under both prefixes its SDK uses, and its model list. Long begins
@@ -88,13 +70,13 @@ func addVerbs(g *edge.Group, c *calls.Calls, prefix, suffix string, routes map[s
 	for _, verb := range verbs() {
 		check, requestBody := verb.body(registry)
 		op := &huma.Operation{
-			OperationID: verb.id + suffix, Method: http.MethodPost, Path: prefix + "/models/{model}:" + verb.verb,
+			OperationID: verb.verb + suffix, Method: http.MethodPost, Path: prefix + "/models/{model}:" + verb.verb,
 			Tags: []string{verb.tag}, Summary: verb.summary + ", " + prefix,
 			Description: "Fields that are not listed here reach the upstream untouched.",
 			Parameters:  []*huma.Param{edge.PathParameter("model", "Model id; it may hold slashes and colons")},
-			RequestBody: requestBody, Responses: declareAnswer(verb.streams),
+			RequestBody: requestBody, Responses: declareAnswer(verb.streams()),
 		}
-		if verb.streams {
+		if verb.streams() {
 			op.Parameters = append(op.Parameters, &huma.Param{
 				Name: "alt", In: "query", Schema: &huma.Schema{Type: huma.TypeString},
 				Description: "`sse` streams server-sent events; else the answer is one JSON array, element by element",
@@ -136,7 +118,7 @@ func read(r *http.Request, raw []byte, model string, verb verb, check *body.Chec
 	}
 	call = calls.JSONCall(providers.Endpoint{Format: providers.Gemini, Operation: verb.name}, b)
 	call.Model, call.ModelAt = model, providers.Span{}
-	call.Stream = verb.streams && r.URL.Query().Get("alt") == "sse"
+	call.Stream = verb.streams() && r.URL.Query().Get("alt") == "sse"
 	call.Output, call.N = sizeOf(b)
 	call.NamesAt, err = modelNames(b, model)
 	return call, err
