@@ -233,16 +233,16 @@ func (s *Server) ServeCall(w http.ResponseWriter, r *http.Request, run *activiti
 	}
 }
 
-// readCall reads the body of a background call, and makes the request one with the body that send returns; false if it cannot be read now.
-// The edge counts it until that body is read, which is counted then.
-func readCall(e *edge.Edge, r *http.Request, run *activities.CallRun, send func([]byte) []byte) (request []byte, ok bool) {
-	release, err := e.HoldBackground(run.Token, max(0, r.ContentLength))
-	if err != nil {
-		run.Fault = &providers.Fault{
-			Kind: providers.Overloaded, Message: "The worker has no room for the call.", Accepted: providers.NotAccepted,
-			Err: err,
-		}
+// readCall reads the body of a background call, and makes the request one with the body that whole returns, or running if its upstream
+// makes the answer already; false if it cannot be read now. The edge counts it until that body is read, which is counted then.
+func (s *Server) readCall(r *http.Request, run *activities.CallRun, whole, running func([]byte) []byte) (request []byte, ok bool) {
+	refuse := func(message string, err error) ([]byte, bool) {
+		run.Fault = &providers.Fault{Kind: providers.Overloaded, Message: message, Accepted: providers.NotAccepted, Err: err}
 		return nil, false
+	}
+	release, err := s.edge.HoldBackground(run.Token, max(0, r.ContentLength))
+	if err != nil {
+		return refuse("The worker has no room for the call.", err)
 	}
 	var read bytes.Buffer
 	if r.ContentLength > 0 {
@@ -250,13 +250,12 @@ func readCall(e *edge.Edge, r *http.Request, run *activities.CallRun, send func(
 	}
 	if _, err := read.ReadFrom(r.Body); err != nil {
 		release()
-		run.Fault = &providers.Fault{
-			Kind: providers.Overloaded, Message: "The call cannot be read from the archive.",
-			Accepted: providers.NotAccepted, Err: err,
-		}
-		return nil, false
+		return refuse("The call cannot be read from the archive.", err)
 	}
-	sent := send(read.Bytes())
+	if t := run.Ticketing; t != nil && t.At != (providers.KeyRef{}) {
+		whole = running
+	}
+	sent := whole(read.Bytes())
 	body := &releasing{release: release}
 	body.Reset(sent)
 	r.Body, r.ContentLength = body, int64(len(sent))
@@ -289,11 +288,7 @@ func (b *releasing) Close() error {
 
 // serveInteraction serves an interaction with background: true under the id of its task.
 func (s *Server) serveInteraction(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
-	send := gemini.InteractionRequest
-	if t := run.Ticketing; t != nil && t.At != (providers.KeyRef{}) {
-		send = gemini.RunningInteraction
-	}
-	request, ok := readCall(s.edge, r, run, send)
+	request, ok := s.readCall(r, run, gemini.InteractionRequest, gemini.RunningInteraction)
 	if !ok {
 		return
 	}
@@ -325,11 +320,7 @@ func (s *Server) tokenOfCall(ctx context.Context, id string) (*tokens.Token, err
 
 // serveResponse serves a response with background: true under the id of its task, and stores it as those of translated models are.
 func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
-	send := openai.Request
-	if t := run.Ticketing; t != nil && t.At != (providers.KeyRef{}) {
-		send = openai.Running
-	}
-	request, ok := readCall(s.edge, r, run, send)
+	request, ok := s.readCall(r, run, openai.Request, openai.Running)
 	if !ok {
 		return
 	}

@@ -65,7 +65,7 @@ func New(client redis.UniversalClient, opts *Options) *Log {
 	l.Outbox = outbox.New(client, outbox.Options[*block]{
 		Name: "calls", Script: addScript, Part: "calls: the newest wait until it is back", Log: l.log,
 		Every: cmp.Or(opts.FlushEvery, flushEvery), Most: waitingMost / blockRecords,
-		Cut: l.cut, Encode: l.encode, Applied: l.applied, Lost: l.lost,
+		Cut: l.cut, Encode: l.encode, Applied: l.pass, Lost: l.lost,
 	})
 	return l
 }
@@ -117,20 +117,17 @@ func (l *Log) cut() []*block {
 	return []*block{b}
 }
 
-// applied gives a block that Redis has to the history.
-func (l *Log) applied(_ context.Context, b *block, id string) { l.pass(b, id) }
-
 // lost gives a block that Redis does not get to the history.
 func (l *Log) lost(ctx context.Context, b *block, err error) {
 	l.dropped.Add(int64(b.records))
 	if !errors.Is(err, outbox.ErrFull) {
 		l.log.LogAttrs(ctx, slog.LevelError, "redis refuses calls of the log", slog.Int("calls", b.records), slog.Any("error", err))
 	}
-	l.pass(b, "")
+	l.pass(ctx, b, "")
 }
 
-// pass gives a block's lines to the history and keeps its memory for later.
-func (l *Log) pass(b *block, id string) {
+// pass gives a block's lines to the history, with its id in Redis, and keeps its memory for later.
+func (l *Log) pass(_ context.Context, b *block, id string) {
 	if l.history != nil {
 		l.history(b.lines, id)
 	}
@@ -146,7 +143,7 @@ func (l *Log) pass(b *block, id string) {
 func (l *Log) Close(ctx context.Context) error {
 	err := l.Outbox.Close(ctx)
 	for _, b := range l.Rest() {
-		l.pass(b, "")
+		l.pass(ctx, b, "")
 	}
 	return err
 }

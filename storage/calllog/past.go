@@ -188,45 +188,39 @@ func textOf(line, name string) string {
 // hours are the folders that may hold what is looked for, the newest first, from the scan's place on. behind is where the next
 // page begins, where there are too many for one; "": these are all.
 func (r *Reader) hours(ctx context.Context, p *pastScan) (hours []string, behind string, err error) {
-	since, until := p.matcher.filter.Since, p.matcher.filter.Until
-	var days []string
-	for folder, err := range r.files.Folders(ctx, HistoryFolder) {
-		if err != nil {
-			return nil, "", err
-		}
-		name := path.Base(folder)
-		day, err := time.Parse(time.DateOnly, name)
-		switch {
-		case err != nil, p.at.hour != "" && name > p.at.hour[:len(name)]:
-		case !since.IsZero() && day.Add(25*time.Hour).Before(since), !until.IsZero() && day.After(until.Add(longestCall)):
-		default:
-			days = append(days, name)
-		}
-	}
-	slices.Sort(days)
-	for _, day := range slices.Backward(days) {
+	days, err := r.folders(ctx, p, "", time.DateOnly, 25*time.Hour)
+	for _, day := range days {
 		if len(hours) >= hoursMost {
 			return hours, day + lastHour, nil
 		}
-		var within []string
-		for folder, err := range r.files.Folders(ctx, HistoryFolder+day+"/") {
-			if err != nil {
-				return nil, "", err
-			}
-			name := day + "/" + path.Base(folder)
-			hour, err := time.Parse(hourLayout, name)
-			switch {
-			case err != nil, p.at.hour != "" && name > p.at.hour:
-			case !since.IsZero() && hour.Add(2*time.Hour).Before(since), !until.IsZero() && hour.After(until.Add(longestCall)):
-			default:
-				within = append(within, name)
-			}
+		within, err := r.folders(ctx, p, day+"/", hourLayout, 2*time.Hour)
+		if err != nil {
+			return nil, "", err
 		}
-		slices.Sort(within)
-		slices.Reverse(within)
 		hours = append(hours, within...)
 	}
-	return hours, "", nil
+	return hours, "", err
+}
+
+// folders are those below one that may hold what is looked for, the newest first. Files of a folder are closed within late after its time.
+func (r *Reader) folders(ctx context.Context, p *pastScan, below, layout string, late time.Duration) (names []string, err error) {
+	since, until := p.matcher.filter.Since, p.matcher.filter.Until
+	for folder, err := range r.files.Folders(ctx, HistoryFolder+below) {
+		if err != nil {
+			return nil, err
+		}
+		name := below + path.Base(folder)
+		at, err := time.Parse(layout, name)
+		switch {
+		case err != nil, p.at.hour != "" && name > p.at.hour[:len(name)]:
+		case !since.IsZero() && at.Add(late).Before(since), !until.IsZero() && at.After(until.Add(longestCall)):
+		default:
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	slices.Reverse(names)
+	return names, nil
 }
 
 const (
