@@ -49,7 +49,7 @@ func answer(format providers.Format, requestID string, serve func(x *edge.Reques
 
 // ReadCall reads the body of a background call of the token.
 func (s *Server) ReadCall(r *http.Request, token string, send func([]byte) []byte) ([]byte, bool) {
-	return readCall(s.edge, r, &activities.CallRun{Token: token}, send)
+	return s.readCall(r, &activities.CallRun{Token: token}, send, nil)
 }
 
 // SetEventsEvery shortens the silence of event streams. Before the first request.
