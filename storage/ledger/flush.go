@@ -19,7 +19,7 @@ const (
 
 // usageRow is what is added to one row.
 type usageRow struct {
-	usageKey
+	rowName
 	tally
 }
 
@@ -69,7 +69,7 @@ const counterNames = "requests failed input cached output images audio_ms video_
 func (u *Usage) cut() (batches [][]usageRow) {
 	u.mu.Lock()
 	sums := u.sums
-	u.sums = make(map[usageKey]tally, len(sums))
+	u.sums = make(map[rowName]tally, len(sums))
 	clear(u.rows)
 	u.mu.Unlock()
 	for keys := range slices.Chunk(slices.Collect(maps.Keys(sums)), usageTogether) {

@@ -2,14 +2,13 @@ package ledger
 
 import (
 	"context"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"modelrelay/storage"
 	"modelrelay/storage/fair"
 )
 
@@ -61,43 +60,24 @@ func daysOf(from, to time.Time) []string {
 	return days
 }
 
-// rowsOf are the rows of a hash whose fields are escaped names, as many as there are in names, and a counter. A field it does not know is
-// left out.
+// rowsOf are the rows of a hash whose fields are escaped names, as many as there are in names, and a counter.
 func rowsOf(row Row, fields map[string]string, names ...func(*Row) *string) []Row {
-	found := make(map[string]*Row)
-	for field, text := range fields {
-		last := strings.LastIndexByte(field, ' ')
-		n, err := strconv.ParseInt(text, 10, 64)
-		if last < 0 || err != nil {
-			continue
+	found := make(map[rowName]*Row)
+	storage.EachCounter(fields, len(names), func(of []string, counter string, n int64) {
+		named := row
+		for i, name := range names {
+			*name(&named) = of[i]
 		}
-		of := found[field[:last]]
-		if of == nil {
-			parts, named := strings.Split(field[:last], " "), row
-			if len(parts) != len(names) || !unescape(&named, parts, names) {
-				continue
-			}
-			of = &named
-			found[field[:last]] = of
+		if found[named.name()] == nil {
+			found[named.name()] = &named
 		}
-		of.set(field[last+1:], n)
-	}
+		found[named.name()].set(counter, n)
+	})
 	rows := make([]Row, 0, len(found))
 	for _, of := range found {
 		rows = append(rows, *of)
 	}
 	return rows
-}
-
-func unescape(row *Row, parts []string, names []func(*Row) *string) bool {
-	for i, part := range parts {
-		name, err := url.QueryUnescape(part)
-		if err != nil {
-			return false
-		}
-		*names[i](row) = name
-	}
-	return true
 }
 
 func modelOf(r *Row) *string   { return &r.Model }

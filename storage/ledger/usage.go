@@ -35,7 +35,7 @@ type Usage struct {
 	log    *slog.Logger
 
 	mu   sync.Mutex
-	sums map[usageKey]tally
+	sums map[rowName]tally
 	rows map[string]int // of each token in sums
 
 	refused atomic.Int64
@@ -79,8 +79,6 @@ type Row struct {
 	Cost         int64 // in billionths of the currency
 }
 
-type usageKey struct{ day, token, model, channel string }
-
 // tally is what was recorded for one key and is not written yet.
 type tally struct {
 	sums         counters
@@ -107,7 +105,7 @@ func NewUsage(client redis.UniversalClient, opts *UsageOptions) *Usage {
 	opts = cmp.Or(opts, new(UsageOptions))
 	u := &Usage{
 		client: client, log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)),
-		sums: make(map[usageKey]tally), rows: make(map[string]int),
+		sums: make(map[rowName]tally), rows: make(map[string]int),
 	}
 	u.Outbox = outbox.New(client, outbox.Options[[]usageRow]{
 		Name: "usage", Script: usageScript, Part: "usage: kept until it is back", Log: u.log, Every: cmp.Or(opts.FlushEvery, time.Second),
@@ -129,7 +127,7 @@ func (u *Usage) Record(e Entry) {
 	if e.Failed {
 		add[inFailed] = e.Requests
 	}
-	key := usageKey{dayOf(at), e.Token, e.Model, e.Channel}
+	key := rowName{dayOf(at), e.Token, e.Model, e.Channel}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	sum, known := u.sums[key]

@@ -3,9 +3,7 @@ package traffic
 import (
 	"cmp"
 	"context"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -114,25 +112,18 @@ func (r *Reader) remember(read []int64, minutes map[int64][]Row, now time.Time) 
 func rowsOf(minute int64, fields map[string]string) []Row {
 	names := strings.Fields(counterNames)
 	found := make(map[[2]string]*Row)
-	for field, text := range fields {
-		parts := strings.Split(field, " ")
-		n, err := strconv.ParseInt(text, 10, 64)
-		if len(parts) != 3 || err != nil {
-			continue
+	storage.EachCounter(fields, 2, func(of []string, counter string, n int64) {
+		i := slices.Index(names, counter)
+		if i < 0 {
+			return
 		}
-		counter := slices.Index(names, parts[2])
-		model, errModel := url.QueryUnescape(parts[0])
-		channel, errChannel := url.QueryUnescape(parts[1])
-		if counter < 0 || errModel != nil || errChannel != nil {
-			continue
-		}
-		row := found[[2]string{model, channel}]
+		row := found[[2]string(of)]
 		if row == nil {
-			row = &Row{Minute: time.Unix(minute*secondsOfMinute, 0).UTC(), Model: model, Channel: channel}
-			found[[2]string{model, channel}] = row
+			row = &Row{Minute: time.Unix(minute*secondsOfMinute, 0).UTC(), Model: of[0], Channel: of[1]}
+			found[[2]string(of)] = row
 		}
-		*row.counters()[counter] = n
-	}
+		*row.counters()[i] = n
+	})
 	rows := make([]Row, 0, len(found))
 	for _, row := range found {
 		rows = append(rows, *row)
