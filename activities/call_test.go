@@ -936,7 +936,7 @@ func (o eventObjects) Put(ctx context.Context, key string, r io.Reader, size int
 	return object.Size, object.SHA256, err
 }
 
-func (o eventObjects) Open(ctx context.Context, key string) (io.ReadCloser, error) {
+func (o eventObjects) Open(ctx context.Context, key string) (io.ReadSeekCloser, error) {
 	return o.MemoryArchive.Open(ctx, key)
 }
 

@@ -204,7 +204,7 @@ func (o memoryObjects) Put(ctx context.Context, key string, r io.Reader, size in
 	return object.Size, object.SHA256, err
 }
 
-func (o memoryObjects) Open(ctx context.Context, key string) (io.ReadCloser, error) {
+func (o memoryObjects) Open(ctx context.Context, key string) (io.ReadSeekCloser, error) {
 	return o.MemoryArchive.Open(ctx, key)
 }
 

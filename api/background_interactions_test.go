@@ -19,6 +19,7 @@ import (
 	"modelrelay/providers/router"
 	"modelrelay/providers/vendors"
 	"modelrelay/storage"
+	"modelrelay/storage/eventlog"
 	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
@@ -65,9 +66,9 @@ type interacting struct {
 // eventLog has the events of one call.
 type eventLog struct{ events []string }
 
-func (l *eventLog) Read(_ context.Context, _, _ string, after int64, each func(n int64, event []byte) error) error {
+func (l *eventLog) Read(_ context.Context, _, _ string, after int64, each func(p eventlog.Piece) error) error {
 	for n := after + 1; n < int64(len(l.events)); n++ {
-		if err := each(n, []byte(l.events[n])); err != nil {
+		if err := each(eventlog.Piece{N: n, Data: []byte(l.events[n]), Begins: true, Ends: true}); err != nil {
 			return err
 		}
 	}
@@ -467,7 +468,7 @@ func TestBackgroundInteractionFailsFirst(t *testing.T) {
 // blockingLog has no events, and does not know that there will be none.
 type blockingLog struct{}
 
-func (blockingLog) Read(ctx context.Context, _, _ string, _ int64, _ func(n int64, event []byte) error) error {
+func (blockingLog) Read(ctx context.Context, _, _ string, _ int64, _ func(p eventlog.Piece) error) error {
 	<-ctx.Done()
 	return context.Cause(ctx)
 }

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -728,7 +729,7 @@ func TestAsyncRepeatRefused(t *testing.T) {
 // noLog has the events of calls that have none.
 type noLog struct{}
 
-func (noLog) Read(ctx context.Context, _, _ string, _ int64, _ func(int64, []byte) error) error {
+func (noLog) Read(ctx context.Context, _, _ string, _ int64, _ func(eventlog.Piece) error) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -807,13 +808,57 @@ func TestResponseStreamWithoutEvents(t *testing.T) {
 // shortLog has fewer events than it sends: the last ones are lost, and other readers do not get them.
 type shortLog struct{ events []string }
 
-func (l shortLog) Read(_ context.Context, _, _ string, after int64, each func(n int64, event []byte) error) error {
+func (l shortLog) Read(_ context.Context, _, _ string, after int64, each func(p eventlog.Piece) error) error {
 	for n := after + 1; n < int64(len(l.events)); n++ {
-		if err := each(n, []byte(l.events[n])); err != nil {
+		if err := each(eventlog.Piece{N: n, Data: []byte(l.events[n]), Begins: true, Ends: true}); err != nil {
 			return err
 		}
 	}
 	return &eventlog.AheadError{Events: int64(len(l.events)) - 1}
+}
+
+// pieceLog has one event, which it sends in two pieces. err follows the first one; nil: the second one does.
+type pieceLog struct {
+	event string
+	err   error
+}
+
+func (l pieceLog) Read(_ context.Context, _, _ string, _ int64, each func(p eventlog.Piece) error) error {
+	half := len(l.event) / 2
+	if err := cmp.Or(each(eventlog.Piece{Data: []byte(l.event[:half]), Begins: true}), l.err); err != nil {
+		return err
+	}
+	return each(eventlog.Piece{Data: []byte(l.event[half:]), Ends: true})
+}
+
+// TestStreamPieces: an event that comes in pieces has one id. If the rest of it cannot be read, the connection breaks: nothing that a
+// client could take for the event's end is sent.
+func TestStreamPieces(t *testing.T) {
+	t.Parallel()
+	const event = "event: response.completed\ndata: {\"obfuscation\":\"xxxx\"}\n\n"
+	for _, broken := range []error{nil, storage.ErrUnavailable} {
+		s := newStoring(t, func(o *api.Options) { o.Events = pieceLog{event, broken} })
+		task := endedCall(s.gateway, 200, "")
+		task.ID, task.Operation, task.Stream, task.Body, task.Call.Events = callID, "POST /v1/chat/completions", true, "body", 1
+		s.tasks.put(task)
+		server := httptest.NewServer(s.Handler())
+		r := request("GET", server.URL+"/v1/tasks/"+callID+"/events", "")
+		r.RequestURI = ""
+		resp, err := server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		server.Close()
+		want := "id: " + callID + "-0\n" + event
+		if broken != nil {
+			want = want[:len(want)-len(event)+len(event)/2]
+		}
+		if string(body) != want || (err != nil) != (broken != nil) {
+			t.Errorf("after %v: got %q, %v", broken, body, err)
+		}
+	}
 }
 
 // TestStreamAhead: a reader that has seen lost events gets an error event with the number of the last stored event, after which a reader

@@ -19,6 +19,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/sse"
+	"modelrelay/storage/eventlog"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
 )
@@ -111,7 +112,7 @@ func (a *Interactions) start(x *edge.Request, r *http.Request, started tasks.Tas
 }
 
 // asItIs shows an event: its log has it as clients read it.
-func asItIs(_ int64, event []byte) []byte { return event }
+func asItIs(event eventlog.Piece) []byte { return event.Data }
 
 // serve reads, cancels or deletes an interaction that is a task. For a token that may not call models there is none.
 func (a *Interactions) serve(x *edge.Request, r *http.Request, do providers.StoredVerb, id string) error {

@@ -18,6 +18,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/sse"
+	"modelrelay/storage/eventlog"
 	"modelrelay/storage/responses"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
@@ -84,11 +85,11 @@ func (a background) get(x *edge.Request, r *http.Request, t tasks.Task) error {
 // stream sends the events of a response after a number. request is the body of the create; nil: it is read if it is needed.
 func (a background) stream(x *edge.Request, r *http.Request, t tasks.Task, request []byte, after int64) error {
 	plain := r.URL.Query().Get("include_obfuscation") == "false"
-	return a.tasks.Stream(x, r, t, after, request, func(_ int64, event []byte) []byte {
-		if plain {
-			return withoutObfuscation(event)
+	return a.tasks.Stream(x, r, t, after, request, func(event eventlog.Piece) []byte {
+		if plain && event.Begins && event.Ends { // a larger event is not padded
+			return withoutObfuscation(event.Data)
 		}
-		return event
+		return event.Data
 	})
 }
 

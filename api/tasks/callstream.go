@@ -42,16 +42,22 @@ func (s *Service) serveStream(x *edge.Request, r *http.Request, of tasks.Task) e
 		}
 		after = int64(number)
 	}
-	return s.Stream(x, r, of, after, nil, func(n int64, event []byte) []byte {
-		return append([]byte("id: "+of.ID+"-"+strconv.FormatInt(n, 10)+"\n"), event...)
+	return s.Stream(x, r, of, after, nil, func(event eventlog.Piece) []byte {
+		if !event.Begins {
+			return event.Data
+		}
+		return append([]byte("id: "+of.ID+"-"+strconv.FormatInt(event.N, 10)+"\n"), event.Data...)
 	})
 }
 
 // Stream streams the events of a call after a number, as show writes them, until the end of the call. The first events of its log are sent
 // before there is one. request is the body of the create; nil: it is read if it is needed.
 func (s *Service) Stream(
-	x *edge.Request, r *http.Request, of tasks.Task, after int64, request []byte, show func(n int64, event []byte) []byte,
+	x *edge.Request, r *http.Request, of tasks.Task, after int64, request []byte, show func(event eventlog.Piece) []byte,
 ) error {
+	whole := func(n int64, event []byte) []byte {
+		return show(eventlog.Piece{N: n, Data: event, Begins: true, Ends: true})
+	}
 	opening, err := s.openingEvents(r.Context(), of, request)
 	if err != nil {
 		return err
@@ -78,7 +84,7 @@ func (s *Service) Stream(
 		return err
 	}
 	for n := after + 1; n < int64(len(opening)); n++ {
-		if err := out.write(show(n, opening[n])); err != nil {
+		if err := out.write(whole(n, opening[n]), true); err != nil {
 			return err
 		}
 	}
@@ -90,9 +96,9 @@ func (s *Service) Stream(
 	defer end(nil)
 	var watching sync.WaitGroup
 	watching.Go(func() { s.attend(reading, end, of, out) })
-	err = s.log.Read(reading, of.ID, activities.EventsFolder(of.Folder()), after, func(n int64, event []byte) error {
-		last = n
-		return out.write(show(n, event))
+	err = s.log.Read(reading, of.ID, activities.EventsFolder(of.Folder()), after, func(event eventlog.Piece) error {
+		last = event.N
+		return out.write(show(event), event.Ends)
 	})
 	if err != nil {
 		end(nil)
@@ -105,7 +111,7 @@ func (s *Service) Stream(
 		ahead  *eventlog.AheadError
 	)
 	switch {
-	case err == nil || ctx.Err() != nil && r.Context().Err() == nil: // the end, or the process stops: the client reconnects to another
+	case err == nil || ctx.Err() != nil && r.Context().Err() == nil && !out.within: // the end, or the process stops: the client reconnects
 		return nil
 	case edge.Left(r.Context()):
 		return r.Context().Err()
@@ -121,9 +127,13 @@ func (s *Service) Stream(
 		last = ahead.Events - 2 // the error event has the number of the last stored one, after which there are no more
 	}
 	fault := providers.AsFault(err)
+	if out.within {
+		x.Fault = fault
+		panic(http.ErrAbortHandler) // the client must notice that the event is incomplete, and resumes before it
+	}
 	if fault.Kind != providers.Canceled {
 		staged := activities.StagedCall{Path: strings.TrimPrefix(of.Operation, http.MethodPost+" "), Format: of.Format}
-		_ = out.write(show(last+1, s.faults(staged, fault, last+1))) // the client may be gone
+		_ = out.write(whole(last+1, s.faults(staged, fault, last+1)), true) // the client may be gone
 	}
 	return fault
 }
@@ -182,23 +192,25 @@ func (s *Service) attend(ctx context.Context, end context.CancelCauseFunc, of ta
 
 // liveStream is a stream that events and comments are written to concurrently.
 type liveStream struct {
-	mu   sync.Mutex
-	out  EventStream
-	last time.Time
+	mu     sync.Mutex
+	out    EventStream
+	last   time.Time
+	within bool // an event was written in part
 }
 
-func (l *liveStream) write(event []byte) error {
+// write writes a piece of an event; ends: its last one.
+func (l *liveStream) write(piece []byte, ends bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.last = time.Now()
-	return l.out.WriteEvent(event)
+	l.last, l.within = time.Now(), !ends
+	return l.out.WriteEvent(piece)
 }
 
-// comment sends a comment unless something was sent within the silence.
+// comment sends a comment unless something was sent within the silence. Within an event there is no place for one.
 func (l *liveStream) comment(silence time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if time.Since(l.last) < silence {
+	if l.within || time.Since(l.last) < silence {
 		return nil
 	}
 	l.last = time.Now()

@@ -14,6 +14,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
+	"modelrelay/storage/eventlog"
 	"modelrelay/workflows/tasks"
 )
 
@@ -52,7 +53,7 @@ type Options struct {
 // EventLog has the events of streamed calls. *eventlog.Log implements it.
 type EventLog interface {
 	// Read calls each for every event after a number, in order, and follows the log to its end.
-	Read(ctx context.Context, id, prefix string, after int64, each func(n int64, event []byte) error) error
+	Read(ctx context.Context, id, prefix string, after int64, each func(p eventlog.Piece) error) error
 }
 
 // Service has the operations on tasks of every kind. It is safe for concurrent use.

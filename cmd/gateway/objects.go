@@ -34,7 +34,7 @@ func (o eventObjects) Put(ctx context.Context, key string, r io.Reader, size int
 }
 
 // Open implements eventlog.Objects.
-func (o eventObjects) Open(ctx context.Context, key string) (io.ReadCloser, error) {
+func (o eventObjects) Open(ctx context.Context, key string) (io.ReadSeekCloser, error) {
 	return o.Store.Open(ctx, key)
 }
 

@@ -35,10 +35,10 @@ func BenchmarkLatency(b *testing.B) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = open().Read(ctx, id, prefix, -1, func(n int64, _ []byte) error {
+		_ = open().Read(ctx, id, prefix, -1, func(p eventlog.Piece) error {
 			mu.Lock()
 			defer mu.Unlock()
-			took = append(took, time.Since(sent[n]))
+			took = append(took, time.Since(sent[p.N]))
 			came <- struct{}{}
 			return nil
 		})
@@ -87,7 +87,7 @@ func BenchmarkLogs(b *testing.B) {
 		}
 		writers = append(writers, w)
 		readers.Go(func() {
-			_ = log.Read(b.Context(), id, "tasks/"+id+"/a/", -1, func(int64, []byte) error { return nil })
+			_ = log.Read(b.Context(), id, "tasks/"+id+"/a/", -1, func(eventlog.Piece) error { return nil })
 		})
 	}
 	pace := time.NewTicker(20 * time.Millisecond)

@@ -2,7 +2,8 @@
 // process read them, during and after the call, with the same numbers.
 //
 // While the call runs, the events are in a Redis stream and, some seconds later, in parts in the archive, so that the loss of Redis alone
-// loses no event. After the end one object of the archive has them. The package does not interpret events.
+// loses no event. After the end one object of the archive has them. Events above LargeEvent are only in the archive, so no reader holds one
+// whole. The package does not interpret events.
 package eventlog
 
 import (
@@ -26,7 +27,10 @@ import (
 )
 
 const (
-	// entryEvery and entrySize bound an entry of the stream: events of so long, or so many bytes; a larger event is one entry.
+	// LargeEvent is the largest event that is held whole by its readers, in bytes.
+	LargeEvent = 64 << 10
+	// entryEvery and entrySize bound an entry of the stream: events of so long, or so many bytes; a larger event is one entry, up to
+	// LargeEvent.
 	entryEvery = 50 * time.Millisecond
 	entrySize  = 16 << 10
 	// partEvery and partSize bound a part: events of so long, or so many bytes.
@@ -83,7 +87,7 @@ type Objects interface {
 	// Put stores the content of r and replaces an object with the same key. size is exact, or -1 if unknown.
 	Put(ctx context.Context, key string, r io.Reader, size int64, contentType string) (stored int64, sha256 string, err error)
 	// Open returns the content of an object, or storage.ErrNotFound. The caller closes it.
-	Open(ctx context.Context, key string) (io.ReadCloser, error)
+	Open(ctx context.Context, key string) (io.ReadSeekCloser, error)
 	// List yields the keys that begin with the prefix. An error is the last thing it yields.
 	List(ctx context.Context, prefix string) iter.Seq2[string, error]
 	// DeletePrefix removes every object whose key begins with the prefix.

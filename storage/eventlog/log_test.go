@@ -34,7 +34,7 @@ func (o objects) Put(ctx context.Context, key string, r io.Reader, size int64, c
 	return object.Size, object.SHA256, err
 }
 
-func (o objects) Open(ctx context.Context, key string) (io.ReadCloser, error) {
+func (o objects) Open(ctx context.Context, key string) (io.ReadSeekCloser, error) {
 	return o.MemoryArchive.Open(ctx, key)
 }
 
@@ -88,6 +88,7 @@ type reading struct {
 	mu     sync.Mutex
 	got    []string
 	first  int64
+	piece  int // the largest piece, in bytes
 	ended  chan struct{}
 	err    error
 	cancel context.CancelFunc
@@ -117,13 +118,22 @@ func read(tb testing.TB, log *eventlog.Log, after int64) *reading {
 	r := &reading{first: after + 1, ended: make(chan struct{}), cancel: cancel}
 	go func() {
 		defer close(r.ended)
-		r.err = log.Read(ctx, id, prefix, after, func(n int64, event []byte) error {
+		within := false
+		r.err = log.Read(ctx, id, prefix, after, func(p eventlog.Piece) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			if want := r.first + int64(len(r.got)); n != want {
-				return fmt.Errorf("event %d after %d", n, want-1)
+			if within == p.Begins {
+				return fmt.Errorf("a piece of event %d begins: %t", p.N, p.Begins)
 			}
-			r.got = append(r.got, string(event))
+			if p.Begins {
+				r.got = append(r.got, "")
+			}
+			last := len(r.got) - 1
+			if want := r.first + int64(last); p.N != want {
+				return fmt.Errorf("event %d after %d", p.N, want-1)
+			}
+			r.got[last] += string(p.Data)
+			r.piece, within = max(r.piece, len(p.Data)), !p.Ends
 			return nil
 		})
 	}()
@@ -393,7 +403,7 @@ func TestAppendIsBounded(t *testing.T) {
 		}
 		log := eventlog.New(server.Client(t), files, nil)
 		w := write(t, log)
-		large := []byte("data: " + strings.Repeat("x", 1<<20) + "\n\n")
+		large := []byte("data: " + strings.Repeat("x", 60<<10) + "\n\n")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		n := 0
@@ -401,8 +411,8 @@ func TestAppendIsBounded(t *testing.T) {
 		for ; err == nil; n++ {
 			err = w.Append(ctx, large)
 		}
-		if !errors.Is(err, context.DeadlineExceeded) || n < 6 || n > 10 {
-			t.Errorf("%d events of a MiB, then %v", n-1, err)
+		if !errors.Is(err, context.DeadlineExceeded) || n < 130 || n > 140 {
+			t.Errorf("%d events of 60 KiB, then %v", n-1, err)
 		}
 		away.Store(false)
 		if err := w.Append(t.Context(), large); err != nil {
@@ -529,9 +539,9 @@ func TestSlowReader(t *testing.T) {
 		release, slow := make(chan struct{}), make(chan error)
 		var got bytes.Buffer
 		go func() {
-			slow <- log.Read(t.Context(), id, prefix, -1, func(_ int64, event []byte) error {
+			slow <- log.Read(t.Context(), id, prefix, -1, func(p eventlog.Piece) error {
 				<-release
-				got.Write(event)
+				got.Write(p.Data)
 				return nil
 			})
 		}()
@@ -583,6 +593,93 @@ func TestLargeLog(t *testing.T) {
 			t.Errorf("object: %+v", o)
 		}
 		if err := read(t, log, 30).wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLargeEvents: no reader holds a large event whole, and neither does Redis. A reader within one continues there after the end of the
+// log, when the part is gone.
+func TestLargeEvents(t *testing.T) {
+	bubble(t, func(t *testing.T, server *storagetest.Server, _ objects, log *eventlog.Log) {
+		t.Helper()
+		w := write(t, log)
+		release, slow := make(chan struct{}), make(chan error)
+		var got bytes.Buffer
+		go func() {
+			slow <- log.Read(t.Context(), id, prefix, -1, func(p eventlog.Piece) error {
+				if p.N == 1 && got.Len() > 1<<20 {
+					<-release
+				}
+				got.Write(p.Data)
+				return nil
+			})
+		}()
+		live := read(t, log, -1)
+		var want strings.Builder
+		for n, line := range []string{"small", strings.Repeat("x", 3<<20), "small", strings.Repeat("y\r\n:", 100_000), "small"} {
+			event := fmt.Sprintf("data: %d %s\r\n\r\n", n, line)
+			want.WriteString(event)
+			if err := w.Append(t.Context(), []byte(event)); err != nil {
+				t.Fatal(err)
+			}
+			pass(100 * time.Millisecond)
+			if live.text() != want.String() {
+				t.Fatalf("a reader has %d bytes after event %d, want %d", len(live.text()), n, want.Len())
+			}
+		}
+		stream, err := server.Stream("mr:events:" + id)
+		if err != nil || len(stream) != 3 {
+			t.Errorf("redis has %d entries, %v", len(stream), err)
+		}
+		closeLog(t, w, true)
+		close(release)
+		if err := errors.Join(<-slow, live.wait()); err != nil || got.String() != want.String() {
+			t.Errorf("%d bytes of %d, %v", got.Len(), want.Len(), err)
+		}
+		later := read(t, log, 0)
+		if err := later.wait(); err != nil || later.count() != 4 {
+			t.Errorf("%d events after the first, %v", later.count(), err)
+		}
+		if largest := max(later.piece, live.piece); largest > eventlog.LargeEvent {
+			t.Errorf("a piece of %d bytes", largest)
+		}
+	})
+}
+
+// TestLargeEventWaits: a large event is appended once the archive has it, and with it those after it are readable. A writer that holds
+// nothing else needs no memory for it.
+func TestLargeEventWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *storagetest.Server, files objects, log *eventlog.Log) {
+		t.Helper()
+		w := write(t, log)
+		memory := fair.New[string](fair.Bounds{Total: 1 << 10})
+		w.Share(memory, "token")
+		var away atomic.Bool
+		away.Store(true)
+		files.Fail = func(operation, _ string) error {
+			if operation == "put" && away.Load() {
+				return storage.ErrUnavailable
+			}
+			return nil
+		}
+		appended := make(chan error, 1)
+		go func() { appended <- w.Append(t.Context(), []byte("data: "+strings.Repeat("x", 1<<20)+"\n\n")) }()
+		live := read(t, log, -1)
+		pass(time.Minute)
+		if len(appended) > 0 || live.count() > 0 {
+			t.Errorf("without the archive: %d appended, %d read", len(appended), live.count())
+		}
+		away.Store(false)
+		pass(time.Second)
+		if live.count() != 1 || memory.Taken() != 0 {
+			t.Errorf("%d events; %d bytes of the memory are taken", live.count(), memory.Taken())
+		}
+		if err := <-appended; err != nil {
+			t.Fatal(err)
+		}
+		closeLog(t, w, true)
+		if err := live.wait(); err != nil {
 			t.Error(err)
 		}
 	})

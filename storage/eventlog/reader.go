@@ -1,9 +1,9 @@
 package eventlog
 
 import (
-	"bufio"
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -11,13 +11,23 @@ import (
 	"modelrelay/storage"
 )
 
+// Piece is an event, or a part of one above LargeEvent.
+type Piece struct {
+	// N is the number of the event.
+	N    int64
+	Data []byte
+	// Begins and Ends: the event begins or ends with the piece. An event has its blank line.
+	Begins, Ends bool
+}
+
 // reader is the position of a reader in a log.
 type reader struct {
 	next    int64 // the number of the next event
+	sent    int   // the bytes of it that were delivered
 	writer  int64 // the writer of the last event; 0: none was read
 	entered int64 // the number of the first event that was read of that writer
 	// deliver receives events without gaps, from next on.
-	deliver func(c chunk) error
+	deliver func(p Piece) error
 	failed  error // of deliver
 }
 
@@ -26,16 +36,35 @@ func (r *reader) take(c chunk) error {
 	if c.end() <= r.next {
 		return nil
 	}
-	for c.first < r.next {
+	for ; c.count > 0; c.first, c.count = c.first+1, c.count-1 {
 		n := eventEnd(c.data)
 		if n == 0 {
 			return errBroken
 		}
-		c.first, c.count, c.data = c.first+1, c.count-1, c.data[n:]
+		if c.first == r.next {
+			if err := r.piece(c.writer, 0, c.data[:n:n], true); err != nil {
+				return err
+			}
+		}
+		c.data = c.data[n:]
 	}
-	r.entered = r.enters(c.writer)
-	r.writer, r.next = c.writer, c.end()
-	r.failed = r.deliver(c)
+	return nil
+}
+
+// piece delivers bytes of the next event that begin at an offset of it; last: the event ends with them. What was delivered of the event
+// before is not delivered again.
+func (r *reader) piece(writer int64, at int, data []byte, last bool) error {
+	r.entered = r.enters(writer)
+	r.writer = writer
+	data = data[min(len(data), max(0, r.sent-at)):]
+	if len(data) == 0 && !last {
+		return nil
+	}
+	p := Piece{N: r.next, Data: data, Begins: r.sent == 0, Ends: last}
+	if r.sent += len(data); last {
+		r.next, r.sent = r.next+1, 0
+	}
+	r.failed = r.deliver(p)
 	return r.failed
 }
 
@@ -69,24 +98,12 @@ func (r *reader) finished(e *end) (bool, error) {
 }
 
 // Read calls each for every event after a number, in order, and follows the log to its end; -1 reads from the start. It returns nil after
-// the last event of an ended log. An event has its blank line; each must not modify it or keep it. An error of each ends the read.
+// the last event of an ended log. each must not modify a piece or keep it. An error of each ends the read, which may be within an event.
 //
 // A log without events is one that has not begun. A log ends only by Writer.Close; until then the end of ctx ends the read. While neither
 // Redis nor the archive answers, Read waits.
-func (l *Log) Read(ctx context.Context, id, prefix string, after int64, each func(n int64, event []byte) error) error {
-	r := &reader{next: max(0, after+1), deliver: func(c chunk) error {
-		for ; c.count > 0; c.first, c.count = c.first+1, c.count-1 {
-			n := eventEnd(c.data)
-			if n == 0 {
-				return errBroken
-			}
-			if err := each(c.first, c.data[:n:n]); err != nil {
-				return err
-			}
-			c.data = c.data[n:]
-		}
-		return nil
-	}}
+func (l *Log) Read(ctx context.Context, id, prefix string, after int64, each func(p Piece) error) error {
+	r := &reader{next: max(0, after+1), deliver: each}
 	if done, err := l.catchUp(ctx, id, prefix, r); done || err != nil {
 		return err
 	}
@@ -226,33 +243,38 @@ func (l *Log) fromArchive(ctx context.Context, prefix string, r *reader) (*end, 
 	return nil, nil
 }
 
-// scan delivers the next events of an object that holds a chunk. An object that is gone delivers none.
+// scan delivers the next events of an object that holds a chunk. An object that is gone delivers none, or no more.
 func (l *Log) scan(ctx context.Context, key string, c chunk, r *reader) error {
 	body, err := l.objects.Open(ctx, key)
-	if errors.Is(err, storage.ErrNotFound) {
+	if err == nil {
+		err = r.scan(body, c)
+		_ = body.Close() // it was only read
+	}
+	if errors.Is(err, storage.ErrNotFound) && r.failed == nil {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	events := bufio.NewScanner(body)
-	events.Buffer(make([]byte, entrySize), 1<<30) // the caller bounds events
-	events.Split(splitEvents)
-	n := c.first
-	for ; events.Scan(); n++ {
-		if n < r.next {
-			continue
-		}
-		if err := r.take(chunk{writer: c.writer, first: n, count: 1, data: events.Bytes()}); err != nil {
+	return err
+}
+
+func (r *reader) scan(body io.Reader, c chunk) error {
+	events, n, at := newPieces(body), c.first, 0
+	for {
+		piece, last, err := events.next()
+		switch {
+		case errors.Is(err, io.EOF) && n == c.end():
+			return nil
+		case errors.Is(err, io.EOF):
+			return errBroken
+		case err != nil:
 			return err
 		}
+		if n == r.next {
+			if err := r.piece(c.writer, at, piece, last); err != nil {
+				return err
+			}
+		}
+		if at += len(piece); last {
+			n, at = n+1, 0
+		}
 	}
-	if err := events.Err(); err != nil {
-		return err
-	}
-	if n != c.end() {
-		return errBroken
-	}
-	return nil
 }

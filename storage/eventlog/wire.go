@@ -3,6 +3,7 @@ package eventlog
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -19,6 +20,9 @@ type chunk struct {
 
 func (c chunk) end() int64 { return c.first + c.count }
 
+// large reports whether only the archive has the events. A writer keeps no bytes of them once it does.
+func (c chunk) large() bool { return len(c.data) == 0 || len(c.data) > LargeEvent }
+
 // end describes an ended log.
 type end struct {
 	writer   int64 // the last writer
@@ -30,7 +34,13 @@ type end struct {
 // eventEnd returns the length of the event that b begins with, including its blank line; 0: b has no complete event. A line ends with LF,
 // CR LF or CR.
 func eventEnd(b []byte) int {
-	blank := true // the line has no byte
+	n, _ := findEnd(b, true)
+	return n
+}
+
+// findEnd returns the length of b up to the end of the event that continues in it; 0: b does not have the end. blank: the line that
+// continues in b has no byte yet. It returns the same of the line that continues after b.
+func findEnd(b []byte, blank bool) (n int, still bool) {
 	for i := 0; i < len(b); i++ {
 		if b[i] != '\n' && b[i] != '\r' {
 			blank = false
@@ -40,23 +50,66 @@ func eventEnd(b []byte) int {
 			i++
 		}
 		if blank {
-			return i + 1
+			return i + 1, true
 		}
 		blank = true
 	}
-	return 0
+	return 0, blank
 }
 
-// splitEvents is a bufio.SplitFunc that returns events.
-func splitEvents(b []byte, atEnd bool) (advance int, event []byte, err error) {
-	n := eventEnd(b)
-	switch {
-	case n > 0 && (n < len(b) || b[n-1] != '\r' || atEnd): // after CR, an LF may follow
-		return n, b[:n:n], nil
-	case atEnd && len(b) > 0:
-		return 0, nil, errBroken
+// pieces reads the events of an object: those of up to LargeEvent bytes whole, larger ones in pieces.
+type pieces struct {
+	from io.Reader
+	err  error // of from
+	buf  []byte
+	// buf[begin:end] was read and not returned. The event does not end before scanned, where the line is blank so far.
+	begin, scanned, end int
+	blank               bool
+}
+
+func newPieces(from io.Reader) *pieces {
+	return &pieces{from: from, buf: make([]byte, entrySize), blank: true}
+}
+
+// next returns the next piece, which is valid until the next call; last: its event ends with it. The error is io.EOF after the last event.
+func (p *pieces) next() (piece []byte, last bool, err error) {
+	for {
+		known := p.end
+		if p.err == nil && known > p.scanned && p.buf[known-1] == '\r' { // an LF may follow
+			known--
+		}
+		n, blank := findEnd(p.buf[p.scanned:known], p.blank)
+		if n > 0 {
+			return p.take(p.scanned + n), true, nil
+		}
+		p.scanned, p.blank = known, blank
+		switch {
+		case p.err == nil:
+		case errors.Is(p.err, io.EOF) && p.begin < p.end:
+			return nil, false, errBroken
+		default:
+			return nil, false, p.err
+		}
+		if p.begin > 0 {
+			p.end = copy(p.buf, p.buf[p.begin:p.end])
+			p.begin, p.scanned = 0, p.scanned-p.begin
+		}
+		if p.end == len(p.buf) {
+			if p.end >= LargeEvent {
+				return p.take(p.scanned), false, nil
+			}
+			p.buf = append(make([]byte, 0, 2*p.end), p.buf...)[:2*p.end]
+		}
+		n, p.err = p.from.Read(p.buf[p.end:])
+		p.end += n
 	}
-	return 0, nil, nil
+}
+
+// take returns what was read up to an index.
+func (p *pieces) take(until int) []byte {
+	piece := p.buf[p.begin:until:until]
+	p.begin, p.scanned = until, until
+	return piece
 }
 
 // errBroken reports stored bytes that no writer has written.

@@ -107,10 +107,10 @@ func (w *Writer) takeOver(ctx context.Context) error {
 
 // recover takes over the events that only Redis has, up to a number. If Redis lacks one of them, the log continues before it.
 func (w *Writer) recover(ctx context.Context, until int64) error {
-	r := &reader{next: w.next, deliver: func(c chunk) error {
-		w.chunks = append(w.chunks, c)
-		w.held += len(c.data)
-		w.size += len(c.data)
+	r := &reader{next: w.next, deliver: func(p Piece) error {
+		w.chunks = append(w.chunks, chunk{writer: w.number, first: p.N, count: 1, data: p.Data})
+		w.held += len(p.Data)
+		w.size += len(p.Data)
 		return nil
 	}}
 	for r.next < until {
@@ -185,8 +185,9 @@ func (w *Writer) Repeat(on bool) {
 	}
 }
 
-// Append adds complete events, usually one, each with the blank line at its end. It waits only while too many events wait for the archive.
-// ErrReplaced: a later writer continues the log. ErrEvent: nothing was added.
+// Append adds complete events, usually one, each with the blank line at its end. It waits only while too many events wait for the archive,
+// and with more than LargeEvent bytes until the archive has them: what is held of these is what the caller holds anyway, so they need no
+// memory of Share. ErrReplaced: a later writer continues the log. ErrEvent: nothing was added.
 func (w *Writer) Append(ctx context.Context, events []byte) error {
 	var count int64
 	for rest := events; len(rest) > 0; count++ {
@@ -208,7 +209,30 @@ func (w *Writer) Append(ctx context.Context, events []byte) error {
 	if w.afterCR && events[0] == '\n' {
 		return ErrEvent
 	}
-	for w.failed == nil && !w.stopped && (w.size >= pendingMost || !w.take(len(events))) {
+	large := len(events) > LargeEvent
+	err := w.until(ctx, func() bool {
+		return w.size < pendingMost && (large && w.size == 0 || w.take(len(events)))
+	})
+	if err != nil {
+		return err
+	}
+	first := w.next == 0
+	w.add(events, count)
+	w.afterCR = events[len(events)-1] == '\r'
+	w.sending.Wake()
+	if first || w.size >= partSize {
+		w.archiving.Wake()
+	}
+	if large {
+		added := w.next
+		return w.until(ctx, func() bool { return w.archived >= added })
+	}
+	return nil
+}
+
+// until wakes the archiving until a condition holds, which others may change. The caller holds mu.
+func (w *Writer) until(ctx context.Context, holds func() bool) error {
+	for w.failed == nil && !w.stopped && !holds() {
 		w.archiving.Wake()
 		w.mu.Unlock()
 		var err error
@@ -230,13 +254,6 @@ func (w *Writer) Append(ctx context.Context, events []byte) error {
 		return w.failed
 	case w.stopped:
 		return ErrEnded
-	}
-	first := w.next == 0
-	w.add(events, count)
-	w.afterCR = events[len(events)-1] == '\r'
-	w.sending.Wake()
-	if first || w.size >= partSize {
-		w.archiving.Wake()
 	}
 	return nil
 }
@@ -264,9 +281,15 @@ func (w *Writer) add(events []byte, count int64) {
 	w.next += count
 }
 
-// drop gives up the chunks that are in a part and in Redis. While Redis is unavailable it keeps only the newest of them. The caller holds
-// mu.
+// drop gives up the chunks that are in a part and in Redis. While Redis is unavailable it keeps only the newest of them. Of a large event
+// it keeps no bytes, because Redis does not get them. The caller holds mu.
 func (w *Writer) drop() {
+	for i, c := range w.chunks {
+		if c.large() && c.end() <= w.archived {
+			w.held -= len(c.data)
+			w.chunks[i].data = nil
+		}
+	}
 	n := 0
 	for n < len(w.chunks) && w.chunks[n].end() <= w.archived && (w.chunks[n].end() <= w.sent || w.held-w.size > unsentMost) {
 		w.held -= len(w.chunks[n].data)
@@ -334,19 +357,31 @@ func (w *Writer) send(ctx context.Context, _ bool) {
 	}
 }
 
-// sendAll writes to Redis all events that it needs and does not have.
+// sendAll writes to Redis all events that it needs and does not have. Of a large event it publishes only that the archive has it, and it
+// keeps those after it until then.
 func (w *Writer) sendAll(ctx context.Context) error {
 	w.mu.Lock()
 	sent := w.sent
 	w.mu.Unlock()
 	for _, c := range w.after(sent) {
 		w.mu.Lock()
-		oldest := min(w.archived, c.first)
+		archived, oldest := w.archived, min(w.archived, c.first)
 		if len(w.kept) > 0 {
 			oldest = min(oldest, w.kept[0].first)
 		}
 		w.mu.Unlock()
-		if err := w.run(ctx, w.log.ttl, entryID(c.end(), uint64(c.count)), entryID(oldest+1, 0), c.message()); err != nil {
+		var err error
+		switch {
+		case c.large() && archived < c.end():
+			return nil
+		case !c.large():
+			err = w.run(ctx, w.log.ttl, entryID(c.end(), uint64(c.count)), entryID(oldest+1, 0), c.message())
+		default:
+			err = w.log.ask(ctx, "publish events", func() error {
+				return w.log.client.Publish(ctx, channel(w.id), "").Err() // readers look what is stored
+			})
+		}
+		if err != nil {
 			w.fail(err)
 			return err
 		}
@@ -361,6 +396,9 @@ func (w *Writer) keep(c chunk) {
 	defer w.mu.Unlock()
 	w.sent = c.end()
 	w.drop()
+	if c.large() {
+		return
+	}
 	w.kept = append(w.kept, sentEntry{c.first, c.end(), len(c.data)})
 	w.keptSize += len(c.data)
 	for w.keptSize-w.kept[0].size > streamMost && w.kept[0].end <= w.archived {
@@ -384,7 +422,10 @@ func (w *Writer) archive(ctx context.Context, _ bool) {
 		return
 	}
 	p := part{first: w.archived, end: chunks[len(chunks)-1].end(), writer: w.number}
-	body := joined(chunks)
+	body := chunks[0].data
+	if len(chunks) > 1 {
+		body = joined(chunks)
+	}
 	if _, _, err := w.log.objects.Put(ctx, w.prefix+p.name(), bytes.NewReader(body), int64(len(body)), contentType); err != nil {
 		return
 	}
@@ -397,6 +438,7 @@ func (w *Writer) archive(ctx context.Context, _ bool) {
 	w.drop()
 	w.mu.Unlock()
 	signal(w.room)
+	w.sending.Wake() // an event may wait for this
 }
 
 func joined(chunks []chunk) []byte {
@@ -486,9 +528,9 @@ func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 // whole returns all events of a stopped writer's log: from Redis as far as it has them, from the parts, and from memory.
 func (w *Writer) whole(ctx context.Context) io.Reader {
 	var got []byte
-	r := &reader{deliver: func(c chunk) error {
-		got = append(got, c.data...)
-		if len(got) >= partSize {
+	r := &reader{deliver: func(p Piece) error {
+		got = append(got, p.Data...)
+		if p.Ends && len(got) >= partSize {
 			return errEnough
 		}
 		return nil
