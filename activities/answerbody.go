@@ -3,12 +3,14 @@ package activities
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
 	"time"
 
 	"modelrelay/storage/archive"
+	"modelrelay/storage/eventlog"
 	"modelrelay/storage/fair"
 )
 
@@ -25,9 +27,9 @@ func AnswerMemory() *Shares {
 }
 
 const (
-	// LargeEvent is the size of an event, in bytes, above which its call waits for room in the worker: it is held several times while it is
-	// written anew and stored.
-	LargeEvent = 128 << 10
+	// LargeEvent is the size of an event, or of a document that is translated, in bytes, above which its call waits for a place in the worker:
+	// it is held several times while it is written anew and stored.
+	LargeEvent = eventlog.LargeEvent
 	// largeCalls is the number of calls with such an event, and largeShare the number of those of one token.
 	largeCalls, largeShare = 4, 2
 	// largeLine bounds those that wait: there are no more than running calls.
@@ -134,32 +136,57 @@ func (b *answerBody) store(ctx context.Context, key, contentType string) (archiv
 	if b.parts == 0 {
 		return b.objects.Put(ctx, key, bytes.NewReader(b.buffer), b.size, options)
 	}
-	body, into := io.Pipe()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = into.CloseWithError(b.copyTo(ctx, into)) // it returns nil
-	}()
-	object, err := b.objects.Put(ctx, key, body, b.size, options)
-	_ = body.Close() // it returns nil
-	<-ended
-	return object, err
+	body := b.read(ctx)
+	defer func() { _ = body.Close() }() // it was only read
+	return b.objects.Put(ctx, key, body, b.size, options)
 }
 
-func (b *answerBody) copyTo(ctx context.Context, w io.Writer) error {
-	for n := range b.parts {
-		part, err := b.objects.Open(ctx, b.part(n))
-		if err != nil {
-			return err
+// read returns a reader of the whole body, which the caller closes.
+func (b *answerBody) read(ctx context.Context) *answerReader {
+	return &answerReader{body: b, ctx: ctx, rest: bytes.NewReader(b.buffer)}
+}
+
+// answerReader reads the parts of a body, then its buffer.
+type answerReader struct {
+	body *answerBody
+	ctx  context.Context //nolint:containedctx // io.Reader has no context
+	next int             // the number of the part after the open one
+	part io.ReadCloser   // nil: none is open
+	rest *bytes.Reader
+}
+
+// Read implements io.Reader.
+func (r *answerReader) Read(p []byte) (n int, err error) {
+	for {
+		if r.part == nil && r.next < r.body.parts {
+			if r.part, err = r.body.objects.Open(r.ctx, r.body.part(r.next)); err != nil {
+				r.part = nil
+				return 0, err
+			}
+			r.next++
 		}
-		_, err = io.Copy(w, part)
-		_ = part.Close() // it was only read
-		if err != nil {
-			return err
+		if r.part == nil {
+			return r.rest.Read(p)
+		}
+		n, err = r.part.Read(p)
+		if errors.Is(err, io.EOF) {
+			_ = r.Close() // it was only read
+			err = nil
+		}
+		if n > 0 || err != nil {
+			return n, err
 		}
 	}
-	_, err := w.Write(b.buffer)
-	return err
+}
+
+// Close implements io.Closer.
+func (r *answerReader) Close() error {
+	if r.part == nil {
+		return nil
+	}
+	part := r.part
+	r.part = nil
+	return part.Close()
 }
 
 // reset removes the parts and releases the memory; the body is then empty. Parts that it cannot remove are removed with the task.

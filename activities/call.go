@@ -161,8 +161,8 @@ type CallRun struct {
 	Sent func()
 	// Ticketing is that of the upstream's call.
 	Ticketing *providers.Ticketing
-	// Large waits for room in the worker for an event of more than LargeEvent bytes. release gives it back. Nil: there is room.
-	Large func(ctx context.Context) (release func(), err error)
+	// Gather is that of the upstream's call.
+	Gather func(ctx context.Context, answer io.ReadCloser, document int) io.ReadCloser
 
 	// Fault is the fault of the call, nil for none. Usage and Cost are those of the call. The server sets them.
 	Fault  *providers.Fault
@@ -271,6 +271,11 @@ func (in RelayInput) events() string {
 
 // parts returns the archive folder of the parts of an answer that is not stored yet.
 func (in RelayInput) parts() string { return IncarnationPrefix(in.TaskID, in.Incarnation) + "answer/" }
+
+// largeParts returns the archive folder of the parts of a large event that has not come whole.
+func (in RelayInput) largeParts() string {
+	return IncarnationPrefix(in.TaskID, in.Incarnation) + "large/"
+}
 
 // EventsFolder returns the archive folder of a call's events, within the folder of what its create staged.
 func EventsFolder(staged string) string { return staged + "events/" }
@@ -585,7 +590,7 @@ func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
 	}
 	run := &CallRun{
 		TaskID: c.in.TaskID, Created: c.in.Entry.Created, Token: c.in.Token,
-		Begin: c.begin, Sent: func() { c.enter(StageAnswering) }, Ticketing: c.ticketing(), Large: c.large,
+		Begin: c.begin, Sent: func() { c.enter(StageAnswering) }, Ticketing: c.ticketing(), Gather: c.gather,
 		Chain: c.in.Call.Chain, Items: c.chainItems,
 	}
 	body, err := c.Objects.Open(ctx, c.in.Call.Body)

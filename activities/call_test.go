@@ -23,6 +23,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/providers/sse"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/eventlog"
@@ -1129,52 +1130,95 @@ func TestRelayGivenUp(t *testing.T) {
 	}
 }
 
-// TestRelayLargeEvents: the calls of a worker that have a large event in memory are bounded, and so are those of one token. A call waits
-// for itself in no case, and its place is free after its end.
+// TestRelayLargeEvents: a call has a place in the worker only while it reads a large event that has come whole, not while its upstream
+// works. What comes until then is kept in memory or, without memory, in the archive.
 func TestRelayLargeEvents(t *testing.T) {
 	t.Parallel()
+	for name, memory := range map[string]*activities.Shares{"memory": nil, "archive": fair.New[string](fair.Bounds{})} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			large := activities.LargeCalls()
+			caller := new(fakeCaller)
+			caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+				if !caller.send(r, run) {
+					return
+				}
+				from, upstream := io.Pipe()
+				answer := run.Gather(r.Context(), from, 0)
+				data := strings.Repeat("x", 3*activities.LargeEvent)
+				waits := func(text string) { // until the call reads on
+					_, _ = io.WriteString(upstream, text)
+					_, _ = io.WriteString(upstream, ":")
+					if n := large.Taken(); n != 0 {
+						t.Errorf("%d places are taken while the upstream works", n)
+					}
+				}
+				var sending sync.WaitGroup
+				sending.Go(func() {
+					waits("data: small\n\ndata: " + data)
+					waits("\ndata: " + data)
+					_, _ = io.WriteString(upstream, "\n\n")
+					waits("data: small\n\n")
+					_ = upstream.Close()
+				})
+				events := sse.NewReader(answer)
+				var got []int
+				for event, err := events.Next(); err == nil; event, err = events.Next() {
+					if got = append(got, len(event.Data)); (large.Taken() > 0) != (len(event.Data) > activities.LargeEvent) {
+						t.Errorf("%d places are taken for an event of %d bytes", large.Taken(), len(event.Data))
+					}
+				}
+				sending.Wait()
+				if want := []int{5, 2*len(data) + 3, 5}; !slices.Equal(got, want) {
+					t.Errorf("got events of %d bytes, want %d", got, want)
+				}
+				_ = answer.Close()
+				_, _ = io.WriteString(w, "{}") // of memory
+			}
+			c := newCalls(t, caller)
+			c.relayer.Large, c.relayer.Answers = large, memory
+			if got, err := c.try(t); err != nil || got.Output == nil || large.Taken() != 0 {
+				t.Errorf("got %+v, %v; %d places are taken", got, err, large.Taken())
+			}
+		})
+	}
+}
+
+// TestRelayLargeDocument: a call that reads a large document whole has a place from the document's end until the call leaves it. It waits
+// for one while others of its token have the token's share.
+func TestRelayLargeDocument(t *testing.T) {
+	t.Parallel()
 	large := activities.LargeCalls()
-	taken := int64(-1)
 	caller := new(fakeCaller)
 	caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
 		if !caller.send(r, run) {
 			return
 		}
-		for large.Try(run.Token, 1) == nil { // other calls of the token
-			defer large.Release(run.Token, 1)
+		others := int64(0)
+		for large.Try(run.Token, 1) == nil {
+			others++
 		}
-		ended, cancel := context.WithCancel(r.Context())
+		text := strings.Repeat("x", 5*activities.LargeEvent)
+		none, cancel := context.WithCancel(r.Context())
 		cancel()
-		if _, err := run.Large(ended); !errors.Is(err, context.Canceled) {
-			t.Errorf("beyond the token's share: %v", err)
+		answer := run.Gather(none, io.NopCloser(strings.NewReader(text)), 1<<20)
+		if got, err := io.ReadAll(answer); !errors.Is(err, context.Canceled) || len(got) > activities.LargeEvent {
+			t.Errorf("without a place: got %d bytes, %v", len(got), err)
 		}
-		large.Release(run.Token, 1)
-		first, err := run.Large(r.Context())
-		if err != nil {
-			t.Error(err)
-			return
+		_ = answer.Close()
+		large.Release(run.Token, others)
+		answer = run.Gather(r.Context(), io.NopCloser(strings.NewReader(text)), 1<<20)
+		got, err := io.ReadAll(answer)
+		if err != nil || string(got) != text || large.Taken() != 1 || others != 2 {
+			t.Errorf("got %d bytes, %v; %d places are taken, others had %d", len(got), err, large.Taken(), others)
 		}
-		second, err := run.Large(ended)
-		if err != nil {
-			t.Errorf("the call with a place: %v", err)
-			return
-		}
-		first()
-		first()
-		if large.Try(run.Token, 1) == nil {
-			t.Error("the place is free while the call uses it")
-		}
-		second()
-		if large.Try(run.Token, 1) != nil {
-			t.Error("the place is not free")
-		}
-		taken = large.Taken()
+		_ = answer.Close()
 		_, _ = io.WriteString(w, "{}") // of memory
 	}
 	c := newCalls(t, caller)
 	c.relayer.Large = large
-	if got, err := c.try(t); err != nil || got.Output == nil || taken != 2 || large.Taken() != 0 {
-		t.Errorf("got %+v, %v; %d places were taken, then %d", got, err, taken, large.Taken())
+	if got, err := c.try(t); err != nil || got.Output == nil || large.Taken() != 0 {
+		t.Errorf("got %+v, %v; %d places are taken", got, err, large.Taken())
 	}
 }
 

@@ -151,11 +151,9 @@ type following struct {
 	events       *sse.Reader
 	last         string
 	ended, empty bool
-	// silent counts the consecutive streams without an event. out has the events that were not read yet, and release releases the memory of
-	// a large one.
-	silent  int
-	out     []byte
-	release func()
+	// silent counts the consecutive streams without an event. out has the events that were not read yet.
+	silent int
+	out    []byte
 }
 
 // read requests the answer until the vendor answers, with pauses that grow.
@@ -280,7 +278,7 @@ func (f *following) streamed(resp *http.Response) (*http.Response, error) {
 // Read implements io.Reader. A stream that breaks off is continued after its latest event.
 func (f *following) Read(p []byte) (int, error) {
 	for len(f.out) == 0 {
-		f.leave()
+		f.out = nil
 		if f.ended {
 			return 0, io.EOF
 		}
@@ -308,22 +306,8 @@ func (f *following) Read(p []byte) (int, error) {
 
 // open begins to read the events of a stream.
 func (f *following) open(resp *http.Response) {
-	f.body, f.events = resp.Body, sse.NewReader(resp.Body)
-	f.events.Grow = func(size int) (err error) {
-		if size > LargeEvent && f.release == nil {
-			f.release, err = f.large(f.ctx)
-		}
-		return err
-	}
-}
-
-// leave drops the event that was read, and releases the place of a large one.
-func (f *following) leave() {
-	f.out = nil
-	if f.release != nil {
-		f.release()
-		f.release = nil
-	}
+	answer := f.gather(f.ctx, resp.Body, 0)
+	f.body, f.events = answer, sse.NewReader(answer)
 }
 
 // broken prepares to continue a stream that broke off. It fails after several consecutive streams without an event.
@@ -371,7 +355,7 @@ func (f *following) next() error {
 
 // Close implements io.Closer.
 func (f *following) Close() error {
-	f.leave()
+	f.out = nil
 	if f.events == nil {
 		return nil
 	}

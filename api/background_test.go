@@ -609,14 +609,10 @@ func TestServeCallBodies(t *testing.T) {
 type writes struct {
 	*httptest.ResponseRecorder
 
-	all   []string
-	wrote func(p []byte) // nil: no call
+	all []string
 }
 
 func (w *writes) Write(p []byte) (int, error) {
-	if w.wrote != nil {
-		w.wrote(p)
-	}
 	w.all = append(w.all, string(p))
 	return w.ResponseRecorder.Write(p)
 }
@@ -673,26 +669,20 @@ func TestServeCallEvents(t *testing.T) {
 				o.TokenByID = tokenByID(g)
 			})
 			rec := &writes{ResponseRecorder: httptest.NewRecorder()}
-			asked, large := 0, 0
+			gathered := false
 			run := &activities.CallRun{
 				Token: "good", Begin: func(context.Context, string) error { return nil }, Sent: func() {},
-				Large: func(context.Context) (func(), error) {
-					asked++
-					large++
-					return sync.OnceFunc(func() { large-- }), nil
+				Gather: func(_ context.Context, answer io.ReadCloser, document int) io.ReadCloser {
+					gathered = document == 0
+					return answer
 				},
-			}
-			rec.wrote = func(p []byte) {
-				if len(p) > activities.LargeEvent && large != 1 {
-					t.Errorf("an event of %d bytes is written with %d places", len(p), large)
-				}
 			}
 			body := strings.Replace(chatBody, "{", `{"stream":true,"stream_options":{"include_usage":true},`, 1)
 			r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(body)).WithContext(t.Context())
 			r.Header = http.Header{"Content-Type": {"application/json"}}
 			g.ServeCall(rec, r, run)
 			if got := rec.Body.String(); !strings.HasPrefix(got, stream) || strings.Contains(got, "too large") != (run.Fault != nil) ||
-				(run.Fault != nil) != (len(end) > sse.MaxEvent) || large != 0 || asked == 0 {
+				(run.Fault != nil) != (len(end) > sse.MaxEvent) || !gathered {
 				t.Errorf("got %d bytes that end with %q, %v", len(got), got[max(0, len(got)-300):], run.Fault)
 			}
 			for _, written := range rec.all {

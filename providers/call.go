@@ -60,6 +60,9 @@ type Call struct {
 	Hosted bool
 	// Ticketing is for a background call that its channel may run under a ticket; nil for any other.
 	Ticketing *Ticketing
+	// Gather returns an answer of which each event is held whole, or the document, which is no longer than document; 0: it has events. The
+	// returned answer waits for room in the process before the end of a large one. Only a background call has it; nil: there is room.
+	Gather func(ctx context.Context, answer io.ReadCloser, document int) io.ReadCloser
 	// AnyAnswer: a document is accepted in place of a stream, and a stream in place of a document.
 	AnyAnswer bool
 }

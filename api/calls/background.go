@@ -154,7 +154,7 @@ func (c *Calls) begin(x *edge.Request, ch *Charge, call *Call) {
 	ch.size = sizeOf(*call)
 	ch.price, o.Priced = c.options.Prices.Of(call.Model)
 	call.Stream = call.Stream || call.Endpoint.Operation == providers.StreamContent // the task has its events
-	call.Begin, call.Ticketing = ch.run.Begin, ch.run.Ticketing
+	call.Begin, call.Ticketing, call.Gather = ch.run.Begin, ch.run.Ticketing, ch.run.Gather
 	if strings.HasPrefix(ch.run.TaskID, activities.ResponseIDs) {
 		call.Makes = ch.run.TaskID
 	}

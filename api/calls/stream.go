@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 
-	"modelrelay/activities"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
@@ -25,8 +24,6 @@ func (c *Calls) copyStream(ch *Charge, r *http.Request, answer *relay.Answer, fo
 		most = sse.MaxEvent + 1
 	}
 	var events sse.Passer
-	release := func() {} // the room of a large event of a background call
-	defer func() { release() }()
 	for {
 		n, err := answer.Body.Read(buf[held:])
 		have, ended := held+n, errors.Is(err, io.EOF)
@@ -53,18 +50,10 @@ func (c *Calls) copyStream(ch *Charge, r *http.Request, answer *relay.Answer, fo
 			copy(large[:], buf[:held])
 			buf = large[:]
 		case err == nil && held == len(buf) && len(buf) < sse.MaxEvent: // a background call has a longer event
-			if 2*len(buf) > activities.LargeEvent && len(buf) <= activities.LargeEvent && ch.run.Large != nil {
-				var give func()
-				if give, err = ch.run.Large(r.Context()); err != nil {
-					break
-				}
-				release = give
-			}
 			buf = append(make([]byte, 0, 2*len(buf)), buf...)
 			buf = buf[:cap(buf)]
 		case len(buf) > copyBuffer && held < copyBuffer:
 			buf = append(make([]byte, 0, copyBuffer), buf[:held]...)[:copyBuffer]
-			release()
 		}
 		switch {
 		case err == nil:

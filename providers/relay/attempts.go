@@ -3,6 +3,7 @@ package relay
 import (
 	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -347,6 +348,8 @@ type sending struct {
 	asksUsage bool
 	// patient: only the context bounds the answer.
 	patient bool
+	// gather is that of the call.
+	gather func(ctx context.Context, answer io.ReadCloser, document int) io.ReadCloser
 	// linked: the call names the stored response that it continues from by the upstream's id.
 	linked bool
 	// ticketed: the vendor runs the call under a ticket.
@@ -395,7 +398,7 @@ func refusesPrevious(fault *providers.Fault) bool {
 // fit makes the call one that the target takes. Its fault says that there is no such call.
 func (r *Relay) fit(ctx context.Context, call providers.Call, to router.Pick) (s sending, fault *providers.Fault) {
 	noUsage := r.withoutUsage(to)
-	s.patient = call.Begin != nil
+	s.patient, s.gather = call.Begin != nil, call.Gather
 	if to.Translated {
 		to.Channel.NoStreamUsage = noUsage
 		s.translation, fault = r.door.Translate(ctx, call, to.Target, r.catalog[to.Channel.Vendor])
@@ -493,6 +496,13 @@ func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstr
 		return nil, fault
 	}
 	body.upstream = resp.Body
+	switch {
+	case s.gather == nil || s.ticketed || resp.Header.Get("Content-Encoding") != "":
+	case isStream(resp.Header):
+		body.upstream = s.gather(sent, resp.Body, 0)
+	case translation != nil:
+		body.upstream = s.gather(sent, resp.Body, translate.MaxDocument)
+	}
 	answer := &Answer{
 		Status: resp.StatusCode, Header: passed(resp.Header), Stream: isStream(resp.Header), RequestID: upstream.RequestID(resp.Header),
 		Key: to.Fingerprint(), Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model, Provider: vendor.Convention(),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -148,6 +149,38 @@ func TestTranslated(t *testing.T) {
 	if len(*sent) != 1 || (*sent)[0].endpoint != toGemini || !(*sent)[0].stream || !strings.Contains((*sent)[0].body, `"contents":[`) ||
 		strings.Contains((*sent)[0].body, `"messages"`) {
 		t.Errorf("sent %+v", *sent)
+	}
+}
+
+// TestGathers: an answer of which the gateway holds each event, or the document, waits for room in the process if its call asks for that.
+func TestGathers(t *testing.T) {
+	t.Parallel()
+	document := strings.TrimSuffix(strings.TrimPrefix(geminiHi[strings.Index(geminiHi, "\n\n")+2:], "data: "), "\n\n")
+	for name, test := range map[string]struct {
+		vendor string
+		answer relayFunc
+		want   []int // the bounds of documents
+	}{
+		"translated events":     {"gemini", events(geminiHi), []int{0}},
+		"a translated document": {"gemini", says("application/json", strings.NewReader(document)), []int{translate.MaxDocument}},
+		"events":                {"anthropic", events(messagesHi), []int{0}},
+		"a document":            {"anthropic", says("application/json", strings.NewReader(`{"type":"message"}`)), nil},
+	} {
+		r, _, _ := translating(t, nil, scripted{vendor: test.vendor, answer: test.answer})
+		var got []int
+		answer, err := r.Do(t.Context(), "default", sayHi(func(call *providers.Call) {
+			call.Stream = slices.Equal(test.want, []int{0})
+			call.Gather = func(_ context.Context, answer io.ReadCloser, document int) io.ReadCloser {
+				got = append(got, document)
+				return answer
+			}
+		}))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if body, err := readAll(t, answer); err != nil || body == "" || !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %v, %q, bounds %d, want %d", name, err, body, got, test.want)
+		}
 	}
 }
 

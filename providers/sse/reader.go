@@ -31,9 +31,6 @@ type Event struct {
 
 // Reader reads the events of a stream. One goroutine uses it.
 type Reader struct {
-	// Grow, if it is not nil, is called before an event takes more memory than before, of so many bytes. Its error ends the stream.
-	Grow func(size int) error
-
 	from  io.Reader
 	err   error // of from
 	read  bool  // from has been read
@@ -162,13 +159,7 @@ func (r *Reader) fill() error {
 	case r.end >= MaxEvent:
 		return ErrTooLong
 	default:
-		size := min(2*len(r.room), MaxEvent)
-		if r.Grow != nil {
-			if err := r.Grow(size); err != nil {
-				return err
-			}
-		}
-		r.grow(size)
+		r.grow(min(2*len(r.room), MaxEvent))
 	}
 	r.read = true
 	n, err := r.from.Read(r.room[r.end:])

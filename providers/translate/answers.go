@@ -13,8 +13,8 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// maxDocument bounds an upstream's answer of one piece, in bytes.
-const maxDocument = 64 << 20
+// MaxDocument bounds an upstream's answer of one piece, in bytes.
+const MaxDocument = 64 << 20
 
 // Answer is an upstream's answer on its way to a client of another format. One goroutine uses it.
 type Answer struct {
@@ -200,7 +200,7 @@ func (a *Answer) whole() {
 	case err != nil:
 		a.begun, a.err = true, providers.AsFault(err)
 		return
-	case len(document) > maxDocument || !rawjson.Valid(document):
+	case len(document) > MaxDocument || !rawjson.Valid(document):
 		a.fail(broken(nil))
 		return
 	case a.reader == nil:
@@ -230,7 +230,7 @@ func (a *Answer) read() ([]byte, error) {
 		room = min(a.length, mostAtOnce) + bytes.MinRead // for the end of what comes
 	}
 	document := bytes.NewBuffer(make([]byte, 0, room))
-	_, err := document.ReadFrom(io.LimitReader(a.from, maxDocument+1))
+	_, err := document.ReadFrom(io.LimitReader(a.from, MaxDocument+1))
 	return document.Bytes(), err
 }
 
