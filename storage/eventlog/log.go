@@ -54,6 +54,8 @@ const (
 	readMost = 8
 	// wholeMost bounds a final object that is built in memory, in bytes; a larger one is streamed.
 	wholeMost = 256 << 10
+	// indexEvery is the distance of the events in an index, in bytes.
+	indexEvery = 1 << 20
 	// endTTL is how long Redis has the end of a log. Later readers find it in the archive.
 	endTTL = 10 * time.Minute
 	// gapPause is how long a reader waits for events that exist, but are neither in Redis nor in the archive yet.

@@ -685,6 +685,70 @@ func TestLargeEventWaits(t *testing.T) {
 	})
 }
 
+// countedObjects counts the bytes that are read.
+type countedObjects struct {
+	objects
+
+	read *atomic.Int64
+}
+
+func (o countedObjects) Open(ctx context.Context, key string) (io.ReadSeekCloser, error) {
+	object, err := o.objects.Open(ctx, key)
+	return countedReader{object, o.read}, err
+}
+
+type countedReader struct {
+	io.ReadSeekCloser
+
+	read *atomic.Int64
+}
+
+func (r countedReader) Read(p []byte) (int, error) {
+	n, err := r.ReadSeekCloser.Read(p)
+	r.read.Add(int64(n))
+	return n, err
+}
+
+// TestIndex: a reader that resumes in an ended log reads little of what it has, and without the index it gets the same events.
+func TestIndex(t *testing.T) {
+	bubble(t, func(t *testing.T, server *storagetest.Server, files objects, log *eventlog.Log) {
+		t.Helper()
+		w := write(t, log)
+		var events []string
+		for n := range 150 {
+			event := fmt.Sprintf("data: %d %s\n\n", n, strings.Repeat("x", 40_000))
+			if n == 70 {
+				event = "data: " + strings.Repeat("y", 3<<20) + "\n\n"
+			}
+			events = append(events, event)
+			if err := w.Append(t.Context(), []byte(event)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o := closeLog(t, w, true)
+		server.FlushAll()
+		counted := countedObjects{files, new(atomic.Int64)}
+		log = eventlog.New(server.Client(t), counted, nil)
+		for _, indexed := range []bool{true, false} {
+			for _, after := range []int{-1, 0, 24, 26, 27, 68, 69, 70, 71, 100, 148} {
+				counted.read.Store(0)
+				r := read(t, log, int64(after))
+				want := strings.Join(events[after+1:], "")
+				if err := r.wait(); err != nil || r.text() != want {
+					t.Errorf("after %d: %d events, %v", after, r.count(), err)
+				}
+				most := int64(len(want)) + 1<<20 + 100_000
+				if more := counted.read.Load(); indexed && more > most || !indexed && more < o.Size {
+					t.Errorf("after %d, index %t: %d bytes are read for %d", after, indexed, more, len(want))
+				}
+			}
+			if err := files.DeletePrefix(t.Context(), o.Key+".index"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 func TestAppendRefuses(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *storagetest.Server, _ objects, log *eventlog.Log) {
 		t.Helper()

@@ -1,9 +1,11 @@
 package eventlog
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -247,13 +249,51 @@ func (l *Log) fromArchive(ctx context.Context, prefix string, r *reader) (*end, 
 func (l *Log) scan(ctx context.Context, key string, c chunk, r *reader) error {
 	body, err := l.objects.Open(ctx, key)
 	if err == nil {
-		err = r.scan(body, c)
+		if strings.HasSuffix(key, endEnds) && r.next > 0 {
+			err = l.skip(ctx, key, body, &c, r.next)
+		}
+		if err == nil {
+			err = r.scan(body, c)
+		}
 		_ = body.Close() // it was only read
 	}
 	if errors.Is(err, storage.ErrNotFound) && r.failed == nil {
 		return nil
 	}
 	return err
+}
+
+// skip moves the content of a final object, which is the chunk, to an event of its index that is not after next.
+func (l *Log) skip(ctx context.Context, key string, body io.Seeker, c *chunk, next int64) error {
+	size, err := body.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	var first, at int64
+	if size > indexEvery {
+		first, at = l.indexed(ctx, key+indexEnds, next)
+	}
+	c.first, c.count = first, c.count-first
+	_, err = body.Seek(at, io.SeekStart)
+	return err
+}
+
+// indexed returns the last event of an index that is not after next, and its offset; the first event if there is no index.
+func (l *Log) indexed(ctx context.Context, key string, next int64) (first, at int64) {
+	index, err := l.objects.Open(ctx, key)
+	if err != nil {
+		return 0, 0
+	}
+	defer func() { _ = index.Close() }() // it was only read
+	lines := bufio.NewScanner(index)
+	for lines.Scan() {
+		numbers, ok := parseNumbers(lines.Text(), " ")
+		if !ok || len(numbers) != 2 || numbers[0] > next {
+			break
+		}
+		first, at = numbers[0], numbers[1]
+	}
+	return first, at
 }
 
 func (r *reader) scan(body io.Reader, c chunk) error {

@@ -184,6 +184,9 @@ const (
 	partsFolder = "events/"
 	endBegins   = "events-" // begins the name of the final object
 	endEnds     = ".sse"
+	// indexEnds follows the name of the final object in that of its index: lines with the number of an event and its offset in the object. A
+	// small object has no index.
+	indexEnds = ".index"
 )
 
 // name returns the name of a part in the folder of the call. Names are in the order of the events.

@@ -509,7 +509,8 @@ func (w *Writer) Close(ctx context.Context, complete bool) (Object, error) {
 
 // putWhole stores the final object.
 func (w *Writer) putWhole(ctx context.Context, key string) (size int64, sum string, err error) {
-	body := w.whole(ctx)
+	var index []byte
+	body := w.whole(ctx, &index)
 	begin, err := io.ReadAll(io.LimitReader(body, wholeMost))
 	if err != nil {
 		return 0, "", err
@@ -517,7 +518,11 @@ func (w *Writer) putWhole(ctx context.Context, key string) (size int64, sum stri
 	if len(begin) < wholeMost {
 		return w.log.objects.Put(ctx, key, bytes.NewReader(begin), int64(len(begin)), contentType)
 	}
-	return w.log.objects.Put(ctx, key, io.MultiReader(bytes.NewReader(begin), body), -1, contentType)
+	size, sum, err = w.log.objects.Put(ctx, key, io.MultiReader(bytes.NewReader(begin), body), -1, contentType)
+	if err == nil && len(index) > 0 { // without it readers read the object from its start
+		_, _, _ = w.log.objects.Put(ctx, key+indexEnds, bytes.NewReader(index), int64(len(index)), "text/plain")
+	}
+	return size, sum, err
 }
 
 // readFunc is an io.Reader.
@@ -525,10 +530,17 @@ type readFunc func(p []byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-// whole returns all events of a stopped writer's log: from Redis as far as it has them, from the parts, and from memory.
-func (w *Writer) whole(ctx context.Context) io.Reader {
+// whole returns all events of a stopped writer's log: from Redis as far as it has them, from the parts, and from memory. It adds those to
+// the index that are read.
+func (w *Writer) whole(ctx context.Context, index *[]byte) io.Reader {
 	var got []byte
+	size, indexed := 0, 0
 	r := &reader{deliver: func(p Piece) error {
+		if p.Begins && size-indexed >= indexEvery {
+			*index = fmt.Appendf(*index, "%d %d\n", p.N, size)
+			indexed = size
+		}
+		size += len(p.Data)
 		got = append(got, p.Data...)
 		if p.Ends && len(got) >= partSize {
 			return errEnough
