@@ -148,9 +148,9 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	}
 	calls := relay.New(p.router, p.catalog, &relay.Options{
 		MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
-		Door: translate.New(&translate.Options{
+		Door: &translate.Door{
 			Signatures: signatureCache{thoughts}, Responses: newResponseStore(stored, p.cfg.Responses.Retention),
-		}),
+		},
 		Origins: stickyResponses{origins}, Tried: p.metrics.Tried(), Tracer: p.tracer,
 	})
 	if err := p.metrics.WatchSlots(p.router.Health, calls.Waiting); err != nil {

@@ -16,6 +16,19 @@ func Quote(text string) Text {
 	return raw
 }
 
+// Wrap makes a Text of what stands between its quotes, escapes included, in parts.
+func Wrap(parts ...[]byte) Text {
+	size := 2
+	for _, part := range parts {
+		size += len(part)
+	}
+	text := append(make(Text, 0, size), '"')
+	for _, part := range parts {
+		text = append(text, part...)
+	}
+	return append(text, '"')
+}
+
 // Inner is what stands between the quotes, escapes included.
 func (t Text) Inner() []byte {
 	if len(t) < 2 {

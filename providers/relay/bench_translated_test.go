@@ -69,7 +69,7 @@ func BenchmarkTranslatedBody(b *testing.B) {
 				continue
 			}
 			b.Run(name+"/"+target, func(b *testing.B) {
-				door := translate.New(nil)
+				door := new(translate.Door)
 				call := chatCall(func(c *providers.Call) {
 					c.Body = []byte(`{"model":"m","messages":[{"role":"user","content":` + content + `}]}`)
 				})

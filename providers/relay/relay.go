@@ -90,7 +90,7 @@ func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Rel
 	picker := &picker{router: channels, patience: DefaultSlotWait, slots: make(map[string]*slots)}
 	r := &Relay{
 		catalog: catalog, picker: picker, most: DefaultMaxAttempts, log: slog.New(slog.DiscardHandler),
-		door:     translate.New(nil),
+		door:     new(translate.Door),
 		counters: make(map[counting]*usage.Shape),
 		waits:    waits{DefaultFirstByte, DefaultIdle},
 		sockets:  newSockets(opts),

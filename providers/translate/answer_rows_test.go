@@ -19,7 +19,7 @@ import (
 func begun(t *testing.T, client, upstream peer, stream bool) *translate.Translation {
 	t.Helper()
 	begin := begins()[client.name]
-	tr, fault := ask(t, translate.New(nil), client, upstream, upstream.models[len(upstream.models)-1], begin[0]+begin[1], stream)
+	tr, fault := ask(t, new(translate.Door), client, upstream, upstream.models[len(upstream.models)-1], begin[0]+begin[1], stream)
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -144,7 +144,7 @@ func TestDocumentBreaksOff(t *testing.T) {
 func TestNamesComeBack(t *testing.T) {
 	t.Parallel()
 	const body = `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"1st"}},{"type":"function","function":{"name":"default_api.g"}},{"type":"function","function":{"name":"g"}}]}`
-	tr, fault := ask(t, translate.New(nil), peers()[0], peers()[3], "gemini-2.5-flash", body, false)
+	tr, fault := ask(t, new(translate.Door), peers()[0], peers()[3], "gemini-2.5-flash", body, false)
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -189,7 +189,7 @@ func TestAnswerHeaders(t *testing.T) {
 	}{"an array": {false, "application/json"}, "events": {true, "text/event-stream"}} {
 		call := gemini
 		call.Stream = test.sse
-		tr, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "claude-sonnet-4-5"}, vendorOf(peers()[2].takes...))
+		tr, fault := new(translate.Door).Translate(t.Context(), call, providers.Target{Model: "claude-sonnet-4-5"}, vendorOf(peers()[2].takes...))
 		if fault != nil {
 			t.Fatal(fault)
 		}

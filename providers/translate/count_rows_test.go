@@ -68,7 +68,7 @@ func TestCountsWhereItCan(t *testing.T) {
 			t.Parallel()
 			call := providers.Call{Endpoint: test.from, Model: "m", Content: providers.Content{Body: []byte(test.body)}}
 			target := providers.Target{Model: test.model, Channel: providers.Channel{Dialect: test.dialect}}
-			tr, fault := translate.New(nil).Translate(t.Context(), call, target, vendorOf(test.takes...))
+			tr, fault := new(translate.Door).Translate(t.Context(), call, target, vendorOf(test.takes...))
 			if fault != nil {
 				t.Fatal(fault)
 			}
@@ -138,7 +138,7 @@ func TestEstimates(t *testing.T) {
 			Endpoint: providers.Endpoint{Format: providers.Anthropic, Operation: providers.CountTokens}, Model: "m",
 			Content: providers.Content{Body: []byte(body)},
 		}
-		tr, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "gpt-4o"}, vendorOf(openai.Takes()...))
+		tr, fault := new(translate.Door).Translate(t.Context(), call, providers.Target{Model: "gpt-4o"}, vendorOf(openai.Takes()...))
 		if fault != nil {
 			t.Errorf("%s: %v", name, fault)
 			continue
@@ -153,7 +153,7 @@ func TestEstimates(t *testing.T) {
 		Content: providers.Content{Body: []byte(
 			`{"contents":[{"role":"user","parts":[{"text":"abcd"}]},{"role":"model","parts":[{"functionCall":{"name":"ffff","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"ffff","response":{"abcd":"abcd"}}}]}]}`)},
 	}
-	tr, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "gpt-4o"}, vendorOf(openai.Takes()...))
+	tr, fault := new(translate.Door).Translate(t.Context(), call, providers.Target{Model: "gpt-4o"}, vendorOf(openai.Takes()...))
 	if fault != nil {
 		t.Fatal(fault)
 	}

@@ -71,7 +71,7 @@ func BenchmarkGrowth(b *testing.B) {
 					b.SetBytes(int64(len(body)))
 					for b.Loop() {
 						// a refusal has read it, too
-						_, _ = translate.New(nil).Translate(b.Context(), call, providers.Target{Model: upstream.models[0]}, vendorOf(upstream.takes...))
+						_, _ = new(translate.Door).Translate(b.Context(), call, providers.Target{Model: upstream.models[0]}, vendorOf(upstream.takes...))
 					}
 				})
 			}

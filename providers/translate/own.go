@@ -6,6 +6,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
+	"modelrelay/providers/translate/gemini"
 	"modelrelay/providers/translate/responses"
 )
 
@@ -13,11 +14,8 @@ import (
 // base64 of the others.
 const (
 	enveloped       = `"mr1.`
-	envelopedBase64 = `"bXIxL`
+	envelopedBase64 = `"` + gemini.SealedPrefix
 )
-
-// standIn is what Google takes in place of a signature: https://ai.google.dev/gemini-api/docs/thought-signatures.
-const standIn = `"skip_thought_signature_validator"`
 
 // Without are the edits that take out of a call in its upstream's own format what translations of earlier answers put there
 // for other vendors. There are none where the conversation has always been with one.
@@ -146,7 +144,7 @@ func unsigned(body []byte, root rawjson.Value) (edits []providers.Edit) {
 	for _, content := range root.Get("contents").Items() {
 		for _, part := range content.Get("parts").Items() {
 			if signature := part.GetCamel("thoughtSignature"); bytes.HasPrefix(signature, []byte(envelopedBase64)) {
-				edits = append(edits, providers.Edit{At: spanOf(body, signature), Text: []byte(standIn)})
+				edits = append(edits, providers.Edit{At: spanOf(body, signature), Text: rawjson.Quote(gemini.StandIn)})
 			}
 		}
 	}

@@ -11,26 +11,12 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// Options tune a Door; nil, and every zero field, means the defaults.
-type Options struct {
+// Door makes calls of one endpoint those of another. It is safe for concurrent use.
+type Door struct {
 	// Signatures stores for clients what their format has no place for; nil: nothing is stored.
 	Signatures SignatureCache
 	// Responses stores the answers of translated calls to the Responses API; nil: they are not stored.
 	Responses ResponseStore
-}
-
-// Door makes calls of one endpoint those of another. It is safe for concurrent use.
-type Door struct {
-	signatures SignatureCache
-	responses  ResponseStore
-}
-
-// New returns a Door.
-func New(opts *Options) *Door {
-	if opts == nil {
-		opts = new(Options)
-	}
-	return &Door{signatures: opts.Signatures, responses: opts.Responses}
 }
 
 // The headers of a translated answer.
@@ -124,12 +110,12 @@ func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, ta
 	if fault = checkChoice(prompt, t.ask.Declared); fault != nil {
 		return fault
 	}
-	t.storeAnswer(ctx, d.responses, call)
+	t.storeAnswer(ctx, d.Responses, call)
 	if source == form.Messages && t.streams {
 		t.ask.Input = estimate(prompt)
 	}
 	var caller Caller
-	if source == form.Chat && d.signatures != nil {
+	if source == form.Chat && d.Signatures != nil {
 		caller = Caller{ID: call.Token, Key: call.Key}
 	}
 	read := t.loss
@@ -146,7 +132,7 @@ func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, ta
 		target, _ := dialectOf(to)
 		keeps := target != form.Chat && caller.ID != ""
 		if keeps {
-			restoreStates(ctx, d.signatures, caller, prompt)
+			restoreStates(ctx, d.Signatures, caller, prompt)
 		}
 		t.loss = form.Loss{Dropped: slices.Clip(read.Dropped), Changed: slices.Clip(read.Changed)}
 		t.reader = codecOf(target)
@@ -167,7 +153,7 @@ func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, ta
 			t.Call.Header = call.Header
 		}
 		if keeps {
-			t.remember = func(id string, states []form.State) { storeStates(d.signatures, caller, id, states) }
+			t.remember = func(id string, states []form.State) { storeStates(d.Signatures, caller, id, states) }
 		}
 		return nil
 	}
@@ -206,25 +192,17 @@ func checkChoice(prompt *form.Prompt, declared map[string]bool) *providers.Fault
 // prefer orders the targets for a call. Of OpenAI's two it is Responses for models that reason, unless the call wants what
 // chat completions alone have.
 func (t *Translation) prefer(targets []providers.Endpoint, prompt *form.Prompt) []providers.Endpoint {
-	if len(targets) < 2 { //nolint:mnd // two to choose from
-		return targets
+	first := providers.Responses
+	if !t.traits().OpenAI.Reasons || chatOnly(prompt) {
+		first = providers.Chat
 	}
-	reasons := t.traits().OpenAI.Reasons
-	slices.SortStableFunc(targets, func(a, b providers.Endpoint) int {
-		first := providers.Responses
-		if !reasons || chatOnly(prompt) {
-			first = providers.Chat
-		}
-		switch {
-		case a.Operation == b.Operation:
+	rank := func(e providers.Endpoint) int {
+		if e.Operation == first {
 			return 0
-		case a.Operation == first:
-			return -1
-		case b.Operation == first:
-			return 1
 		}
-		return 0
-	})
+		return 1
+	}
+	slices.SortStableFunc(targets, func(a, b providers.Endpoint) int { return rank(a) - rank(b) })
 	return targets
 }
 

@@ -200,7 +200,7 @@ func TestPairs(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			t.Parallel()
 			calls := conversations(t, file)
-			door := translate.New(nil)
+			door := new(translate.Door)
 			var got []sent
 			others(func(client, upstream peer) {
 				body := calls[client.name]
@@ -307,7 +307,7 @@ func TestPairsGoOn(t *testing.T) {
 	want := map[string]int{"messages": 2, "gemini": 1, "responses": 1}
 	var got []sent
 	others(func(client, first peer) {
-		door := translate.New(&translate.Options{Signatures: new(memory)})
+		door := &translate.Door{Signatures: new(memory)}
 		begin := begins()[client.name]
 		model := first.models[len(first.models)-1]
 		tr, fault := ask(t, door, client, first, model, begin[0]+begin[1], false)

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"bytes"
 	"slices"
 
 	"modelrelay/providers"
@@ -222,12 +221,8 @@ func (c *choice) take(delta, logprobs rawjson.Value, whole bool, to []form.Event
 	to = c.say(form.EventThought, thought.Text(), nil, to)
 	to = c.content(content, logprobs, to)
 	for _, annotation := range annotations.Items() {
-		cited := annotation.Get("url_citation")
-		from, _ := cited.Get("start_index").Int()
-		end, _ := cited.Get("end_index").Int()
-		to = append(to, form.Event{Kind: form.EventCitation, Choice: c.index, Block: c.block, Citation: &form.Citation{
-			Source: form.Source{URL: cited.Get("url").Text().String(), Title: cited.Get("title").Text().String()}, From: int(from), To: int(end),
-		}})
+		cited := form.URLCitation(annotation.Get("url_citation"))
+		to = append(to, form.Event{Kind: form.EventCitation, Choice: c.index, Block: c.block, Citation: cited})
 	}
 	if text := refusal.Text(); !text.Empty() {
 		c.refused = true
@@ -344,7 +339,7 @@ func (c *choice) goOn(call *call, name, signature rawjson.Text, arguments rawjso
 			Kind: form.EventCallBegin, Choice: c.index, Block: call.block, Call: form.Call{ID: call.id, Name: name.String()},
 		})
 		if call.held != nil {
-			text = bytes.Join([][]byte{{'"'}, call.held, text.Inner(), {'"'}}, nil)
+			text = rawjson.Wrap(call.held, text.Inner())
 			call.held = nil
 		}
 	}

@@ -79,8 +79,7 @@ func orNull(out *form.Out, inner []byte, null bool) {
 
 // whole is the input of a call that was held.
 func (s *saidCall) whole() rawjson.Text {
-	text := append(append(make(rawjson.Text, 0, len(s.held)+2), '"'), s.held...)
-	text = append(text, '"')
+	text := rawjson.Wrap(s.held)
 	switch {
 	case s.custom:
 		return form.CustomText(form.ReadArguments(text))

@@ -49,7 +49,7 @@ func (r *reading) part(part rawjson.Value, at form.Path) form.Block {
 	for name, value := range part.Members() {
 		switch {
 		case name.Is("cache_control"), name.Is("prompt_cache_breakpoint"):
-			block.Cache = max(block.Cache, mark(value))
+			block.Cache = max(block.Cache, form.MarkOf(value))
 		case !name.Is("type") && !bytes.Equal(name.Decoded(), kind.Decoded()):
 			dropUnknown(r.loss, at, name, value)
 		}

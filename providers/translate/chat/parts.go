@@ -17,8 +17,7 @@ func (w *writing) parts(texts []form.Block) {
 
 // text begins a part of text, which breakpoint ends.
 func (w *writing) text(text rawjson.Text) {
-	w.Begin()
-	w.Literal(`"type":"text"`)
+	w.Typed("text")
 	w.KeyText("text", text)
 }
 
@@ -42,8 +41,7 @@ func (w *writing) part(block *form.Block) {
 	case media.Kind == form.PlainText && media.Text != nil:
 		w.text(media.Plain())
 	case media.Kind == form.Image && (media.URL != nil || media.Data != nil):
-		w.Begin()
-		w.Literal(`"type":"image_url"`)
+		w.Typed("image_url")
 		w.Object("image_url")
 		w.Key("url")
 		if media.URL != nil {
@@ -53,8 +51,7 @@ func (w *writing) part(block *form.Block) {
 		}
 		w.End()
 	case media.Kind == form.Audio && media.Data != nil && form.AudioFormat(media.Type) != "":
-		w.Begin()
-		w.Literal(`"type":"input_audio"`)
+		w.Typed("input_audio")
 		w.Object("input_audio")
 		w.KeyQuoted("data", media.Data)
 		w.KeyString("format", form.AudioFormat(media.Type))
@@ -70,18 +67,12 @@ func (w *writing) part(block *form.Block) {
 
 // file begins a part with a document.
 func (w *writing) file(media *form.Media) {
-	w.Begin()
-	w.Literal(`"type":"file"`)
+	w.Typed("file")
 	w.Object("file")
 	if media.File != nil {
 		w.Field("file_id", media.File)
 	} else {
-		w.Key("filename") // the vendor wants one
-		if media.Title.Empty() {
-			w.String("file.pdf")
-		} else {
-			w.Text(media.Title)
-		}
+		w.KeyText("filename", media.FileName())
 		w.Key("file_data")
 		w.DataURL(*media)
 	}

@@ -66,7 +66,7 @@ func (r *reading) member(name rawjson.Text, value rawjson.Value) {
 	case "safety_identifier":
 		r.safetyIdentifier = value
 	case "cache_control":
-		r.mark = mark(value)
+		r.mark = form.MarkOf(value)
 	case "response_format":
 		r.readOutput(value)
 	case "parallel_tool_calls":
@@ -240,12 +240,7 @@ func (r *reading) readOutput(value rawjson.Value) {
 	case kind.Is("json_object"):
 		r.Output.Kind = form.OutputJSON
 	case kind.Is("json_schema"):
-		schema := value.Get("json_schema")
-		r.Output = form.Output{
-			Kind: form.OutputSchema, Name: schema.Get("name").Text().String(), Schema: schema.Get("schema"),
-			Strict: schema.Get("strict").True(), Description: schema.Get("description").Text(),
-		}
-		if !r.Output.Schema.IsObject() {
+		if r.Output.ReadSchema(value.Get("json_schema")); !r.Output.Schema.IsObject() {
 			r.Output.Schema = rawjson.Value("{}")
 		}
 	default:
@@ -258,16 +253,4 @@ func dropUnknown(loss *form.Loss, at form.Path, name rawjson.Text, value rawjson
 	if value.Says() {
 		loss.Drop(at.Field(name.String()).Name())
 	}
-}
-
-// mark reads a cache mark: Anthropic's cache_control, which gateways of this dialect take, and prompt_cache_breakpoint.
-func mark(value rawjson.Value) form.Mark {
-	if !value.IsObject() {
-		return form.NoMark
-	}
-	switch ttl := value.Get("ttl").Text(); {
-	case ttl.Is("1h"), ttl.Is("30m"), ttl.Is("12h"):
-		return form.MarkHour
-	}
-	return form.MarkShort
 }

@@ -224,8 +224,7 @@ func (w *writer) stop(c *said, stop form.Stop) {
 // cite adds a citation, whose range is one of all of the text.
 func (c *said) cite(citation *form.Citation) {
 	out := &c.annotations
-	out.Begin()
-	out.Literal(`"type":"url_citation"`)
+	out.Typed("url_citation")
 	out.Object("url_citation")
 	out.KeyInt("start_index", int64(citation.Base+citation.From))
 	out.KeyInt("end_index", int64(citation.Base+citation.To))

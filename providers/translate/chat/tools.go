@@ -35,7 +35,7 @@ func (r *reading) readTools() {
 func (r *reading) tool(value rawjson.Value, at form.Path) {
 	kind := value.Get("type").Text()
 	function, custom := value.Get("function"), value.Get("custom")
-	tool := form.Tool{Cache: mark(value.Get("cache_control"))}
+	tool := form.Tool{Cache: form.MarkOf(value.Get("cache_control"))}
 	for name, member := range value.Members() {
 		switch string(name.Decoded()) {
 		case "type", "function", "custom", "cache_control":
@@ -77,7 +77,7 @@ func (r *reading) function(value rawjson.Value, at form.Path, tool form.Tool) {
 				tool.Strict = &strict
 			}
 		case "cache_control":
-			tool.Cache = max(tool.Cache, mark(member))
+			tool.Cache = max(tool.Cache, form.MarkOf(member))
 		default:
 			dropUnknown(r.loss, tool.At, name, member)
 		}
@@ -183,8 +183,7 @@ func (w *writing) some() bool {
 
 func (w *writing) tool(tool form.Tool) {
 	w.DropMark(tool.Cache, tool.At, w.loss)
-	w.Begin()
-	w.Literal(`"type":"function"`)
+	w.Typed("function")
 	w.Object("function")
 	w.KeyString("name", w.ToolName(tool.Name, nameRule))
 	w.Field("description", tool.Description)
@@ -214,8 +213,7 @@ func (w *writing) choice() {
 	case w.Choice.Mode == form.ChoiceNone, len(w.Choice.Names) == 0, w.some() && w.to.Imitator:
 		w.String(mode)
 	case w.some():
-		w.Begin()
-		w.Literal(`"type":"allowed_tools"`)
+		w.Typed("allowed_tools")
 		w.Object("allowed_tools")
 		w.KeyString("mode", mode)
 		w.Array("tools")
@@ -232,8 +230,7 @@ func (w *writing) choice() {
 
 // named refers to a function.
 func (w *writing) named(name string) {
-	w.Begin()
-	w.Literal(`"type":"function"`)
+	w.Typed("function")
 	w.Object("function")
 	w.KeyString("name", w.ToolName(name, nameRule))
 	w.End()

@@ -64,7 +64,7 @@ func (r *reading) readMessage(m *message, value rawjson.Value) {
 		case "reasoning": // of OpenRouter and vLLM
 			m.another = value.Text()
 		case "cache_control", "prompt_cache_breakpoint":
-			m.mark = max(m.mark, mark(value))
+			m.mark = max(m.mark, form.MarkOf(value))
 		default:
 			dropUnknown(r.loss, m.at, name, value)
 		}
@@ -155,7 +155,7 @@ func (r *reading) call(value rawjson.Value, at form.Path) form.Block {
 	if signature := signature(value); signature != nil {
 		block.State = []form.State{{Kind: form.StateGemini, Data: signature.Inner()}}
 	}
-	block.Cache = mark(value.Get("cache_control"))
+	block.Cache = form.MarkOf(value.Get("cache_control"))
 	return block
 }
 

@@ -67,14 +67,7 @@ func (w *writing) search(model string) {
 		return
 	}
 	w.Object("web_search_options")
-	if s.Location.Says() {
-		w.Object("user_location")
-		w.Literal(`"type":"approximate"`)
-		w.Object("approximate")
-		s.WriteLocation(w.Out)
-		w.End()
-		w.End()
-	}
+	s.WriteLocation(w.Out, "approximate")
 	w.Field("search_context_size", s.Context)
 	w.End()
 	s.Drop(w.loss, map[string]rawjson.Value{"allowed_domains": s.Allowed, "blocked_domains": s.Blocked, "max_uses": s.MaxUses})
@@ -159,17 +152,7 @@ func (w *writing) output() {
 		w.Object("response_format")
 		w.Literal(`"type":"json_schema"`)
 		w.Object("json_schema")
-		w.Key("name")
-		if name := w.Output.Name; name != "" {
-			w.String(name)
-		} else {
-			w.String("output")
-		}
-		w.Field("description", w.Output.Description)
-		if w.Output.Strict {
-			w.Literal(`"strict":true`)
-		}
-		w.Field("schema", w.Output.Schema)
+		w.Output.WriteSchema(w.Out)
 		w.End()
 		w.End()
 	}

@@ -19,7 +19,7 @@ func Inline(mediaType string, data []byte) Media {
 	if m.Kind != PlainText {
 		return m
 	}
-	text, ok := decodeBase64(quoted(data).Decoded())
+	text, ok := DecodeBase64(rawjson.Wrap(data).Decoded())
 	if !ok || !utf8.Valid(text) {
 		m.Kind = Document
 		return m
@@ -36,16 +36,8 @@ func registered(mediaType string) string {
 	return mediaType
 }
 
-// quoted makes a Text of what stands between its quotes.
-func quoted(inner []byte) rawjson.Text {
-	text := make(rawjson.Text, 0, len(inner)+2)
-	text = append(text, '"')
-	text = append(text, inner...)
-	return append(text, '"')
-}
-
-// decodeBase64 reads base64 of either alphabet, with or without padding.
-func decodeBase64(data []byte) ([]byte, bool) {
+// DecodeBase64 reads base64 of either alphabet, with or without padding.
+func DecodeBase64(data []byte) ([]byte, bool) {
 	data = bytes.TrimRight(data, "=")
 	encoding := base64.RawStdEncoding
 	if bytes.ContainsAny(data, "-_") {
@@ -80,7 +72,7 @@ func ParseDataURL(text rawjson.Text) (mediaType string, data []byte, ok bool) {
 	const scheme = "data:"
 	head, data, found := bytes.Cut(text.Inner(), []byte{','})
 	// Some clients escape each slash of a JSON text.
-	header := quoted(head[:min(len(head), maxDataHeader)]).String()
+	header := rawjson.Wrap(head[:min(len(head), maxDataHeader)]).String()
 	if !found || len(head) > maxDataHeader || len(header) < len(scheme) || !strings.EqualFold(header[:len(scheme)], scheme) {
 		return "", nil, false
 	}
@@ -92,7 +84,7 @@ func ParseDataURL(text rawjson.Text) (mediaType string, data []byte, ok bool) {
 	if strings.EqualFold(strings.TrimSpace(coding), "base64") {
 		return mediaType, data, true
 	}
-	plain, err := url.PathUnescape(quoted(data).String())
+	plain, err := url.PathUnescape(rawjson.Wrap(data).String())
 	if err != nil {
 		return "", nil, false
 	}
@@ -119,6 +111,14 @@ func (m Media) Plain() rawjson.Text {
 		return m.Text
 	}
 	return rawjson.Join("\n", m.Title, m.Text)
+}
+
+// FileName is the name of a document, which OpenAI wants to have one.
+func (m Media) FileName() rawjson.Text {
+	if m.Title.Empty() {
+		return rawjson.Text(`"file.pdf"`)
+	}
+	return m.Title
 }
 
 // TypeByName is the media type that a file's name or the path of an address says, "" where it says none.

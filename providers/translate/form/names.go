@@ -21,7 +21,8 @@ type NameRule struct {
 	Letter bool
 }
 
-func (r NameRule) fits(name string) bool {
+// Fits reports whether the rule takes a name.
+func (r NameRule) Fits(name string) bool {
 	return name != "" && len(name) <= r.Max && (!r.Letter || isLetter(name[0])) &&
 		strings.IndexFunc(name, func(c rune) bool { return !r.allows(c) }) < 0
 }
@@ -38,7 +39,7 @@ const nameDigest = 6
 // ToolName is the name under which an upstream gets a tool of the client's: the name itself where the rule takes it. The
 // prompt remembers what it changed, so that the answer can be given under the client's names.
 func (p *Prompt) ToolName(name string, rule NameRule) string {
-	if rule.fits(name) {
+	if rule.Fits(name) {
 		return name
 	}
 	kept := strings.Map(func(c rune) rune {

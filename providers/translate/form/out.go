@@ -38,6 +38,12 @@ func NewPayload() *Out { return &Out{written{refers: true, buf: make([]byte, 0, 
 // Begin opens an object, BeginArray an array, End and EndArray close them.
 func (o *Out) Begin() { o.value(); o.put('{') }
 
+// Typed opens an object that begins with its type.
+func (o *Out) Typed(kind string) {
+	o.Begin()
+	o.Literal(`"type":"` + kind + `"`)
+}
+
 // End closes an object.
 func (o *Out) End() { o.put('}') }
 

@@ -2,6 +2,7 @@ package form
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"modelrelay/providers/rawjson"
@@ -34,6 +35,24 @@ func (o Output) Described() (schema rawjson.Value, carried bool) {
 	}
 	out.End()
 	return out.Bytes(), true
+}
+
+// ReadSchema reads the schema that OpenAI's dialects take of an answer.
+func (o *Output) ReadSchema(value rawjson.Value) {
+	*o = Output{
+		Kind: OutputSchema, Name: value.Get("name").Text().String(), Schema: value.Get("schema"), Strict: value.Get("strict").True(),
+		Description: value.Get("description").Text(),
+	}
+}
+
+// WriteSchema writes the members that ReadSchema reads. The vendor wants a name.
+func (o *Output) WriteSchema(out *Out) {
+	out.KeyString("name", cmp.Or(o.Name, "output"))
+	out.Field("description", o.Description)
+	if o.Strict {
+		out.Literal(`"strict":true`)
+	}
+	out.Field("schema", o.Schema)
 }
 
 // Line is the instruction to answer in the format, for upstreams that have no field for it; nil for plain text.

@@ -170,6 +170,18 @@ const (
 	MarkHour
 )
 
+// MarkOf reads a mark: Anthropic's cache_control, which gateways of other dialects take too, or OpenAI's prompt_cache_breakpoint.
+func MarkOf(value rawjson.Value) Mark {
+	if !value.IsObject() {
+		return NoMark
+	}
+	switch ttl := value.Get("ttl").Text(); {
+	case ttl.Is("1h"), ttl.Is("30m"), ttl.Is("12h"):
+		return MarkHour
+	}
+	return MarkShort
+}
+
 // DropMark names the mark of what is at a path as one that has no effect; nothing where there is none.
 func (p *Prompt) DropMark(mark Mark, at Path, loss *Loss) {
 	if mark != NoMark {

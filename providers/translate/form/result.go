@@ -14,10 +14,7 @@ func (r *Result) Say() rawjson.Text {
 	if !failed || hasErrorPrefix(text) {
 		return text
 	}
-	const prefix = "Error: "
-	said := make(rawjson.Text, 0, len(prefix)+max(len(text), 2))
-	said = append(append(said, '"'), prefix...)
-	return append(append(said, text.Inner()...), '"')
+	return rawjson.Wrap([]byte("Error: "), text.Inner())
 }
 
 func hasErrorPrefix(text rawjson.Text) bool {

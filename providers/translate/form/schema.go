@@ -35,7 +35,7 @@ type schemaNode struct {
 	name  rawjson.Text // of a member
 	value rawjson.Value
 	items []*schemaNode
-	index map[string]*schemaNode // of many members, made by get
+	index map[string]*schemaNode // of members, made by get
 }
 
 // readSchema reads a schema once from its start to its end.
@@ -81,29 +81,18 @@ func (n *schemaNode) read(v []byte, at, depth int) (end int, fits bool) {
 	return at + 1, true
 }
 
-// indexedAbove is the number of members from which they are found by an index.
-const indexedAbove = 16
-
 // get finds the first member of a name, nil where there is none.
 func (n *schemaNode) get(name string) *schemaNode {
 	if !n.value.IsObject() {
 		return nil
 	}
-	if len(n.items) > indexedAbove {
-		if n.index == nil {
-			n.index = make(map[string]*schemaNode, len(n.items))
-			for _, member := range slices.Backward(n.items) {
-				n.index[member.name.String()] = member
-			}
-		}
-		return n.index[name]
-	}
-	for _, member := range n.items {
-		if member.name.Is(name) {
-			return member
+	if n.index == nil {
+		n.index = make(map[string]*schemaNode, len(n.items))
+		for _, member := range slices.Backward(n.items) {
+			n.index[member.name.String()] = member
 		}
 	}
-	return nil
+	return n.index[name]
 }
 
 // schemaShape is what stands below a keyword of JSON Schema.

@@ -21,18 +21,26 @@ type Search struct {
 	Forced bool
 }
 
-// LocationNames are the members of a Location.
-func LocationNames() []string { return []string{"city", "country", "region", "timezone"} }
-
-// WriteLocation writes the members of a location behind its type.
-func (s *Search) WriteLocation(out *Out) {
+// WriteLocation writes the member with the location, if there is one. below is the name of the object within it that has the place; ""
+// for none.
+func (s *Search) WriteLocation(out *Out, below string) {
+	if !s.Location.Says() {
+		return
+	}
+	out.Key("user_location")
+	out.Typed("approximate")
+	if below != "" {
+		out.Object(below)
+		defer out.End()
+	}
 	for name, value := range s.Location.Members() {
-		for _, known := range LocationNames() {
+		for _, known := range [...]string{"city", "country", "region", "timezone"} {
 			if name.Is(known) && value.IsText() {
 				out.KeyRaw(known, value)
 			}
 		}
 	}
+	out.End()
 }
 
 // Drop notes what of a search the target has no member for.
@@ -87,6 +95,18 @@ type Citation struct {
 	FromByte, ToByte, Base, BaseByte int
 	// Text is what the range says.
 	Text string
+}
+
+// URLCitation reads a citation of one of OpenAI's dialects: {"url", "title", "start_index", "end_index"}.
+func URLCitation(value rawjson.Value) *Citation {
+	from, _ := value.Get("start_index").Int()
+	to, _ := value.Get("end_index").Int()
+	return &Citation{Source: SourceOf(value), From: int(from), To: int(to)}
+}
+
+// SourceOf reads a page: {"url", "title"}.
+func SourceOf(page rawjson.Value) Source {
+	return Source{URL: page.Get("url").Text().String(), Title: page.Get("title").Text().String()}
 }
 
 // OpaqueSearch begins what stands for a vendor's encrypted content in an answer that another vendor gave.

@@ -177,9 +177,7 @@ func (a *arranging) open(side Role, turn *Turn, opened bool) {
 func (r *run) speak() {
 	for _, block := range r.tail {
 		if block.Kind == BlockText {
-			text := make(rawjson.Text, 0, len(block.Text)+len("<system></system>"))
-			text = append(append(append(text, `"<system>`...), block.Text.Inner()...), `</system>"`...)
-			block.Text = text
+			block.Text = rawjson.Wrap([]byte("<system>"), block.Text.Inner(), []byte("</system>"))
 		}
 		r.blocks = append(r.blocks, block)
 	}

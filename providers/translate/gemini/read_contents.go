@@ -127,21 +127,16 @@ func (r *reading) sign(block *form.Block, signature rawjson.Text) (foreign []for
 	return foreign
 }
 
-// sealedPrefix begins the base64 of every envelope.
-const sealedPrefix = "bXIxL"
+// SealedPrefix begins the base64 of every envelope.
+const SealedPrefix = "bXIxL"
 
 // openSignature reads the envelopes of a signature, none for one that is Google's.
 func openSignature(signature []byte) (states []form.State) {
-	if !bytes.HasPrefix(signature, []byte(sealedPrefix)) {
+	if !bytes.HasPrefix(signature, []byte(SealedPrefix)) {
 		return nil
 	}
-	signature = bytes.TrimRight(signature, "=")
-	coding := base64.RawStdEncoding
-	if bytes.ContainsAny(signature, "-_") {
-		coding = base64.RawURLEncoding
-	}
-	envelopes, err := coding.AppendDecode(nil, signature)
-	if err != nil {
+	envelopes, ok := form.DecodeBase64(signature)
+	if !ok {
 		return nil
 	}
 	for envelope := range bytes.FieldsSeq(envelopes) {

@@ -105,17 +105,14 @@ func (w *writer) tail() {
 func (w *writer) usage() {
 	c := &w.counts
 	w.Out.Object("usageMetadata")
-	number := func(name string, n int64) {
-		w.Out.KeyInt(name, n)
-	}
-	number("promptTokenCount", c.Input)
-	number("candidatesTokenCount", c.Output-c.Reasoning)
-	number("totalTokenCount", c.Input+c.Output)
+	w.Out.KeyInt("promptTokenCount", c.Input)
+	w.Out.KeyInt("candidatesTokenCount", c.Output-c.Reasoning)
+	w.Out.KeyInt("totalTokenCount", c.Input+c.Output)
 	if c.Read > 0 {
-		number("cachedContentTokenCount", c.Read)
+		w.Out.KeyInt("cachedContentTokenCount", c.Read)
 	}
 	if c.Reasoning > 0 {
-		number("thoughtsTokenCount", c.Reasoning)
+		w.Out.KeyInt("thoughtsTokenCount", c.Reasoning)
 	}
 	w.sound("promptTokensDetails", c.AudioIn)
 	w.sound("candidatesTokensDetails", c.AudioOut)

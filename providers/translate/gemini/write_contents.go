@@ -7,9 +7,9 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// standIn is the signature of a call that has none, for models that want one: the vendor checks the calls since the last
+// StandIn is the signature of a call that has none, for models that want one: the vendor checks the calls since the last
 // thing that the user said. See https://ai.google.dev/gemini-api/docs/thought-signatures.
-const standIn = "skip_thought_signature_validator"
+const StandIn = "skip_thought_signature_validator"
 
 // turn writes a content. Where the turn is checked, its first call has a signature.
 func (w *writing) turn(turn *form.Turn, checked bool) {
@@ -78,7 +78,7 @@ func (w *writing) signature(block *form.Block, must bool) {
 	}
 	w.out.Key("thoughtSignature")
 	if at < 0 {
-		w.out.String(standIn)
+		w.out.String(StandIn)
 		return
 	}
 	w.out.Quoted(block.State[at].Data)

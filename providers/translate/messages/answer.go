@@ -223,8 +223,8 @@ func (a *answer) blockStop(index int64, to []form.Event) []form.Event {
 
 // cite notes a page that a text cites.
 func (b *openBlock) cite(citation rawjson.Value) {
-	if address := citation.Get("url").Text(); !address.Empty() {
-		b.cites = append(b.cites, form.Source{URL: address.String(), Title: citation.Get("title").Text().String()})
+	if source := form.SourceOf(citation); source.URL != "" {
+		b.cites = append(b.cites, source)
 	}
 }
 
@@ -233,8 +233,8 @@ func (a *answer) found(result rawjson.Value) *form.SearchStep {
 	step := &form.SearchStep{ID: result.Get("tool_use_id").Text().String()}
 	step.Query = a.queries[step.ID]
 	for _, page := range result.Get("content").Items() {
-		if address := page.Get("url").Text(); !address.Empty() {
-			step.Sources = append(step.Sources, form.Source{URL: address.String(), Title: page.Get("title").Text().String()})
+		if source := form.SourceOf(page); source.URL != "" {
+			step.Sources = append(step.Sources, source)
 		}
 	}
 	return step

@@ -91,7 +91,7 @@ func (r *reader) field(name string, value rawjson.Value) {
 	case "metadata":
 		r.metadata(value)
 	case "cache_control":
-		r.last = markOf(value)
+		r.last = form.MarkOf(value)
 	case "service_tier":
 		r.ownUnless(name, value, "auto")
 	case "speed":
@@ -193,17 +193,6 @@ func (r *reader) format(field string, value rawjson.Value) {
 		return
 	}
 	r.p.Keep(field, value, true)
-}
-
-// markOf reads cache_control.
-func markOf(value rawjson.Value) form.Mark {
-	switch {
-	case !value.IsObject():
-		return form.NoMark
-	case value.Get("ttl").Text().Is("1h"):
-		return form.MarkHour
-	}
-	return form.MarkShort
 }
 
 // markLast puts the mark of the whole call on its last block that can be marked.

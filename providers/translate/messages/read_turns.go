@@ -160,7 +160,7 @@ func (r *reader) block(to []form.Block, role form.Role, at form.Path, item rawjs
 		r.invalid(at.Field("type"), "A block of this type cannot stand here.")
 	}
 	r.rest(at, m, fields)
-	block := form.Block{At: at, Cache: markOf(m.get("cache_control"))}
+	block := form.Block{At: at, Cache: form.MarkOf(m.get("cache_control"))}
 	switch kind {
 	case "text":
 		block.Text = m.get("text").Text()

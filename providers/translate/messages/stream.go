@@ -261,8 +261,7 @@ func (w *message) close() {
 	case b.kind == noBlock:
 		return
 	case !w.ask.Stream:
-		text := append(append(append(make(rawjson.Text, 0, len(b.text)+2), '"'), b.text...), '"')
-		b.write(w.inContent(), text, nil)
+		b.write(w.inContent(), rawjson.Wrap(b.text), nil)
 		return
 	case b.input == rawInput:
 		w.delta(inputDelta, rawjson.Text(form.CustomCloses))

@@ -9,8 +9,7 @@ func (w *message) begin() {
 	}
 	w.pending = false
 	w.Out.Plain("event: message_start\ndata: ")
-	w.Out.Begin()
-	w.Out.Literal(`"type":"message_start"`)
+	w.Out.Typed("message_start")
 	w.Out.Key("message")
 	w.whole([]byte("[]"))
 	w.ends()
@@ -49,8 +48,7 @@ func (w *message) end() {
 		return
 	}
 	w.Out.Plain("event: message_delta\ndata: ")
-	w.Out.Begin()
-	w.Out.Literal(`"type":"message_delta"`)
+	w.Out.Typed("message_delta")
 	w.Out.Object("delta")
 	w.reason()
 	w.Out.Literal(`"container":null`)

@@ -38,8 +38,7 @@ func (w *message) search(step *form.SearchStep) {
 		out.KeyString("tool_use_id", id)
 		out.Array("content")
 		for _, source := range step.Sources {
-			out.Begin()
-			out.Literal(`"type":"web_search_result"`)
+			out.Typed("web_search_result")
 			out.KeyString("url", source.URL)
 			out.KeyString("title", cmp.Or(source.Title, source.URL)) // OpenAI's searches have no titles, and clients show this one
 			out.KeyString("encrypted_content", form.OpaqueSearch+form.NewID(""))
@@ -81,8 +80,7 @@ func (w *message) cite(event *form.Event) {
 	}
 	citation := event.Citation
 	write := func(out *form.Out) {
-		out.Begin()
-		out.Literal(`"type":"web_search_result_location"`)
+		out.Typed("web_search_result_location")
 		out.KeyString("url", citation.URL)
 		out.KeyString("title", citation.Title)
 		out.KeyString("encrypted_index", form.OpaqueSearch+form.NewID(""))

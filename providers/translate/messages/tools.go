@@ -31,7 +31,7 @@ func (r *reader) tools(value rawjson.Value) {
 					tool.Strict = &strict
 				}
 			case "cache_control":
-				tool.Cache = markOf(member)
+				tool.Cache = form.MarkOf(member)
 			case "max_uses", "allowed_domains", "blocked_domains", "user_location": // of the web search
 			default: // eager_input_streaming, input_examples, defer_loading, allowed_callers: the vendor's own, and unknown ones
 				r.p.Keep(at.Field(name.String()).Name(), member, false)
@@ -162,12 +162,7 @@ func (w *writer) writeSearch() {
 	case s.Blocked.Len() > 0:
 		out.KeyRaw("blocked_domains", s.Blocked)
 	}
-	if s.Location.Says() {
-		out.Object("user_location")
-		out.Literal(`"type":"approximate"`)
-		s.WriteLocation(out)
-		out.End()
-	}
+	s.WriteLocation(out, "")
 	out.End()
 	s.Drop(w.loss, lost)
 }
@@ -211,8 +206,7 @@ func writeSchema(out *form.Out, schema rawjson.Value) {
 	case !schema.Says() || !schema.IsObject():
 		out.Literal(`{"type":"object","properties":{}}`)
 	case schema.Get("type").Absent():
-		out.Begin()
-		out.Literal(`"type":"object"`)
+		out.Typed("object")
 		for name, member := range schema.Members() {
 			if !name.Is("type") {
 				out.Name(name)

@@ -1,8 +1,6 @@
 package messages
 
 import (
-	"strings"
-
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
@@ -83,8 +81,7 @@ func (w *writer) writeSystem() {
 
 // text writes a text block, whose end is the caller's.
 func (w *writer) text(text rawjson.Text) {
-	w.out.Begin()
-	w.out.Literal(`"type":"text"`)
+	w.out.Typed("text")
 	w.out.KeyText("text", text)
 }
 
@@ -130,19 +127,14 @@ func (w *writer) block(role form.Role, block *form.Block) {
 
 // call writes a call, whose end is the caller's.
 func (w *writer) call(call *form.Call) {
-	w.out.Begin()
-	w.out.Literal(`"type":"tool_use"`)
-	w.out.KeyString("id", form.CallID(call.ID, fitsID))
+	w.out.Typed("tool_use")
+	w.out.KeyString("id", callID(call.ID))
 	w.out.KeyString("name", w.p.ToolName(call.Name, nameRule()))
 	w.out.KeyRaw("input", inputOf(call.Input))
 }
 
-// fitsID reports whether the vendor takes the id of a call.
-func fitsID(id string) bool {
-	return id != "" && len(id) <= maxCallLen && strings.IndexFunc(id, func(c rune) bool {
-		return (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '_' && c != '-'
-	}) < 0
-}
+// callID is the id under which the vendor takes a call.
+func callID(id string) string { return form.CallID(id, form.NameRule{Max: maxCallLen}.Fits) }
 
 // result writes a result, whose end is the caller's.
 func (w *writer) result(block *form.Block) {
@@ -156,9 +148,8 @@ func (w *writer) result(block *form.Block) {
 			blocks = append([]form.Block{{Kind: form.BlockText, Text: text}}, blocks...)
 		}
 	}
-	w.out.Begin()
-	w.out.Literal(`"type":"tool_result"`)
-	w.out.KeyString("tool_use_id", form.CallID(result.ID, fitsID))
+	w.out.Typed("tool_result")
+	w.out.KeyString("tool_use_id", callID(result.ID))
 	switch {
 	case len(blocks) == 1 && blocks[0].Kind == form.BlockText:
 		w.out.KeyText("content", blocks[0].Text)
@@ -198,14 +189,12 @@ func (w *writer) thought(block *form.Block) {
 			if text == nil {
 				text = block.Text
 			}
-			w.out.Begin()
-			w.out.Literal(`"type":"thinking"`)
+			w.out.Typed("thinking")
 			w.out.KeyText("thinking", text)
 			w.out.KeyQuoted("signature", state.Data)
 			w.out.End()
 		case form.StateRedacted:
-			w.out.Begin()
-			w.out.Literal(`"type":"redacted_thinking"`)
+			w.out.Typed("redacted_thinking")
 			w.out.KeyQuoted("data", state.Data)
 			w.out.End()
 		default:

@@ -272,12 +272,7 @@ func (a *answer) cite(p *piece, annotation rawjson.Value, to []form.Event) []for
 		return to
 	}
 	part.cited = true
-	from, _ := annotation.Get("start_index").Int()
-	end, _ := annotation.Get("end_index").Int()
-	return append(to, form.Event{Kind: form.EventCitation, Block: part.block, Citation: &form.Citation{
-		Source: form.Source{URL: annotation.Get("url").Text().String(), Title: annotation.Get("title").Text().String()}, From: int(from),
-		To: int(end),
-	}})
+	return append(to, form.Event{Kind: form.EventCitation, Block: part.block, Citation: form.URLCitation(annotation)})
 }
 
 func (a *answer) endCall(p *piece, item *readItem, to []form.Event) []form.Event {

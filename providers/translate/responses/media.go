@@ -49,7 +49,7 @@ func (r *reading) partOf(value rawjson.Value, at form.Path) inputPart {
 // readPart reads a part of a message or of a result; false for one that other vendors refuse.
 func (r *reading) readPart(value rawjson.Value, at form.Path) (block form.Block, ok bool) {
 	part := r.partOf(value, at)
-	block, ok = form.Block{Kind: form.BlockMedia, At: at, Cache: mark(part.breakpoint)}, true
+	block, ok = form.Block{Kind: form.BlockMedia, At: at, Cache: form.MarkOf(part.breakpoint)}, true
 	switch kind := part.kind; {
 	case kind.Is("input_text"), kind.Is("output_text"), kind.Is("text"):
 		block.Kind, block.Text = form.BlockText, part.text
@@ -72,17 +72,6 @@ func (r *reading) readPart(value rawjson.Value, at form.Path) (block form.Block,
 		r.Refuse(at.String(), "The part has neither data nor an address nor a file's id.")
 	}
 	return block, ok
-}
-
-// mark reads a breakpoint of the prompt cache.
-func mark(breakpoint rawjson.Value) form.Mark {
-	switch {
-	case breakpoint.Absent():
-		return form.NoMark
-	case breakpoint.Get("ttl").Absent():
-		return form.MarkShort
-	}
-	return form.MarkHour
 }
 
 func readImage(part *inputPart) (media form.Media, ok bool) {

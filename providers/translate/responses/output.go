@@ -115,7 +115,7 @@ func (w *output) text(event *form.Event, kind partKind) {
 			w.item.logprobs = append(w.item.logprobs, inside...)
 		}
 	}
-	if w.beginOf(kind.delta()) {
+	if w.beginOf(kind.words().delta) {
 		w.Out.KeyInt("content_index", int64(w.item.parts-1))
 		w.Out.Field("delta", event.Text)
 		if kind == outputText {
@@ -150,7 +150,7 @@ func (w *output) thought(event *form.Event) {
 		return
 	}
 	w.written = append(w.written, event.Text.Inner()...)
-	if w.beginOf(summary.delta()) {
+	if w.beginOf(summary.words().delta) {
 		w.Out.KeyInt("summary_index", 0)
 		w.Out.Field("delta", event.Text)
 		w.finish()
@@ -166,13 +166,11 @@ func (w *output) openReasoning() {
 func (w *output) search(step *form.SearchStep) {
 	w.open(searchCall, "ws_")
 	var action form.Out
-	action.Begin()
-	action.Literal(`"type":"search"`)
+	action.Typed("search")
 	action.KeyString("query", step.Query)
 	action.Array("sources")
 	for _, source := range step.Sources {
-		action.Begin()
-		action.Literal(`"type":"url"`)
+		action.Typed("url")
 		action.KeyString("url", source.URL)
 		action.End()
 	}
@@ -194,8 +192,7 @@ func (w *output) cite(event *form.Event) {
 		return
 	}
 	write := func(out *form.Out) {
-		out.Begin()
-		out.Literal(`"type":"url_citation"`)
+		out.Typed("url_citation")
 		out.KeyInt("start_index", int64(event.Citation.From))
 		out.KeyInt("end_index", int64(event.Citation.To))
 		out.KeyString("url", event.Citation.URL)
@@ -289,28 +286,16 @@ func (w *output) textSince(from int) rawjson.Text {
 	return rawjson.Text(w.written[from-1:])
 }
 
-// delta is the name of the event with a piece of the part.
-func (k partKind) delta() string {
-	return [...]string{
-		outputText: "response.output_text.delta", refusal: "response.refusal.delta",
-		summary: "response.reasoning_summary_text.delta",
-	}[k]
-}
+// partWords are the names of a part's events, with a piece of its text and with all of it, and how it begins, up to its text.
+type partWords struct{ delta, done, opens string }
 
-// done is the name of the event with all of the part's text.
-func (k partKind) done() string {
-	return [...]string{
-		outputText: "response.output_text.done", refusal: "response.refusal.done",
-		summary: "response.reasoning_summary_text.done",
-	}[k]
-}
-
-// opens is how a part begins, up to its text.
-func (k partKind) opens() string {
-	return [...]string{
-		outputText: `{"type":"output_text","annotations":[],"text":"`,
-		refusal:    `{"type":"refusal","refusal":"`,
-		summary:    `{"type":"summary_text","text":"`,
+func (k partKind) words() partWords {
+	return [...]partWords{
+		outputText: {"response.output_text.delta", "response.output_text.done", `{"type":"output_text","annotations":[],"text":"`},
+		refusal:    {"response.refusal.delta", "response.refusal.done", `{"type":"refusal","refusal":"`},
+		summary: {
+			"response.reasoning_summary_text.delta", "response.reasoning_summary_text.done", `{"type":"summary_text","text":"`,
+		},
 	}[k]
 }
 
@@ -336,7 +321,7 @@ func (w *output) openPart(kind partKind, block int) {
 	if kind == outputText && w.ask.Search { // its citations are known at its end
 		w.keep(`{"type":"output_text","text":"`)
 	} else {
-		w.keep(kind.opens())
+		w.keep(kind.words().opens)
 	}
 	w.item.textFrom = len(w.written)
 	name, closing := "response.content_part.added", `"}`
@@ -361,7 +346,7 @@ func (w *output) closePart() {
 		return
 	}
 	text := w.textSince(w.item.textFrom)
-	if w.beginOf(kind.done()) {
+	if w.beginOf(kind.words().done) {
 		w.place()
 		if kind == refusal {
 			w.Out.Field("refusal", text)

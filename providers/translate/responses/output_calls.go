@@ -64,8 +64,7 @@ func (w *output) closeFunction() {
 }
 
 func (w *output) closeCustom() {
-	custom := make(rawjson.Text, 0, len(w.item.custom)+2)
-	custom = append(append(append(custom, '"'), w.item.custom...), '"')
+	custom := rawjson.Wrap(w.item.custom)
 	w.item.custom = nil
 	status, decoded := statusCompleted, rawjson.Trim(custom.Decoded())
 	if !rawjson.Valid(decoded) {

@@ -216,11 +216,7 @@ func (r *reading) readFormat(format rawjson.Value) {
 	case kind.Is("json_object"):
 		output.Kind = form.OutputJSON
 	case kind.Is("json_schema"):
-		output.Kind = form.OutputSchema
-		output.Name = format.Get("name").Text().String()
-		output.Schema = format.Get("schema")
-		output.Strict = format.Get("strict").True()
-		output.Description = format.Get("description").Text()
+		output.ReadSchema(format)
 	default:
 		r.must("text.format.type")
 	}

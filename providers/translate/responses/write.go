@@ -156,17 +156,7 @@ func (w *writing) text() {
 	case form.OutputSchema:
 		w.Object("format")
 		w.Literal(`"type":"json_schema"`)
-		w.Key("name")
-		if output.Name != "" {
-			w.String(output.Name)
-		} else {
-			w.String("output")
-		}
-		w.Field("description", output.Description)
-		if output.Strict {
-			w.Literal(`"strict":true`)
-		}
-		w.Field("schema", output.Schema)
+		output.WriteSchema(w.Out)
 		w.End()
 	}
 	w.Field("verbosity", verbosity)

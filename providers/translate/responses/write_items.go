@@ -60,14 +60,9 @@ func (w *writing) instructions(system []form.Block) bool {
 	return true
 }
 
-func (w *writing) item(kind string) {
-	w.Begin()
-	w.KeyString("type", kind)
-}
-
 // message writes what the user or the system said.
 func (w *writing) message(role string, blocks []form.Block) {
-	w.item("message")
+	w.Typed("message")
 	w.KeyString("role", role)
 	w.Key("content")
 	for i := range blocks {
@@ -106,9 +101,9 @@ func (w *writing) user(blocks []form.Block) {
 func (w *writing) result(block *form.Block) {
 	result := block.Result
 	if w.custom[result.Name] {
-		w.item("custom_tool_call_output")
+		w.Typed("custom_tool_call_output")
 	} else {
-		w.item("function_call_output")
+		w.Typed("function_call_output")
 	}
 	w.KeyString("call_id", callID(result.ID))
 	w.Key("output")
@@ -188,11 +183,10 @@ func (w *writing) sealed(states []form.State) []byte {
 
 // thought writes a thought without its id: the vendor would look for it where it keeps nothing.
 func (w *writing) thought(text rawjson.Text, data []byte) {
-	w.item("reasoning")
+	w.Typed("reasoning")
 	w.Array("summary")
 	if !text.Empty() {
-		w.Begin()
-		w.Literal(`"type":"summary_text"`)
+		w.Typed("summary_text")
 		w.Field("text", text)
 		w.End()
 	}
@@ -202,12 +196,11 @@ func (w *writing) thought(text rawjson.Text, data []byte) {
 }
 
 func (w *writing) said(blocks []form.Block) {
-	w.item("message")
+	w.Typed("message")
 	w.Literal(`"role":"assistant"`)
 	w.Array("content")
 	for i := range blocks {
-		w.Begin()
-		w.Literal(`"type":"output_text"`)
+		w.Typed("output_text")
 		w.Field("text", blocks[i].Text)
 		w.End()
 	}
@@ -218,9 +211,9 @@ func (w *writing) said(blocks []form.Block) {
 func (w *writing) call(call *form.Call) {
 	custom := w.custom[call.Name]
 	if custom {
-		w.item("custom_tool_call")
+		w.Typed("custom_tool_call")
 	} else {
-		w.item("function_call")
+		w.Typed("function_call")
 	}
 	w.KeyString("call_id", callID(call.ID))
 	w.KeyString("name", w.toolName(call.Name))

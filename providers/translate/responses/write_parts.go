@@ -11,19 +11,19 @@ func (w *writing) part(block *form.Block) {
 	ownFile := media.File != nil && w.From.SameVendor(form.Responses)
 	switch {
 	case block.Kind == form.BlockText:
-		w.item("input_text")
+		w.Typed("input_text")
 		w.KeyText("text", block.Text)
 	case block.Kind != form.BlockMedia:
 		w.Fail(form.Refused(block.At.String(), form.Responses))
 		return
 	case media.Kind == form.PlainText && media.Text != nil:
-		w.item("input_text")
+		w.Typed("input_text")
 		w.KeyText("text", media.Plain())
 	case media.Kind == form.Image && (ownFile || media.URL != nil || media.Data != nil):
-		w.item("input_image")
+		w.Typed("input_image")
 		w.source(media, "image_url", "image_url")
 	case media.Kind == form.Document && (ownFile || media.URL != nil || media.Data != nil):
-		w.item("input_file")
+		w.Typed("input_file")
 		w.source(media, "file_url", "file_data")
 	default:
 		w.Fail(form.Refused(block.At.String(), form.Responses))
@@ -45,13 +45,8 @@ func (w *writing) source(media *form.Media, address, inline string) {
 	case media.URL != nil:
 		w.Field(address, media.URL)
 	default:
-		if media.Kind == form.Document { // the vendor wants a name
-			w.Key("filename")
-			if media.Title.Empty() {
-				w.String("file.pdf")
-			} else {
-				w.Text(media.Title)
-			}
+		if media.Kind == form.Document {
+			w.KeyText("filename", media.FileName())
 		}
 		w.Key(inline)
 		w.DataURL(*media)

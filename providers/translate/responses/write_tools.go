@@ -14,7 +14,7 @@ func (w *writing) tools() {
 	for i := range w.Tools {
 		tool := &w.Tools[i]
 		w.DropMark(tool.Cache, tool.At, w.loss)
-		w.item(toolKind(tool.Custom))
+		w.Typed(toolKind(tool.Custom))
 		w.KeyString("name", w.toolName(tool.Name))
 		w.Field("description", tool.Description)
 		if tool.Custom {
@@ -44,18 +44,13 @@ func (w *writing) search() {
 	if s == nil {
 		return
 	}
-	w.item("web_search")
+	w.Typed("web_search")
 	if s.Allowed.Len() > 0 {
 		w.Object("filters")
 		w.KeyRaw("allowed_domains", s.Allowed)
 		w.End()
 	}
-	if s.Location.Says() {
-		w.Object("user_location")
-		w.Literal(`"type":"approximate"`)
-		s.WriteLocation(w.Out)
-		w.End()
-	}
+	s.WriteLocation(w.Out, "")
 	w.Field("search_context_size", s.Context)
 	w.End()
 	w.include.String(includeSources)
@@ -74,7 +69,7 @@ func (w *writing) grammar(grammar *form.Grammar) {
 		return
 	}
 	w.Key("format")
-	w.item("grammar")
+	w.Typed("grammar")
 	w.Field("syntax", grammar.Syntax)
 	w.Field("definition", grammar.Definition)
 	w.End()
@@ -95,14 +90,14 @@ func (w *writing) choice() {
 	w.Key("tool_choice")
 	switch names := w.Choice.Names; {
 	case w.Search != nil && w.Search.Forced && word == choiceRequired:
-		w.item("web_search")
+		w.Typed("web_search")
 		w.End()
 	case len(names) == 0 || word == choiceNone:
 		w.String(word)
 	case len(names) == 1 && word == choiceRequired:
 		w.chosen(names[0])
 	default:
-		w.item("allowed_tools")
+		w.Typed("allowed_tools")
 		w.KeyString("mode", word)
 		w.Array("tools")
 		for _, name := range names {
@@ -114,7 +109,7 @@ func (w *writing) choice() {
 }
 
 func (w *writing) chosen(name string) {
-	w.item(toolKind(w.custom[name]))
+	w.Typed(toolKind(w.custom[name]))
 	w.KeyString("name", w.toolName(name))
 	w.End()
 }
