@@ -120,7 +120,6 @@ func (r *Reader) event() Event {
 	return event
 }
 
-// reset begins the next event.
 func (r *Reader) reset() {
 	r.begin = r.scanned
 	r.name, r.data, r.named, r.hasData = span{}, span{}, false, false
@@ -137,7 +136,6 @@ func (r *Reader) last() (Event, error) {
 	return Event{}, r.err
 }
 
-// fill reads more of the stream.
 func (r *Reader) fill() error {
 	full := r.end == len(r.room) // or there is no room
 	switch {

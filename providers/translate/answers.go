@@ -415,7 +415,6 @@ func (a *Answer) fail(fault *providers.Fault) {
 	a.err = fault
 }
 
-// broken is the fault of an answer that makes no sense.
 func broken(err error) *providers.Fault {
 	return &providers.Fault{
 		Kind: providers.Upstream, Message: "The upstream's answer is broken.", Blame: providers.BlameChannel,

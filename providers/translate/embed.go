@@ -64,13 +64,11 @@ func EmbedRequest(call providers.Call, model string, estimate func(*form.Prompt)
 	return e, nil
 }
 
-// embedAsk is what is asked for.
 type embedAsk struct {
 	texts []rawjson.Text
 	size  rawjson.Value // of each vector, absent where it is the model's own
 }
 
-// readOpenAI reads a CreateEmbeddingRequest.
 func (a *embedAsk) readOpenAI(e *Embedding, body rawjson.Value, loss *form.Loss) *providers.Fault {
 	for name, value := range body.Members() {
 		switch {
@@ -176,7 +174,6 @@ func (a *embedAsk) writeGemini(e *Embedding, model string) {
 	e.Pieces = out.Payload()
 }
 
-// writeOpenAI writes a CreateEmbeddingRequest.
 func (a *embedAsk) writeOpenAI(e *Embedding, model string) {
 	out := form.NewPayload()
 	out.Begin()

@@ -256,7 +256,6 @@ func (c *choice) content(content, logprobs rawjson.Value, to []form.Event) []for
 	return to
 }
 
-// say gives a piece of text.
 func (c *choice) say(kind form.EventKind, text rawjson.Text, logprobs rawjson.Value, to []form.Event) []form.Event {
 	if text.Empty() {
 		return to

@@ -47,7 +47,6 @@ func (s *saidCall) member() string {
 	return "arguments"
 }
 
-// openPiece opens a chunk with a piece of a call.
 func (w *writer) openPiece(c *said, call *saidCall) {
 	w.chunk(c)
 	if w.ask.Legacy {
@@ -78,7 +77,6 @@ func (w *writer) writeCall(call *saidCall) {
 	}
 }
 
-// inner opens the function of a call.
 func (w *writer) inner(call *saidCall) {
 	if call.custom {
 		w.Out.Key("custom")
@@ -88,7 +86,6 @@ func (w *writer) inner(call *saidCall) {
 	w.Out.Begin()
 }
 
-// closePiece closes what openPiece and inner opened.
 func (w *writer) closePiece() {
 	w.Out.End()
 	if !w.ask.Legacy {

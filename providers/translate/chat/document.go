@@ -5,7 +5,6 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// completion writes a whole answer.
 func (w *writer) completion() {
 	w.Out.Grow(w.held + form.DocumentRoom)
 	w.Out.Begin()
@@ -61,7 +60,6 @@ func (w *writer) message(c *said) {
 	w.Out.End()
 }
 
-// function writes the name and the whole input of a call.
 func (w *writer) function(call *saidCall) {
 	w.Out.KeyString("name", call.name)
 	w.Out.KeyText(call.member(), call.whole())

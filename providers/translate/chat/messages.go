@@ -7,7 +7,6 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// messages writes the instructions and the turns.
 func (w *writing) messages() {
 	system, turns, fault := w.Arrange(form.Arrangement{Apart: true, Takes: func(block *form.Block) bool {
 		return block.Kind == form.BlockThought && w.to.Imitator && !block.Text.Blank()
@@ -195,7 +194,6 @@ func (w *writing) assistant(blocks []form.Block, current bool) {
 	w.End()
 }
 
-// call writes a call of the history.
 func (w *writing) call(block *form.Block) {
 	w.Begin()
 	w.KeyString("id", callID(block.Call.ID))

@@ -5,7 +5,6 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// parts writes texts as a list of parts.
 func (w *writing) parts(texts []form.Block) {
 	w.BeginArray()
 	for i := range texts {
@@ -29,7 +28,6 @@ func (w *writing) breakpoint(block *form.Block) {
 	w.End()
 }
 
-// part writes a block as a part of a content.
 func (w *writing) part(block *form.Block) {
 	media := &block.Media
 	switch {

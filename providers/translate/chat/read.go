@@ -10,7 +10,6 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// reading is the state of one Read.
 type reading struct {
 	*form.Prompt
 	form.Failing
@@ -43,7 +42,6 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 	return r.Prompt, r.ask, r.Fault
 }
 
-// member reads one field of the call, or keeps it for later.
 func (r *reading) member(name rawjson.Text, value rawjson.Value) {
 	switch string(name.Decoded()) {
 	case "model", "stream":

@@ -138,7 +138,6 @@ func (w *writer) choice(event *form.Event) {
 	}
 }
 
-// chunk opens a chunk and the delta of its choice.
 func (w *writer) chunk(c *said) {
 	w.Out.Plain(w.chunkHead)
 	w.Out.Int(int64(c.index))
@@ -162,7 +161,6 @@ func (w *writer) closeChoice(finish string, logprobs rawjson.Value) {
 	w.Out.Plain(w.chunkTail)
 }
 
-// writeLogprobs writes the probabilities of a text.
 func (w *writer) writeLogprobs(content rawjson.Value) {
 	w.Out.Key("logprobs")
 	if content.Absent() {
@@ -175,7 +173,6 @@ func (w *writer) writeLogprobs(content rawjson.Value) {
 	w.Out.End()
 }
 
-// text writes a piece of text, or keeps it.
 func (w *writer) text(c *said, key string, kept *[]byte, event *form.Event) {
 	if event.Text.Empty() {
 		return
@@ -196,13 +193,11 @@ func (w *writer) text(c *said, key string, kept *[]byte, event *form.Event) {
 	}
 }
 
-// keep appends to what is held.
 func (w *writer) keep(kept *[]byte, more []byte) {
 	*kept = append(*kept, more...)
 	w.held += len(more)
 }
 
-// stop ends a choice.
 func (w *writer) stop(c *said, stop form.Stop) {
 	for _, call := range c.calls {
 		if !call.ended {

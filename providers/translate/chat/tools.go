@@ -228,7 +228,6 @@ func (w *writing) choice() {
 	}
 }
 
-// named refers to a function.
 func (w *writing) named(name string) {
 	w.Typed("function")
 	w.Object("function")

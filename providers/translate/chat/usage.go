@@ -5,7 +5,6 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// count reads what was counted so far.
 func (a *answer) count(usage rawjson.Value, to []form.Event) []form.Event {
 	if !usage.IsObject() {
 		return to
@@ -37,7 +36,6 @@ func (a *answer) count(usage rawjson.Value, to []form.Event) []form.Event {
 	return append(to, form.Event{Kind: form.EventCounts, Counts: &a.counts})
 }
 
-// writeUsage writes the member usage.
 func writeUsage(out *form.Out, c *form.Counts) {
 	out.Object("usage")
 	out.KeyInt("prompt_tokens", c.Input)

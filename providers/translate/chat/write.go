@@ -17,7 +17,6 @@ const (
 // nameRule is what it takes as the name of a tool.
 var nameRule = form.NameRule{Max: 64} //nolint:gochecknoglobals // a constant
 
-// writing is the state of one Write.
 type writing struct {
 	*form.Prompt
 	*form.Out
@@ -143,7 +142,6 @@ func (w *writing) sampling() {
 	}
 }
 
-// output writes the format of the answer.
 func (w *writing) output() {
 	switch w.Output.Kind {
 	case form.OutputJSON:

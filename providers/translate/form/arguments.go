@@ -39,7 +39,6 @@ func (c *Call) Arguments() rawjson.Text {
 	return rawjson.Quote(string(compact))
 }
 
-// members counts those of an object.
 func members(v rawjson.Value) (n int) {
 	for range v.Members() {
 		n++

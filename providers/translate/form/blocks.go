@@ -244,7 +244,6 @@ type inputScanner struct {
 	whole           bool
 }
 
-// scan takes the next piece.
 func (i *inputScanner) scan(piece []byte) {
 	for _, c := range piece {
 		switch {

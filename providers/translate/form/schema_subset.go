@@ -309,7 +309,6 @@ func (c *cutter) reference(s *cutSchema) {
 	s.kept = append(s.kept, keptKeyword{"anyOf", ref})
 }
 
-// keyword writes what stands below a keyword that is sent.
 func (c *cutter) keyword(k keptKeyword, s *cutSchema) {
 	member := k.member
 	switch name := member.name.String(); {
@@ -335,7 +334,6 @@ func (c *cutter) keyword(k keptKeyword, s *cutSchema) {
 	}
 }
 
-// below writes the schemas below a keyword, or its value.
 func (c *cutter) below(member *schemaNode) {
 	switch shape := shapeOf(member.name.String()); {
 	case shape == namedSchemas:

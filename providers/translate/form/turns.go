@@ -111,7 +111,6 @@ type called struct {
 	named, answered bool
 }
 
-// arranging is the work of Arrange.
 type arranging struct {
 	Arrangement
 	runs         []run
@@ -282,7 +281,6 @@ func (a *arranging) place(idField string) *providers.Fault {
 	return nil
 }
 
-// turns makes turns of the runs.
 func (a *arranging) turns(size int) []Turn {
 	turns := make([]Turn, 0, size)
 	put := func(role Role, blocks []Block, at Path) {

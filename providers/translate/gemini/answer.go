@@ -87,7 +87,6 @@ func (r *reader) chunk(v rawjson.Value, to []form.Event) []form.Event {
 	return to
 }
 
-// countsOf reads a usageMetadata.
 func countsOf(usage rawjson.Value) (counts form.Counts) {
 	for name, value := range usage.Members() {
 		n, _ := value.Count()
@@ -121,7 +120,6 @@ func soundOf(details rawjson.Value) (tokens int64) {
 	return tokens
 }
 
-// candidate reads a piece of one of the answers.
 func (r *reader) candidate(v rawjson.Value, index int, to []form.Event) []form.Event {
 	var parts, logprobs, grounding rawjson.Value
 	var reason rawjson.Text
@@ -335,7 +333,6 @@ func broken(reason rawjson.Text) bool {
 	return false
 }
 
-// stopOf reads a FinishReason.
 func stopOf(reason rawjson.Text) form.StopReason {
 	switch string(reason.Decoded()) {
 	case "STOP":

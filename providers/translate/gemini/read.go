@@ -18,7 +18,6 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 	return read(call, rawjson.Trim(call.Body), "", loss)
 }
 
-// reading is the work of Read.
 type reading struct {
 	form.Failing
 
@@ -173,7 +172,6 @@ func (r *reading) declaration(value rawjson.Value, at form.Path) {
 	r.p.Tools = append(r.p.Tools, tool)
 }
 
-// toolConfig reads which functions are called.
 func (r *reading) toolConfig(value rawjson.Value) {
 	const field = "toolConfig.functionCallingConfig"
 	for name, value := range value.Members() {

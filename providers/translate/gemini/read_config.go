@@ -95,7 +95,6 @@ func (r *reading) sampling(name rawjson.Text, value rawjson.Value, prefix string
 	return true
 }
 
-// thinking reads how much the model thinks.
 func (r *reading) thinking(config rawjson.Value, prefix string) {
 	t := &r.p.Thinking
 	prefix += "thinkingConfig"

@@ -48,7 +48,6 @@ func (r *reading) contents(value rawjson.Value) {
 	}
 }
 
-// parts appends the blocks of a content.
 func (r *reading) parts(turn *form.Turn, parts rawjson.Value, at form.Path) {
 	for i, part := range r.items(parts, at.Field("parts")) {
 		r.part(turn, part, at.Item("parts", i))
@@ -214,7 +213,6 @@ func (r *reading) result(value rawjson.Value, at form.Path) *form.Result {
 	return result
 }
 
-// inline reads a medium that is in the request.
 func (r *reading) inline(value rawjson.Value, at form.Path) form.Media {
 	data := value.GetCamel("data").Text()
 	if data == nil {

@@ -187,7 +187,6 @@ func (w *writer) spoken(out *form.Out, a *answer, kind form.EventKind, text []by
 	}
 }
 
-// close writes the part of a document that is open.
 func (a *answer) close(w *writer) {
 	if a.open >= 0 {
 		a.parts.Begin()
@@ -214,7 +213,6 @@ func (w *writer) part(a *answer, write func(*form.Out)) {
 	}
 }
 
-// called writes a call with its whole input.
 func (w *writer) called(a *answer) {
 	input := rawjson.Trim(a.input)
 	if !input.IsObject() || !rawjson.Valid(input) {

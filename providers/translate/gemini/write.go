@@ -23,7 +23,6 @@ func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, 
 	return w.out.Payload(), w.Fault
 }
 
-// writing is the work of Write.
 type writing struct {
 	form.Failing
 
@@ -35,7 +34,6 @@ type writing struct {
 	line rawjson.Text
 }
 
-// root writes the members of a GenerateContentRequest.
 func (w *writing) root() {
 	w.Fail(w.p.DropOwn(form.Gemini, w.loss))
 	system, turns, fault := w.p.Arrange(form.Arrangement{Takes: takes})

@@ -15,7 +15,6 @@ func (w *writing) format(tools bool) {
 	}
 }
 
-// config writes the generationConfig, if there is anything in it.
 func (w *writing) config() {
 	p := w.p
 	s, limits := &p.Sampling, &p.Limits
@@ -87,7 +86,6 @@ func (c *configuration) end() {
 	}
 }
 
-// output writes the format of the answer.
 func (w *writing) output(c *configuration) {
 	out := &w.p.Output
 	if out.Kind == form.OutputText || w.line != nil {

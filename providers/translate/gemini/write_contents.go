@@ -151,7 +151,6 @@ func (w *writing) stands(block *form.Block) bool {
 	return w.to.Traits.Gemini.Level && len(block.Media.Data) > 0 && (block.Media.Kind == form.Image || block.Media.Kind == form.Document)
 }
 
-// media writes a part that is a medium.
 func (w *writing) media(block *form.Block) {
 	m := &block.Media
 	switch {

@@ -104,7 +104,6 @@ func (a *answer) End(to []form.Event) []form.Event {
 	return a.Fail(form.BrokenOff(), to)
 }
 
-// blockStart begins a block, with what it has already.
 func (a *answer) blockStart(index int64, content rawjson.Value, to []form.Event) []form.Event {
 	b := openBlock{index: index, block: a.next}
 	switch kind := content.Get("type").Text(); {
@@ -152,7 +151,6 @@ func (a *answer) blockStart(index int64, content rawjson.Value, to []form.Event)
 	return to
 }
 
-// blockDelta continues with a block.
 func (a *answer) blockDelta(index int64, delta rawjson.Value, to []form.Event) []form.Event {
 	at := a.find(index)
 	if at < 0 {
@@ -187,7 +185,6 @@ func (a *answer) blockDelta(index int64, delta rawjson.Value, to []form.Event) [
 	return append(to, form.Event{Kind: b.kind, Block: b.block, Text: text})
 }
 
-// blockStop ends a block.
 func (a *answer) blockStop(index int64, to []form.Event) []form.Event {
 	at := a.find(index)
 	if at < 0 {
@@ -221,7 +218,6 @@ func (a *answer) blockStop(index int64, to []form.Event) []form.Event {
 	return to
 }
 
-// cite notes a page that a text cites.
 func (b *openBlock) cite(citation rawjson.Value) {
 	if source := form.SourceOf(citation); source.URL != "" {
 		b.cites = append(b.cites, source)

@@ -50,7 +50,6 @@ func (r *reader) set(field form.Field, name string, value rawjson.Value) rawjson
 	return value
 }
 
-// field reads a member of the call.
 func (r *reader) field(name string, value rawjson.Value) {
 	p := r.p
 	switch name {
@@ -148,7 +147,6 @@ func (r *reader) thinking(value rawjson.Value) {
 	}
 }
 
-// outputConfig reads the effort and the format of an answer.
 func (r *reader) outputConfig(value rawjson.Value) {
 	for name, member := range value.Members() {
 		switch {

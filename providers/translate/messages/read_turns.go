@@ -57,7 +57,6 @@ func (r *reader) turns(value rawjson.Value) {
 	}
 }
 
-// content reads what a turn says.
 func (r *reader) content(turn *form.Turn, content rawjson.Value) {
 	switch {
 	case content.IsText():
@@ -78,7 +77,6 @@ type member struct {
 	value rawjson.Value
 }
 
-// membersOf reads the members of an object.
 func membersOf(object rawjson.Value) members {
 	return make(members, 0, 4).read(object)
 }
@@ -244,7 +242,6 @@ func inputOf(input rawjson.Value) rawjson.Value {
 	return form.ReadArguments(rawjson.Quote(string(input)))
 }
 
-// result reads what a tool answered.
 func (r *reader) result(at form.Path, m members) *form.Result {
 	result := &form.Result{ID: m.get("tool_use_id").Text().String(), Failed: m.get("is_error").True()}
 	content := m.get("content")

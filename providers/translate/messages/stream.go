@@ -232,7 +232,6 @@ func (w *message) input(piece rawjson.Text) {
 
 const inputDelta = `"type":"input_json_delta","partial_json":`
 
-// open begins a block.
 func (w *message) open(b block) {
 	w.close()
 	if before := w.before; before != nil {
@@ -250,7 +249,6 @@ func (w *message) open(b block) {
 	}
 }
 
-// close ends the block that is open, if any.
 func (w *message) close() {
 	if w.opened.kind == thinkingBlock && !w.opened.signed {
 		w.sign([]byte(form.Unsigned))
@@ -308,7 +306,6 @@ func (b *block) write(out *form.Out, text rawjson.Text, input rawjson.Value) {
 	out.End()
 }
 
-// redacted writes a thought that only its vendor can read.
 func (w *message) redacted(data []byte) {
 	w.alone(func(out *form.Out) {
 		out.Literal(`"type":"redacted_thinking"`)
@@ -316,7 +313,6 @@ func (w *message) redacted(data []byte) {
 	}, nil)
 }
 
-// delta writes a piece of the block that is open.
 func (w *message) delta(begins string, text rawjson.Text) {
 	w.begins("content_block_delta")
 	w.Out.Object("delta")

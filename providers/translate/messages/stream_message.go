@@ -2,7 +2,6 @@ package messages
 
 import "modelrelay/providers/translate/form"
 
-// begin writes the start of a stream, once.
 func (w *message) begin() {
 	if !w.pending {
 		return

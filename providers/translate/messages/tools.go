@@ -123,7 +123,6 @@ func (w *arranged) pickTools() {
 	}
 }
 
-// forced reports whether a tool must be called.
 func (w *arranged) forced() bool {
 	return w.p.Choice.Mode == form.ChoiceAny && (len(w.tools) > 0 || w.p.Search != nil)
 }

@@ -85,7 +85,6 @@ func (w *writer) text(text rawjson.Text) {
 	w.out.KeyText("text", text)
 }
 
-// writeTurns writes the messages.
 func (w *writer) writeTurns() {
 	w.out.Array("messages")
 	for i := range w.turns {

@@ -109,7 +109,6 @@ func (a *answer) End(to []form.Event) []form.Event {
 	return a.Fail(form.BrokenOff(), to)
 }
 
-// end reads the whole response, of which most has been said by now.
 func (a *answer) end(response rawjson.Value, to []form.Event) []form.Event {
 	status := response.Get("status").Text()
 	switch {

@@ -160,7 +160,6 @@ func (a *answer) rest(p *piece, kind form.EventKind, text rawjson.Text, to []for
 	return a.text(p, kind, text, to)
 }
 
-// input gives a piece of a call's input.
 func (a *answer) input(p *piece, text rawjson.Text, to []form.Event) []form.Event {
 	item := a.find(p)
 	if item == nil || item.kind != form.EventCallArgs || item.ended || text.Empty() {
@@ -260,7 +259,6 @@ func searched(item rawjson.Value, id string, to []form.Event) []form.Event {
 	return append(to, form.Event{Kind: form.EventSearch, Search: step})
 }
 
-// cite gives a citation of a part's text.
 func (a *answer) cite(p *piece, annotation rawjson.Value, to []form.Event) []form.Event {
 	item := a.find(p)
 	if item == nil || !annotation.Get("type").Text().Is("url_citation") {

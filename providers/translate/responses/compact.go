@@ -71,14 +71,12 @@ func (w *writer) summarize(event *form.Event) {
 	w.summary = append(w.summary, event.Text.Decoded()...)
 }
 
-// compacted ends the answer's one item.
 func (w *writer) compacted() {
 	w.keep(w.ask.Seal(string(w.summary)), `"}`)
 	w.stop = form.StopEnd // a summary that was cut off is one
 	w.closeItem()
 }
 
-// compactedResponse writes the answer of the operation that compacts.
 func (w *writer) compactedResponse() {
 	out := &w.Out
 	out.Begin()

@@ -7,7 +7,6 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// readInput reads a conversation.
 func (r *reading) readInput(input rawjson.Value) {
 	if text := input.Text(); text != nil {
 		at := form.Path{}.Field("input")

@@ -60,7 +60,6 @@ type output struct {
 	stop    form.StopReason
 }
 
-// keep appends to the output.
 func (w *output) keep(pieces ...string) {
 	for _, piece := range pieces {
 		w.written = append(w.written, piece...)
@@ -90,7 +89,6 @@ func (w *output) added(closing string) {
 	w.finish()
 }
 
-// text writes a piece of text or of a refusal.
 func (w *output) text(event *form.Event, kind partKind) {
 	if event.Text.Empty() {
 		return
@@ -130,7 +128,6 @@ func (w *output) text(event *form.Event, kind partKind) {
 	}
 }
 
-// thought writes a piece of what the model thought.
 func (w *output) thought(event *form.Event) {
 	if event.Text.Empty() {
 		return
@@ -245,7 +242,6 @@ func (w *output) state(event *form.Event) {
 	w.closeItem()
 }
 
-// closeItem closes the item that is open, if any.
 func (w *output) closeItem() {
 	switch w.item.kind {
 	case noItem:

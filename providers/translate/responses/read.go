@@ -22,7 +22,6 @@ const (
 	includeLogprobs  = "message.output_text.logprobs"
 )
 
-// reading is the work of Read.
 type reading struct {
 	form.Failing
 

@@ -33,7 +33,6 @@ func ending(stop form.StopReason) (status, reason string) {
 	return statusCompleted, ""
 }
 
-// start writes the events that begin the response.
 func (w *writer) start() {
 	if w.phase != waiting {
 		return
@@ -48,7 +47,6 @@ func (w *writer) start() {
 	}
 }
 
-// end writes the whole response.
 func (w *writer) end() {
 	if w.ask.Compact {
 		if len(w.summary) == 0 {

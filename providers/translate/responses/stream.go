@@ -87,7 +87,6 @@ func (w *writer) event(event *form.Event) {
 	}
 }
 
-// isContent knows the events of what an answer says.
 func isContent(kind form.EventKind) bool {
 	switch kind {
 	case form.EventStart, form.EventCounts, form.EventPing, form.EventStop, form.EventEnd, form.EventFailed:

@@ -15,7 +15,6 @@ const (
 	maxName   = 64
 )
 
-// writing is the state of one Write.
 type writing struct {
 	*form.Prompt
 	*form.Out
@@ -167,7 +166,6 @@ func isVerbosity(own form.Member) bool {
 	return own.Name == "verbosity" || own.Name == "text.verbosity"
 }
 
-// own writes the fields that OpenAI alone knows.
 func (w *writing) own(stream bool) {
 	sameVendor := w.From.SameVendor(form.Responses)
 	for _, own := range w.Own {

@@ -8,7 +8,6 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// conversation writes the instructions and the items.
 func (w *writing) conversation() {
 	system, turns, fault := w.Arrange(form.Arrangement{Apart: true, Takes: func(block *form.Block) bool {
 		return block.Kind == form.BlockThought && w.sealed(block.State) != nil
