@@ -25,6 +25,9 @@ type Embedding struct {
 	estimated int64
 	// scaled: the vectors are to be of length one; coded: each is base64 of its numbers.
 	scaled, coded bool
+
+	texts []rawjson.Text // until they are written
+	size  rawjson.Value  // of each vector, absent where it is the model's own
 }
 
 // EmbedRequest reads a client's call of OpenAI's embeddings, or of Gemini's embedContent and batchEmbedContents, and writes the
@@ -32,76 +35,71 @@ type Embedding struct {
 // fault names the client's field. The estimate is that of a prompt's tokens.
 func EmbedRequest(call providers.Call, model string, estimate func(*form.Prompt) int64, loss *form.Loss) (*Embedding, *providers.Fault) {
 	e := &Embedding{from: call.Endpoint, model: call.Model}
-	var ask embedAsk
 	var fault *providers.Fault
 	body := rawjson.Trim(call.Body)
 	switch {
 	case call.Endpoint.Format == providers.OpenAI:
-		fault = ask.readOpenAI(e, body, loss)
+		fault = e.readOpenAI(body, loss)
 	case call.Endpoint.Operation == providers.BatchEmbeddings:
 		for i, request := range body.GetCamel("requests").Items() {
-			if fault = ask.readGemini(request, form.In("requests", i), loss); fault != nil {
+			if fault = e.readGemini(request, form.In("requests", i), loss); fault != nil {
 				break
 			}
 		}
 	default:
-		fault = ask.readGemini(body, form.Path{}, loss)
+		fault = e.readGemini(body, form.Path{}, loss)
 	}
 	if fault != nil {
 		return nil, fault
 	}
-	e.inputs = len(ask.texts)
-	prompt := &form.Prompt{System: make([]form.Block, len(ask.texts))}
-	for i, text := range ask.texts {
+	e.inputs = len(e.texts)
+	prompt := &form.Prompt{System: make([]form.Block, e.inputs)}
+	for i, text := range e.texts {
 		prompt.System[i].Text = text
 	}
 	e.estimated = estimate(prompt)
 	if call.Endpoint.Format == providers.OpenAI {
-		ask.writeGemini(e, model)
+		e.writeGemini(model)
 	} else {
-		ask.writeOpenAI(e, model)
+		e.writeOpenAI(model)
 	}
+	e.texts, e.size = nil, nil
 	return e, nil
 }
 
-type embedAsk struct {
-	texts []rawjson.Text
-	size  rawjson.Value // of each vector, absent where it is the model's own
-}
-
-func (a *embedAsk) readOpenAI(e *Embedding, body rawjson.Value, loss *form.Loss) *providers.Fault {
+func (e *Embedding) readOpenAI(body rawjson.Value, loss *form.Loss) *providers.Fault {
 	for name, value := range body.Members() {
 		switch {
 		case value.Absent(), name.Is("model"):
 		case name.Is("input"):
 			if text := value.Text(); text != nil {
-				a.texts = []rawjson.Text{text}
+				e.texts = []rawjson.Text{text}
 				continue
 			}
-			a.texts = nil
+			e.texts = nil
 			for _, item := range value.Items() {
 				text := item.Text()
 				if text == nil {
 					return form.Refusedf("input", form.Gemini, "which takes texts, not tokens.")
 				}
-				a.texts = append(a.texts, text)
+				e.texts = append(e.texts, text)
 			}
 		case name.Is("dimensions"):
-			a.size, e.scaled = value, true
+			e.size, e.scaled = value, true
 		case name.Is("encoding_format"):
 			e.coded = value.Text().Is("base64")
 		default:
 			loss.Drop(name.String())
 		}
 	}
-	if len(a.texts) == 0 {
+	if len(e.texts) == 0 {
 		return providers.InvalidField("input", "There is nothing to embed.")
 	}
 	return nil
 }
 
 // readGemini reads an EmbedContentRequest, whose configuration is in it or apart.
-func (a *embedAsk) readGemini(request rawjson.Value, at form.Path, loss *form.Loss) *providers.Fault {
+func (e *Embedding) readGemini(request rawjson.Value, at form.Path, loss *form.Loss) *providers.Fault {
 	var texts []rawjson.Text
 	size := rawjson.Value(nil)
 	lose := func(name rawjson.Text) { loss.Drop(at.Field(rawjson.Camel(name.String())).Name()) }
@@ -132,18 +130,18 @@ func (a *embedAsk) readGemini(request rawjson.Value, at form.Path, loss *form.Lo
 			lose(name)
 		}
 	}
-	if len(a.texts) > 0 && string(size) != string(a.size) {
+	if len(e.texts) > 0 && string(size) != string(e.size) {
 		return form.Refusedf(at.Field("outputDimensionality").String(), form.Chat, "whose vectors of one call are of one size.")
 	}
 	if len(texts) == 0 {
 		return providers.InvalidField(at.Field("content").String(), "There is nothing to embed.")
 	}
-	a.texts, a.size = append(a.texts, rawjson.Join("\n", texts...)), size
+	e.texts, e.size = append(e.texts, rawjson.Join("\n", texts...)), size
 	return nil
 }
 
 // writeGemini writes embedContent for one text, and batchEmbedContents for several.
-func (a *embedAsk) writeGemini(e *Embedding, model string) {
+func (e *Embedding) writeGemini(model string) {
 	out := form.NewPayload()
 	request := func(text rawjson.Text) {
 		out.Begin()
@@ -155,17 +153,17 @@ func (a *embedAsk) writeGemini(e *Embedding, model string) {
 		out.End()
 		out.EndArray()
 		out.End()
-		out.Field("outputDimensionality", a.size)
+		out.Field("outputDimensionality", e.size)
 		out.End()
 	}
 	e.Endpoint = providers.Endpoint{Format: providers.Gemini, Operation: providers.Embeddings}
-	if len(a.texts) == 1 {
-		request(a.texts[0])
+	if len(e.texts) == 1 {
+		request(e.texts[0])
 	} else {
 		e.Endpoint.Operation = providers.BatchEmbeddings
 		out.Begin()
 		out.Array("requests")
-		for _, text := range a.texts {
+		for _, text := range e.texts {
 			request(text)
 		}
 		out.EndArray()
@@ -174,22 +172,22 @@ func (a *embedAsk) writeGemini(e *Embedding, model string) {
 	e.Pieces = out.Payload()
 }
 
-func (a *embedAsk) writeOpenAI(e *Embedding, model string) {
+func (e *Embedding) writeOpenAI(model string) {
 	out := form.NewPayload()
 	out.Begin()
 	out.KeyString("model", model)
 	out.Key("input")
 	if e.from.Operation == providers.BatchEmbeddings {
 		out.BeginArray()
-		for _, text := range a.texts {
+		for _, text := range e.texts {
 			out.Text(text)
 		}
 		out.EndArray()
 	} else {
-		out.Text(a.texts[0])
+		out.Text(e.texts[0])
 	}
 	out.KeyString("encoding_format", "float")
-	out.Field("dimensions", a.size)
+	out.Field("dimensions", e.size)
 	out.End()
 	e.Endpoint, e.Pieces = providers.Endpoint{Format: providers.OpenAI, Operation: providers.Embeddings}, out.Payload()
 }

@@ -103,28 +103,9 @@ func (w *writing) limits() {
 
 func (w *writing) sampling() {
 	s := w.Sampling
-	for _, field := range []struct {
-		name   string
-		value  rawjson.Value
-		field  form.Field
-		always bool // reasoning models take it too
-	}{
-		{"temperature", s.Temperature, form.FieldTemperature, false},
-		{"top_p", s.TopP, form.FieldTopP, false},
-		{"presence_penalty", s.Presence, form.FieldPresence, false},
-		{"frequency_penalty", s.Frequency, form.FieldFrequency, false},
-		{"logit_bias", s.LogitBias, form.FieldLogitBias, false},
-		{"seed", s.Seed, form.FieldSeed, true},
-	} {
-		if w.picky() && !field.always && !field.value.Absent() {
-			w.loss.Drop(w.Fields[field.field])
-		} else if !field.value.Absent() {
-			w.Field(field.name, field.value)
-		}
-	}
-	if !s.TopK.Absent() {
-		w.loss.Drop(w.Fields[form.FieldTopK])
-	}
+	w.WriteSampling(w.Out, w.loss, func(field form.Field) bool {
+		return field == form.FieldSeed || field != form.FieldTopK && !w.picky()
+	})
 	if s.Logprobs || !s.TopLogprobs.Absent() {
 		w.Literal(`"logprobs":true`)
 		w.Field("top_logprobs", s.TopLogprobs)

@@ -114,7 +114,7 @@ func TestWrite(t *testing.T) {
 			Temperature: rawjson.Value("0.50"), TopP: rawjson.Value("1"), TopK: rawjson.Value("3"), Presence: rawjson.Value("1"),
 			Frequency: rawjson.Value("2"),
 			Seed:      rawjson.Value("12345678901234567890"), LogitBias: rawjson.Value(`{"1":2}`), TopLogprobs: rawjson.Value("3"),
-		}}, providers.OpenAITraits{}, hi + `,"temperature":0.50,"top_p":1,"presence_penalty":1,"frequency_penalty":2,"logit_bias":{"1":2},"seed":12345678901234567890,"logprobs":true,"top_logprobs":3`, "topK", ""},
+		}}, providers.OpenAITraits{}, hi + `,"temperature":0.50,"top_p":1,"presence_penalty":1,"frequency_penalty":2,"seed":12345678901234567890,"logit_bias":{"1":2},"logprobs":true,"top_logprobs":3`, "topK", ""},
 		{"sampling of a reasoning model", form.Prompt{Sampling: form.Sampling{
 			Temperature: rawjson.Value("0.5"), TopP: rawjson.Value("1"), Presence: rawjson.Value("1"), Seed: rawjson.Value("1"), Logprobs: true,
 		}}, reasons, hi + `,"seed":1,"logprobs":true`, "temp, topP, presence", ""},

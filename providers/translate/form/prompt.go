@@ -304,6 +304,32 @@ type Sampling struct {
 	TopLogprobs rawjson.Value
 }
 
+// WriteSampling writes what tunes the drawing of tokens as OpenAI's dialects have it. Fields that the upstream does not take are dropped.
+func (p *Prompt) WriteSampling(out *Out, loss *Loss, takes func(Field) bool) {
+	s := &p.Sampling
+	for _, field := range [...]struct {
+		name  string
+		value rawjson.Value
+		field Field
+	}{
+		{"temperature", s.Temperature, FieldTemperature},
+		{"top_p", s.TopP, FieldTopP},
+		{"top_k", s.TopK, FieldTopK},
+		{"presence_penalty", s.Presence, FieldPresence},
+		{"frequency_penalty", s.Frequency, FieldFrequency},
+		{"seed", s.Seed, FieldSeed},
+		{"logit_bias", s.LogitBias, FieldLogitBias},
+	} {
+		switch {
+		case field.value.Absent():
+		case takes(field.field):
+			out.Field(field.name, field.value)
+		default:
+			loss.Drop(p.Fields[field.field])
+		}
+	}
+}
+
 // ThinkingMode is how a model's thinking was asked for.
 type ThinkingMode int
 

@@ -81,27 +81,9 @@ func (w *writing) picky() bool { return w.to.Reasons && !w.to.Imitator }
 
 func (w *writing) sampling() {
 	s := w.Sampling
-	for _, field := range []struct {
-		name  string
-		value rawjson.Value
-		field form.Field
-	}{
-		{"temperature", s.Temperature, form.FieldTemperature},
-		{"top_p", s.TopP, form.FieldTopP},
-		{"", s.TopK, form.FieldTopK},
-		{"", s.Presence, form.FieldPresence},
-		{"", s.Frequency, form.FieldFrequency},
-		{"", s.Seed, form.FieldSeed},
-		{"", s.LogitBias, form.FieldLogitBias},
-	} {
-		switch {
-		case field.value.Absent():
-		case field.name == "" || w.picky():
-			w.loss.Drop(w.Fields[field.field])
-		default:
-			w.Field(field.name, field.value)
-		}
-	}
+	w.WriteSampling(w.Out, w.loss, func(field form.Field) bool {
+		return (field == form.FieldTemperature || field == form.FieldTopP) && !w.picky()
+	})
 	if s.Logprobs {
 		w.include.String(includeLogprobs)
 		w.Field("top_logprobs", s.TopLogprobs)
@@ -194,4 +176,18 @@ func (w *writing) own(stream bool) {
 			w.loss.Drop(own.Name)
 		}
 	}
+}
+
+// WriteCount writes the call that counts the input of a prompt, for POST /v1/responses/input_tokens: InputTokenCountParams of
+// openai-node 7.55. What it leaves out counts nothing.
+func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
+	w := newWriting(p, to, loss)
+	w.Begin()
+	w.KeyString("model", to.Model)
+	w.conversation()
+	w.tools()
+	w.text()
+	w.reasoning()
+	w.End()
+	return w.Payload(), w.Fault
 }
