@@ -771,6 +771,10 @@ func TestResponseStreamWithoutEvents(t *testing.T) {
 				t.Fatalf("the create's stream: got %s", all)
 			}
 			events := strings.SplitAfter(all, "\n\n")
+			ended := strings.Join(events[2:], "") // what a reader gets that has seen lost events
+			if rec := s.do(t, request("GET", "/v1/responses/"+responseID+"?stream=true&starting_after=7", "")); rec.Body.String() != ended {
+				t.Errorf("after a lost event: got %d %s", rec.Code, rec.Body)
+			}
 			for after := -1; after < len(want); after++ {
 				rest := strings.Join(events[after+1:], "")
 				query, id := "", ""

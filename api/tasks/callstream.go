@@ -118,10 +118,10 @@ func (s *Service) Stream(
 	case r.Context().Err() != nil: // the token may no longer be used
 		err = context.Cause(r.Context())
 	case errors.As(context.Cause(reading), &failed):
-		if failed.fault == nil || after > opened {
+		if failed.fault == nil || after == opened+1 { // it has the error event
 			return nil
 		}
-		err = failed.fault
+		err, last = failed.fault, opened // any other event that it has was lost
 	case errors.As(err, &ahead):
 		err = &providers.Fault{Kind: providers.Upstream, Message: "Events of the stream were lost.", Err: err}
 		last = ahead.Events - 2 // the error event has the number of the last stored one, after which there are no more

@@ -75,7 +75,7 @@ var (
 	ErrEvent = errors.New("not a complete event")
 )
 
-// AheadError reports a reader that has seen events which are not stored: Redis and the worker were lost together.
+// AheadError reports a reader that has seen events which are not stored, or may have: Redis and the worker were lost together.
 type AheadError struct {
 	// Events is the number of stored events.
 	Events int64

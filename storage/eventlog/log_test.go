@@ -481,15 +481,43 @@ func TestCrashWithRedis(t *testing.T) {
 				t.Errorf("from %d: %d events, %v", r.first, r.count(), err)
 			}
 		}
-		for after := int64(5); after < 8; after++ { // whether it has seen this event 5 or the lost one is not known
-			if r := read(t, log, after); r.wait() != nil || r.text() != all(int(r.first), 8) {
-				t.Errorf("after %d: %d events, %v", after, r.count(), r.wait())
-			}
-		}
-		for _, after := range []int64{8, 9} {
+		for after := int64(5); after < 10; after++ { // whether it has seen this event 5 or the lost one is not known
 			wantAhead(t, read(t, log, after), 0, 8)
 		}
 	})
+}
+
+// TestCrashWithRedisRepeated: the events of a writer that repeats those of the earlier one are the ones that a reader has seen, but for
+// what the writer adds to them.
+func TestCrashWithRedisRepeated(t *testing.T) {
+	for name, adds := range map[string]int{"nothing": 0, "an error event": 1} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *storagetest.Server, _ objects, log *eventlog.Log) {
+				t.Helper()
+				first := write(t, log)
+				appendEvents(t, first, 0, 5)
+				pass(6 * time.Second)
+				appendEvents(t, first, 5, 10)
+				pass(time.Second)
+				first.Abandon()
+				server.FlushAll()
+				second := write(t, log)
+				second.Repeat(true)
+				appendEvents(t, second, 0, 8)
+				second.Repeat(false)
+				appendEvents(t, second, 8, 8+adds)
+				closeLog(t, second, false)
+				for after := -1; after < 8; after++ {
+					if r := read(t, log, int64(after)); r.wait() != nil || r.text() != all(after+1, 8+adds) {
+						t.Errorf("after %d: %d events, %v", after, r.count(), r.wait())
+					}
+				}
+				for after := int64(8); after < 10; after++ {
+					wantAhead(t, read(t, log, after), 0, 8+adds)
+				}
+			})
+		})
+	}
 }
 
 // TestReplaced: a writer fails if another writer has taken over its log.

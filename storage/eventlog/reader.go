@@ -70,20 +70,16 @@ func (r *reader) piece(writer int64, at int, data []byte, last bool) error {
 	return r.failed
 }
 
-// enters returns the number of the first event that the reader has read of a writer, or would read; 0 if it has read none before: the
-// events that it has seen elsewhere are taken for those of the log.
+// enters returns the number of the first event that the reader has read of a writer, or would read.
 func (r *reader) enters(writer int64) int64 {
-	switch r.writer {
-	case 0:
-		return 0
-	case writer:
+	if r.writer == writer {
 		return r.entered
-	default:
-		return r.next
 	}
+	return r.next
 }
 
-// ahead reports whether the reader has events that the ended log lacks.
+// ahead reports whether the reader has, or may have, events that the ended log lacks. The writers of the events that a reader has seen
+// before it begins are not known: within the events of the last writer, it may have seen lost ones with their numbers.
 func (r *reader) ahead(e *end) bool {
 	return r.next > e.total || !e.complete && e.begin > 0 && r.enters(e.writer) > e.begin
 }

@@ -26,7 +26,7 @@ func (c chunk) large() bool { return len(c.data) == 0 || len(c.data) > LargeEven
 // end describes an ended log.
 type end struct {
 	writer   int64 // the last writer
-	begin    int64 // the number at which the last writer began
+	begin    int64 // the number of the first event that an earlier writer may have written differently; 0: there was none
 	total    int64 // the number of events
 	complete bool
 }

@@ -23,6 +23,7 @@ type Writer struct {
 	id, prefix string
 	number     int64 // of the writer: a later writer has a higher one
 	begin      int64 // the number of its first event
+	differs    int64 // the number of its first event that an earlier writer may have written differently; 0 for the first writer
 
 	sending, archiving *storage.Loop
 	full               chan struct{} // an entry is full
@@ -44,6 +45,7 @@ type Writer struct {
 	keptSize int
 	failed   error // ErrReplaced
 	afterCR  bool  // the last event ended with CR
+	repeats  bool  // see Repeat
 	repeated int64 // the number of events to drop
 
 	// memory bounds what writers hold beyond heldFree, and taken is this one's part, which its owner has.
@@ -89,7 +91,7 @@ func (l *Log) Write(ctx context.Context, id, prefix string) (*Writer, error) {
 			return nil, err
 		}
 	}
-	w.begin, w.sent = w.next, w.next
+	w.begin, w.differs, w.sent = w.next, w.next, w.next
 	w.sending.Start(time.Second, w.send)    //nolint:contextcheck // Close ends it
 	w.archiving.Start(partEvery, w.archive) //nolint:contextcheck // Close ends it
 	if len(w.chunks) > 0 {
@@ -175,12 +177,15 @@ func (w *Writer) Next() int64 {
 	return w.next
 }
 
-// Repeat makes Append drop the events that the log has: what is appended from now on begins with the first event of the log. If it is off,
-// what is appended from now on continues the log.
+// Repeat makes Append drop the events that the log has: what is appended from now on begins with the first event of the log, and is what
+// earlier writers have written, or would have. If it is off, what is appended from now on continues the log.
 func (w *Writer) Repeat(on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.repeated = 0; on {
+	if w.repeats && w.begin > 0 {
+		w.differs = w.next
+	}
+	if w.repeats, w.repeated = on, 0; on {
 		w.repeated = w.next
 	}
 }
@@ -476,8 +481,8 @@ func (w *Writer) Abandon() {
 }
 
 // Close ends the log: it stores the final object, stops the readers after the last event, and removes the parts. complete is false if the
-// log was cut short; then readers that have seen lost events of an earlier writer receive an AheadError. If Redis is unavailable, readers
-// find the end some seconds later.
+// log was cut short; then readers that have seen lost events of an earlier writer, or may have, receive an AheadError. If Redis is
+// unavailable, readers find the end some seconds later.
 //
 // After an error the log has not ended, and Close may be repeated. ErrReplaced: a later writer continues the log.
 func (w *Writer) Close(ctx context.Context, complete bool) (Object, error) {
@@ -495,7 +500,8 @@ func (w *Writer) Close(ctx context.Context, complete bool) (Object, error) {
 	if err != nil && !errors.Is(err, storage.ErrUnavailable) {
 		return Object{}, err
 	}
-	e := end{writer: w.number, begin: w.begin, total: w.next, complete: complete}
+	w.Repeat(false)
+	e := end{writer: w.number, begin: w.differs, total: w.next, complete: complete}
 	o := Object{Key: w.prefix + e.name(), Events: e.total, Complete: complete}
 	if o.Size, o.SHA256, err = w.putWhole(ctx, o.Key); err != nil {
 		return Object{}, fmt.Errorf("end an event log: %w", err)
