@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -643,6 +644,64 @@ func TestChainIsStaged(t *testing.T) {
 			}
 			if run.Fault != nil || !strings.Contains(got, test.sent) || !strings.Contains(rec.Body.String(), first) {
 				t.Errorf("sent %s, got %s, %v", got, rec.Body, run.Fault)
+			}
+		})
+	}
+}
+
+// TestReferenceIsStaged: the items to which a background call refers may be deleted before the call is sent.
+func TestReferenceIsStaged(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		model, member, prefer, chain, want string
+	}{
+		"background": {model: "claude", member: `,"background":true`, want: "[user zero assistant Hello user three]"},
+		"prefer":     {model: "claude", prefer: "respond-async", want: "[user zero assistant Hello user three]"},
+		"with a chain": {
+			model: "claude", prefer: "respond-async", chain: "first",
+			want: "[user one assistant Hello user zero assistant Hello user three]",
+		},
+		"of an upstream": {model: "gpt", member: `,"background":true`, want: `{"role":"user","content":"zero"},{"type":"message",`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var g *gateway
+			s := newStoring(t, func(o *api.Options) {
+				o.TokenByID = func(ctx context.Context, id string) (*tokens.Token, error) { return tokenByID(g)(ctx, id) }
+			})
+			g = s.gateway
+			first, _ := s.ask(t, `{"model":"claude","input":"one"}`)
+			reference := `{"type":"item_reference","id":"` + first.Output[0].ID + `"}`
+			input := `[{"role":"user","content":"zero"},` + reference + `,{"role":"user","content":"three"}]`
+			body := `{"model":"` + test.model + `","input":` + input + test.member
+			if test.chain != "" {
+				body += `,"previous_response_id":"` + first.ID + `"`
+			}
+			rec := s.do(t, request("POST", "/v1/responses", body+"}", "Prefer", test.prefer))
+			if rec.Code/100 != 2 || len(g.tasks.creates) != 1 {
+				t.Fatalf("got %d %s", rec.Code, rec.Body)
+			}
+			if code, got := s.read(t, "DELETE", first.ID, goodKey); code != http.StatusOK {
+				t.Fatalf("delete: %d %s", code, got)
+			}
+			create := g.tasks.creates[0]
+			run := &activities.CallRun{
+				TaskID: "resp_22222222222222222222222222", Token: "good", Sent: func() {}, Begin: func(context.Context, string) error { return nil },
+			}
+			if test.chain != "" {
+				run.Chain = create.Call.Chain
+				run.Items = func(context.Context) ([]byte, error) { return create.Request.Inputs[1].Data, nil }
+			}
+			r := httptest.NewRequest("POST", "/v1/responses", bytes.NewReader(create.Request.Inputs[0].Data)).WithContext(t.Context())
+			r.Header = http.Header{"Content-Type": {"application/json"}}
+			answer := httptest.NewRecorder()
+			g.ServeCall(answer, r, run)
+			got := s.sent()
+			if test.model == "claude" {
+				got = fmt.Sprint(texts(t, got))
+			}
+			if run.Fault != nil || !strings.Contains(got, test.want) || strings.Contains(got, "item_reference") {
+				t.Errorf("sent %s, want %s: %v", got, test.want, run.Fault)
 			}
 		})
 	}

@@ -99,6 +99,12 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Ca
 	if create.Digest, err = digestOf(create.Staged, call.ContentType, create.Body); err != nil {
 		return true, err
 	}
+	if call.Stage != nil {
+		if err := x.Hold(len(call.Body)); err != nil { // which has the items too
+			return true, err
+		}
+		create.Body = call.Stage()
+	}
 	if call.ContentType == "application/json" {
 		if metadata := rawjson.Trim(call.Body).Get("metadata"); metadata.IsObject() && len(metadata) <= maxMetadata {
 			create.Metadata = metadata

@@ -102,6 +102,9 @@ type Call struct {
 	// Raw is the body as the client sent it. Relayed sets it.
 	Raw    []byte
 	Events Events
+	// Stage returns the body that is stored for a background call: it has stored items in place of references to them, since the items may be
+	// deleted before the call is sent. nil: Raw.
+	Stage func() []byte
 	// Resolve returns the complete call of a body that refers to stored responses; nil: this call is complete. It reads a store, so the call
 	// is admitted first.
 	Resolve func() (Call, error)

@@ -111,14 +111,18 @@ func readJSON(check *body.Checker, op relayed) calls.Reader {
 			return complete(b, providers.Chain{})
 		}
 		return calls.Call{Resolve: func() (call calls.Call, err error) {
-			raw, chain, err := op.stored.resolve(x, r, b)
-			if err == nil && raw != nil {
-				b, err = check.Check(raw)
+			resolved, chain, input, err := op.stored.resolve(x, r, b)
+			if err == nil && resolved != nil {
+				b, err = check.Check(resolved)
 			}
 			if err != nil {
 				return call, err
 			}
-			return complete(b, chain)
+			call, err = complete(b, chain)
+			if input != nil {
+				call.Stage = func() []byte { return body.WithMembers(rawjson.Trim(raw), body.Named("input", input())) }
+			}
+			return call, err
 		}}, nil
 	}
 }

@@ -348,17 +348,24 @@ func (s *stored) names(b *body.JSON) bool {
 }
 
 // resolve replaces what a call names of the caller's stored responses by their items, and returns the new body; nil if there are none. What
-// the gateway does not have stays: an upstream may have it.
-func (s *stored) resolve(x *edge.Request, r *http.Request, b *body.JSON) (raw []byte, chain providers.Chain, err error) {
+// the gateway does not have stays: an upstream may have it. input returns the input with only its references replaced; nil if there are
+// none.
+func (s *stored) resolve(
+	x *edge.Request, r *http.Request, b *body.JSON,
+) (raw []byte, chain providers.Chain, input func() []byte, err error) {
 	edits, err := s.references(x, r, b)
 	if err != nil {
-		return nil, chain, err
+		return nil, chain, nil, err
 	}
 	links := slices.Clip(edits)
+	if edits != nil {
+		own := providers.Call{Content: providers.Content{Body: b.Raw, Edits: links}}
+		input = func() []byte { return rawjson.Trim(slices.Concat(own.Payload("")...)).Get("input") }
+	}
 	if previous := b.Text("previous_response_id"); previous != "" {
 		earlier, made, found, err := s.earlier(x, r, previous)
 		if err != nil {
-			return nil, chain, err
+			return nil, chain, nil, err
 		}
 		if found {
 			if len(earlier) <= responses.MaxSize {
@@ -376,14 +383,14 @@ func (s *stored) resolve(x *edge.Request, r *http.Request, b *body.JSON) (raw []
 		}
 	}
 	if edits == nil {
-		return nil, chain, nil
+		return nil, chain, nil, nil
 	}
 	call := providers.Call{Content: providers.Content{Body: b.Raw, Edits: edits}}
 	pieces := call.Payload("")
 	if err := x.FitBody(int(pieces.Len())); err != nil {
-		return nil, chain, err
+		return nil, chain, nil, err
 	}
-	return slices.Concat(pieces...), chain, nil
+	return slices.Concat(pieces...), chain, input, nil
 }
 
 // earlier returns the items of a response of the caller from which a call continues, and its upstream's id. A background call has those
