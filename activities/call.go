@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -254,14 +255,19 @@ type RelayInput struct {
 	Expires time.Time `json:"expires"`
 }
 
-// claim returns the archive key of the right to send the call for the n-th time, and answer that of the answer's record.
+// claim returns the archive key of the right to send the call for the n-th time.
 func (in RelayInput) claim(n int) string {
 	return SubmitInput{TaskID: in.TaskID, Incarnation: in.Incarnation, Attempt: n}.BegunObject()
 }
 
-// output returns the archive key of an answer with the status.
-func (in RelayInput) output(status string) string {
-	return OutputPrefix(in.TaskID, in.Expires) + "answer-" + status
+// output returns the archive key of an answer with the status under the n-th claim. Each claim has its own answer, because a worker may
+// continue although another one has the next claim.
+func (in RelayInput) output(status string, n int) string {
+	key := OutputPrefix(in.TaskID, in.Expires) + "answer-" + status
+	if n > 1 {
+		key += "-" + strconv.Itoa(n)
+	}
+	return key
 }
 
 // events returns the archive folder of the events of a stream.
@@ -269,19 +275,22 @@ func (in RelayInput) events() string {
 	return EventsFolder(IncarnationPrefix(in.TaskID, in.Incarnation))
 }
 
-// parts returns the archive folder of the parts of an answer that is not stored yet.
-func (in RelayInput) parts() string { return IncarnationPrefix(in.TaskID, in.Incarnation) + "answer/" }
+// parts returns the archive folder of the parts of an answer that a try has not stored yet.
+func (in RelayInput) parts(try int32) string {
+	return fmt.Sprintf("%sanswer/%d/", IncarnationPrefix(in.TaskID, in.Incarnation), try)
+}
 
-// largeParts returns the archive folder of the parts of a large event that has not come whole.
-func (in RelayInput) largeParts() string {
-	return IncarnationPrefix(in.TaskID, in.Incarnation) + "large/"
+// largeParts returns the archive folder of the parts of a large event that a try has not received whole.
+func (in RelayInput) largeParts(try int32) string {
+	return fmt.Sprintf("%slarge/%d/", IncarnationPrefix(in.TaskID, in.Incarnation), try)
 }
 
 // EventsFolder returns the archive folder of a call's events, within the folder of what its create staged.
 func EventsFolder(staged string) string { return staged + "events/" }
 
-func (in RelayInput) answer() string {
-	return SubmitInput{TaskID: in.TaskID, Incarnation: in.Incarnation}.TicketObject()
+// answer returns the archive key of the record of the answer under the n-th claim.
+func (in RelayInput) answer(n int) string {
+	return SubmitInput{TaskID: in.TaskID, Incarnation: in.Incarnation, Attempt: n - 1}.TicketObject()
 }
 
 // Relay sends the call as the API does, stores the answer and reports what it used. If its worker dies before the claim of the archive,
@@ -290,7 +299,7 @@ func (in RelayInput) answer() string {
 func (a *Relayer) Relay(ctx context.Context, in RelayInput) (Answered, error) {
 	c := &calling{
 		Relayer: a, in: in, task: context.WithoutCancel(ctx),
-		body: answerBody{objects: a.Objects, memory: a.Answers, token: in.Token, folder: in.parts()},
+		body: answerBody{objects: a.Objects, memory: a.Answers, token: in.Token, folder: in.parts(activity.GetInfo(ctx).Attempt)},
 	}
 	defer c.body.reset(ctx)
 	defer c.leaveEvents() // an ended log has none
@@ -480,6 +489,8 @@ var (
 	errLost     = errors.New("an answer of the call was lost")
 	errTooLarge = errors.New("the answer is too large")
 	errTicket   = errors.New("the vendor runs the call under a ticket")
+	// errElsewhere: the try before continues at another worker.
+	errElsewhere = errors.New("another worker sends the call")
 )
 
 // run serves the call until it has an answer, at most once more after a lost one.
@@ -502,6 +513,9 @@ func (c *calling) run(ctx context.Context) (Answered, error) {
 		case run.Fault != nil && errors.Is(run.Fault, errLost):
 			return c.unknown(ctx)
 		case run.Fault != nil && errors.Is(run.Fault, errTicket):
+			continue
+		case run.Fault != nil && errors.Is(run.Fault, errElsewhere):
+			c.awaitOther(ctx)
 			continue
 		case errors.Is(context.Cause(ctx), errStopping):
 			return c.stopped(ctx, out)

@@ -1022,7 +1022,8 @@ func TestRelayDiesWhileStoring(t *testing.T) {
 				return nil
 			}
 			first, err := c.try(t)
-			if record := (activities.SubmitInput{TaskID: "call_1", Incarnation: "one"}).TicketObject(); first.Output == nil ||
+			record := (activities.SubmitInput{TaskID: "call_1", Incarnation: "one", Attempt: 1}).TicketObject() // of the second claim
+			if first.Output == nil ||
 				!slices.Equal(puts, []string{record, first.Output.Object}) {
 				t.Errorf("stored %q: a worker that dies before the last one has not stored the answer", puts)
 			}
@@ -1128,6 +1129,186 @@ func TestRelayGivenUp(t *testing.T) {
 	if sent := caller.sent.Load(); sent != 1 {
 		t.Errorf("the call was sent %d times", sent)
 	}
+}
+
+// TestRelayElsewhere: Temporal gives up a try whose heartbeats it does not hear, and starts the next one at another worker. While the first
+// worker reads the upstream, the answer is not lost: the call is not sent again, and the next try has the answer. If the first worker does
+// not respond, the rule decides, and its late answer changes nothing.
+func TestRelayElsewhere(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		responds, repeats bool
+		sent              int32
+		lost              int
+		want              string
+	}{
+		"it responds, fail":           {responds: true, sent: 1, want: "answer 1"},
+		"it responds, repeat":         {responds: true, repeats: true, sent: 1, want: "answer 1"},
+		"it does not respond, fail":   {sent: 1, lost: 1},
+		"it does not respond, repeat": {repeats: true, sent: 2, lost: 1, want: "answer 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begun, finish := make(chan struct{}), make(chan struct{})
+			caller := new(fakeCaller)
+			caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+				if !caller.send(r, run) {
+					return
+				}
+				n := caller.sent.Load()
+				if n == 1 {
+					close(begun)
+					<-finish
+				}
+				_, _ = fmt.Fprintf(w, "answer %d", n) // of memory
+			}
+			c := newCalls(t, caller)
+			c.relayer.Repeats = func(bool, string) bool { return test.repeats }
+			workers := newWorkers(t, c)
+			if test.responds {
+				workers.follow(t, c.relayer.Running)
+			}
+			end := sync.OnceFunc(func() { close(finish) })
+			var first sync.WaitGroup
+			first.Go(func() { _, _ = workers.try(t, c.relayer) })
+			<-begun
+			c.buries(t, 1) // the next try is another owner
+			ended := make(chan struct{})
+			first.Go(func() {
+				select {
+				case <-workers.sending:
+					end()
+				case <-ended:
+				}
+			})
+			got, err := workers.try(t, workers.other(t))
+			close(ended)
+			end()
+			first.Wait()
+			if err != nil || got.Lost != test.lost || caller.sent.Load() != test.sent || (got.Output == nil) != (test.want == "") {
+				t.Fatalf("got %+v with %+v, %v; sent %d times", got, got.Failure, err, caller.sent.Load())
+			}
+			if test.want == "" {
+				if got.Failure == nil || got.Failure.Code != "upstream_unknown" {
+					t.Errorf("got %+v", got.Failure)
+				}
+				return
+			}
+			object, err := c.archive.Open(t.Context(), got.Output.Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if raw, _ := io.ReadAll(object); string(raw) != test.want {
+				t.Errorf("stored %q, want %q", raw, test.want)
+			}
+		})
+	}
+}
+
+// TestRelayReplaced: a worker that does not respond loses its stream to the next try, and what it stores later changes nothing.
+func TestRelayReplaced(t *testing.T) {
+	t.Parallel()
+	begun, finish := make(chan struct{}), make(chan struct{})
+	caller := new(fakeCaller)
+	c := newCalls(t, caller)
+	c.relayer.Events = eventlog.New(storagetest.Redis(t), eventObjects{c.archive}, nil)
+	c.in.Call.Stream = true
+	caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+		if !caller.send(r, run) {
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: 1\n\n") // of memory
+		testwait.Eventually(t, "the event is stored", storagetest.Patience, func() bool {
+			n, err := c.relayer.Events.Stored(t.Context(), c.in.TaskID, activities.EventsFolder(activities.IncarnationPrefix("call_1", "one")))
+			return err == nil && n == 1
+		})
+		close(begun)
+		<-finish
+		_, _ = io.WriteString(w, "data: 2\n\n")
+	}
+	workers := newWorkers(t, c)
+	late := make(chan error, 1)
+	go func() {
+		_, err := workers.try(t, c.relayer)
+		late <- err
+	}()
+	<-begun
+	c.buries(t, 1)
+	got, err := workers.try(t, workers.other(t))
+	close(finish)
+	if err != nil || !got.Unknown || got.Output == nil || got.Events != 1 || caller.sent.Load() != 1 {
+		t.Errorf("got %+v, %v; sent %d times", got, err, caller.sent.Load())
+	}
+	if err := <-late; err == nil {
+		t.Error("the first worker reports an answer")
+	} else if _, retried, _ := fault(t, err); !retried {
+		t.Errorf("the first worker ends the call: %v", err)
+	}
+	var record activities.Answered
+	if err := c.archive.GetJSON(t.Context(), activities.SubmitInput{TaskID: "call_1", Incarnation: "one"}.TicketObject(), &record); err != nil ||
+		!record.Unknown {
+		t.Errorf("the record of the answer is %+v, %v", record, err)
+	}
+}
+
+// workers are workers that have tries of one call. sending receives the reports that one of them sends the call.
+type workers struct {
+	calls   *calls
+	changes *taskindex.Changes
+	sending chan struct{}
+}
+
+func newWorkers(t *testing.T, c *calls) *workers {
+	t.Helper()
+	w := &workers{calls: c, changes: taskindex.NewChanges(storagetest.Redis(t)), sending: make(chan struct{}, 100)}
+	c.relayer.Listing = &activities.Listing{Changes: w.changes, Log: slog.New(slog.DiscardHandler)}
+	w.following(t, func(ctx context.Context, ready chan<- struct{}) {
+		w.changes.Follow(ctx, ready, func(change taskindex.Change) {
+			if change.Sending {
+				w.sending <- struct{}{}
+			}
+		})
+	})
+	return w
+}
+
+// follow lets a worker receive what others report.
+func (w *workers) follow(t *testing.T, running *activities.RunningCalls) {
+	t.Helper()
+	w.following(t, func(ctx context.Context, ready chan<- struct{}) { running.Follow(ctx, w.changes, ready) })
+}
+
+func (w *workers) following(t *testing.T, follow func(ctx context.Context, ready chan<- struct{})) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ready := make(chan struct{})
+	var ended sync.WaitGroup
+	ended.Go(func() { follow(ctx, ready) })
+	<-ready
+	t.Cleanup(func() {
+		cancel()
+		ended.Wait()
+	})
+}
+
+// other returns another worker.
+func (w *workers) other(t *testing.T) activities.Relayer {
+	t.Helper()
+	relayer := w.calls.relayer
+	relayer.Running, relayer.Slots = new(activities.RunningCalls), activities.CallShares(2)
+	w.follow(t, relayer.Running)
+	return relayer
+}
+
+// try is a try of the call at a worker.
+func (w *workers) try(t *testing.T, relayer activities.Relayer) (activities.Answered, error) {
+	t.Helper()
+	env := newTestEnv(t, nil)
+	env.acts.Relayer = &relayer
+	env.env.RegisterActivity(&relayer)
+	env.env.SetWorkerStopChannel(w.calls.stop)
+	return do[activities.Answered](t, env, relayer.Relay, w.calls.in)
 }
 
 // TestRelayLargeEvents: a call has a place in the worker only while it reads a large event that has come whole, not while its upstream

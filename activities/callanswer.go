@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,13 +16,28 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/sse"
+	"modelrelay/storage"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/eventlog"
 )
 
-// stored returns the answer that an earlier try has stored, or storage.ErrNotFound. An answer of which there is only the record is lost.
+// nth is the number of the claim whose answer this try stores: its own, or the last one that it knows.
+func (c *calling) nth() int { return max(1, c.claimed) }
+
+// stored returns the answer that an earlier try has stored, that of the last claim first, or storage.ErrNotFound. An answer of which there
+// is only the record is lost.
 func (c *calling) stored(ctx context.Context) (answer Answered, err error) {
-	if err := c.Objects.GetJSON(ctx, c.in.answer(), &answer); err != nil {
+	for n := c.nth(); n > 0; n-- {
+		if answer, err = c.storedUnder(ctx, n); !errors.Is(err, storage.ErrNotFound) {
+			break
+		}
+	}
+	return answer, err
+}
+
+// storedUnder returns the answer that was stored under the n-th claim.
+func (c *calling) storedUnder(ctx context.Context, n int) (answer Answered, err error) {
+	if err := c.Objects.GetJSON(ctx, c.in.answer(n), &answer); err != nil {
 		return Answered{}, err
 	}
 	if answer.Output.Object == "" {
@@ -117,6 +133,9 @@ func (c *calling) store(ctx context.Context, out *callOutput, run *CallRun, as A
 		if err == nil {
 			break
 		}
+		if errors.Is(err, eventlog.ErrReplaced) { // by a later try, whose answer counts
+			return Answered{}, again(record(err), 0)
+		}
 		c.Log.WarnContext(ctx, "answer of a call not stored, it is tried again", "task", c.in.TaskID, "error", err)
 		timer := time.NewTimer(storeRetry)
 		select {
@@ -138,6 +157,9 @@ func (c *calling) write(ctx context.Context, out *callOutput, answer *Answered) 
 	}
 	kind := out.sent.Get("Content-Type")
 	if c.events != nil {
+		if c.events.Replaced(ctx) {
+			return eventlog.ErrReplaced
+		}
 		if c.events.Large() {
 			release, err := c.large(ctx)
 			if err != nil {
@@ -156,7 +178,7 @@ func (c *calling) write(ctx context.Context, out *callOutput, answer *Answered) 
 		answer.Output, err = c.streamed(ctx, log, kind)
 		return err
 	}
-	output := Output{Object: c.in.output(strconv.Itoa(out.status)), ContentType: kind}
+	output := Output{Object: c.in.output(strconv.Itoa(out.status), c.nth()), ContentType: kind}
 	if err := c.record(ctx, answer, output); err != nil {
 		return err
 	}
@@ -181,7 +203,7 @@ func (c *calling) streamed(ctx context.Context, log eventlog.Object, kind string
 		return nil, fmt.Errorf("read the events: %w", err)
 	}
 	defer func() { _ = events.Close() }() // it was only read
-	object, err := c.Objects.Put(ctx, c.in.output(strconv.Itoa(http.StatusOK)), sse.NewArray(events), -1,
+	object, err := c.Objects.Put(ctx, c.in.output(strconv.Itoa(http.StatusOK), c.nth()), sse.NewArray(events), -1,
 		archive.PutOptions{ContentType: kind})
 	if err != nil {
 		return nil, fmt.Errorf("write the answer: %w", err)
@@ -193,7 +215,7 @@ func (c *calling) streamed(ctx context.Context, log eventlog.Object, kind string
 // object if it is the log of events. Once both are stored, the call is never sent again.
 func (c *calling) record(ctx context.Context, answer *Answered, output Output) error {
 	answer.Output = &output
-	if err := c.Objects.PutJSON(ctx, c.in.answer(), answer); err != nil {
+	if err := c.Objects.PutJSON(ctx, c.in.answer(c.nth()), answer); err != nil {
 		return fmt.Errorf("write the record of the answer: %w", err)
 	}
 	return nil

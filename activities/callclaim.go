@@ -89,6 +89,7 @@ func (c *calling) claimNext(ctx context.Context, owner string) error {
 		c.claimed = n
 		if holder == owner {
 			c.holds = true
+			c.Running.claimed(c.in.TaskID)
 			return nil
 		}
 		if c.isUnsent(holder) {
@@ -96,16 +97,18 @@ func (c *calling) claimNext(ctx context.Context, owner string) error {
 			continue
 		}
 		c.lostAt(holder)
-		switch stored, err := c.stored(ctx); {
-		case err == nil:
-			c.earlier = &stored
-			return &providers.Fault{Kind: providers.Internal, Message: "The call was answered before.", Err: errAnswered}
-		case !errors.Is(err, storage.ErrNotFound):
-			c.claimed--
-			return &providers.Fault{Kind: providers.Overloaded, Message: "The archive is unavailable.", Accepted: providers.NotAccepted, Err: err}
+		if err := c.answeredBefore(ctx); err != nil {
+			return err
 		}
 		if holder == concluded {
 			break
+		}
+		if c.sentElsewhere(ctx) {
+			c.claimed--
+			return &providers.Fault{Kind: providers.Internal, Message: "Another worker sends the call.", Err: errElsewhere}
+		}
+		if err := c.answeredBefore(ctx); err != nil { // the other worker may have ended meanwhile
+			return err
 		}
 		if runs, err := c.findTicket(ctx); err != nil {
 			c.claimed--
@@ -121,6 +124,19 @@ func (c *calling) claimNext(ctx context.Context, owner string) error {
 		}
 	}
 	return &providers.Fault{Kind: providers.Upstream, Message: lostMessage, Err: errLost}
+}
+
+// answeredBefore returns a fault if an earlier try has stored its answer, and if that cannot be determined; else nil.
+func (c *calling) answeredBefore(ctx context.Context) error {
+	switch stored, err := c.stored(ctx); {
+	case err == nil:
+		c.earlier = &stored
+		return &providers.Fault{Kind: providers.Internal, Message: "The call was answered before.", Err: errAnswered}
+	case !errors.Is(err, storage.ErrNotFound):
+		c.claimed--
+		return &providers.Fault{Kind: providers.Overloaded, Message: "The archive is unavailable.", Accepted: providers.NotAccepted, Err: err}
+	}
+	return nil
 }
 
 // takeClaims takes what is left of the right to send the call. The claims of other tries then count as sent, unless nothing was sent under

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 
+	"go.temporal.io/sdk/activity"
+
 	"modelrelay/providers/sse"
 )
 
@@ -29,9 +31,10 @@ type gathered struct {
 
 // gather implements providers.Call.Gather.
 func (c *calling) gather(ctx context.Context, from io.ReadCloser, document int) io.ReadCloser {
+	folder := c.in.largeParts(activity.GetInfo(c.task).Attempt) //nolint:contextcheck // the info is the task's
 	g := &gathered{
 		calling: c, from: from, ctx: ctx, most: document,
-		kept: answerBody{objects: c.Objects, memory: c.Answers, token: c.in.Token, folder: c.in.largeParts()},
+		kept: answerBody{objects: c.Objects, memory: c.Answers, token: c.in.Token, folder: folder},
 	}
 	if document == 0 {
 		g.most, g.events = sse.MaxEvent, true

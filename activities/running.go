@@ -4,10 +4,19 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 
 	"modelrelay/storage/taskindex"
+)
+
+const (
+	// askWait is the wait for the answer of a worker that is asked whether it sends a call, and askTries how often it is asked: its
+	// connection to Redis may be broken, as Temporal's was.
+	askWait, askTries = time.Second, 2
+	// askEvery is the time between two such questions while the other worker sends the call. It reports the end by itself.
+	askEvery = 5 * time.Second
 )
 
 // RunningCalls are the calls that a worker relays or holds. A cancel ends them at once: Temporal reports it only with the next heartbeat.
@@ -17,19 +26,123 @@ type RunningCalls struct {
 	running map[string]*runningCall
 }
 
-// runningCall is a try of a call. done is closed at its end.
+// runningCall is a try of a call. done is closed at its end. changes receives what other workers report of the task.
 type runningCall struct {
-	end  context.CancelFunc
-	done chan struct{}
+	end     context.CancelFunc
+	done    chan struct{}
+	changes chan taskindex.Change
+	sends   bool // it holds the claim of the call; guarded by mu
 }
 
-// Follow ends calls whose cancel other processes report, until ctx ends. ready, if it is not nil, is closed when Follow receives reports.
+// Follow ends calls whose cancel other processes report, and answers other workers that ask for calls, until ctx ends. ready, if it is not
+// nil, is closed when Follow receives reports.
 func (r *RunningCalls) Follow(ctx context.Context, changes *taskindex.Changes, ready chan<- struct{}) {
+	var answers sync.WaitGroup
+	defer answers.Wait()
 	changes.Follow(ctx, ready, func(change taskindex.Change) {
-		if change.Cancelled {
+		switch {
+		case change.Cancelled:
 			r.end(change.TaskID)
+		case change.Asked && r.sends(change.TaskID):
+			answers.Go(func() {
+				_ = publish(ctx, changes, taskindex.Change{TaskID: change.TaskID, Sending: true}) // the worker asks again
+			})
+		case change.Sending, change.Ended:
+			r.hear(change)
 		}
 	})
+}
+
+// claimed records that this worker sends the call of a task.
+func (r *RunningCalls) claimed(taskID string) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if call := r.running[taskID]; call != nil {
+		call.sends = true
+	}
+}
+
+// sends reports whether this worker sends the call of a task.
+func (r *RunningCalls) sends(taskID string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	call := r.running[taskID]
+	return call != nil && call.sends
+}
+
+// hear passes a report of another worker to the call of the task.
+func (r *RunningCalls) hear(change taskindex.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if call := r.running[change.TaskID]; call != nil {
+		select {
+		case call.changes <- change:
+		default: // it has not processed earlier ones
+		}
+	}
+}
+
+// heard returns what other workers report of the call of a task; nil if this worker does not have the call.
+func (r *RunningCalls) heard(taskID string) <-chan taskindex.Change {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if call := r.running[taskID]; call != nil {
+		return call.changes
+	}
+	return nil
+}
+
+// sentElsewhere asks the other workers whether one of them sends the call. Temporal starts a try although the one before continues, if it
+// received no heartbeat for some time. While Redis is unavailable, the answer is no.
+func (c *calling) sentElsewhere(ctx context.Context) bool {
+	heard := c.Running.heard(c.in.TaskID)
+	if heard == nil || c.Changes == nil {
+		return false
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for range askTries {
+		if publish(ctx, c.Changes, taskindex.Change{TaskID: c.in.TaskID, Asked: true}) != nil {
+			return false
+		}
+		timer.Reset(askWait)
+		select {
+		case change := <-heard:
+			return change.Sending
+		case <-timer.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return false
+}
+
+// awaitOther waits while another worker sends the call.
+func (c *calling) awaitOther(ctx context.Context) {
+	c.mu.Lock()
+	c.progress.Attempts = max(c.progress.Attempts, c.sent()+1) // its heartbeat may be lost
+	c.mu.Unlock()
+	c.enter(StageAnswering)
+	heard := c.Running.heard(c.in.TaskID)
+	for c.sentElsewhere(ctx) {
+		next := time.NewTimer(askEvery)
+		select {
+		case change := <-heard:
+			if change.Ended {
+				next.Stop()
+				return
+			}
+		case <-next.C:
+		case <-ctx.Done():
+		}
+		next.Stop()
+	}
 }
 
 // enter returns a context that a cancel of the task ends. The activity's ctx may also end because a heartbeat was late: Temporal was
@@ -40,7 +153,7 @@ func (r *RunningCalls) enter(ctx context.Context, taskID string) (context.Contex
 	if r == nil {
 		return ctx, cancel
 	}
-	call := &runningCall{end: cancel, done: make(chan struct{})}
+	call := &runningCall{end: cancel, done: make(chan struct{}), changes: make(chan taskindex.Change, 1)}
 	for {
 		earlier := r.begin(taskID, call)
 		if earlier == nil {

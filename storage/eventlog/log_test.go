@@ -546,6 +546,23 @@ func TestReplaced(t *testing.T) {
 	})
 }
 
+// TestReplacedAtOnce: a writer can ask whether it is replaced before it writes.
+func TestReplacedAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *storagetest.Server, _ objects, log *eventlog.Log) {
+		t.Helper()
+		first := write(t, log)
+		if first.Replaced(t.Context()) {
+			t.Error("it is replaced before there is another writer")
+		}
+		second := write(t, log)
+		if !first.Replaced(t.Context()) || second.Replaced(t.Context()) {
+			t.Error("the first writer is not replaced, or the second one is")
+		}
+		first.Abandon()
+		second.Abandon()
+	})
+}
+
 func TestNothingStored(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *storagetest.Server, _ objects, log *eventlog.Log) {
 		t.Helper()

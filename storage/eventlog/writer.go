@@ -190,6 +190,14 @@ func (w *Writer) Repeat(on bool) {
 	}
 }
 
+// Replaced reports whether a later writer continues the log. While Redis is unavailable, it is not known, and the answer is no.
+func (w *Writer) Replaced(ctx context.Context) bool {
+	w.fail(w.run(ctx, w.log.ttl))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed != nil
+}
+
 // Append adds complete events, usually one, each with the blank line at its end. It waits only while too many events wait for the archive,
 // and with more than LargeEvent bytes until the archive has them: what is held of these is what the caller holds anyway, so they need no
 // memory of Share. ErrReplaced: a later writer continues the log. ErrEvent: nothing was added.

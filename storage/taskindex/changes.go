@@ -9,7 +9,8 @@ import (
 	"modelrelay/storage"
 )
 
-// changesChannel carries task ids, with a dash in front of those that are gone, and an exclamation mark in front of those to cancel.
+// changesChannel carries task ids with a mark in front: a dash for those that are gone, an exclamation mark for those to cancel, a question
+// mark and a plus sign for Asked and Sending.
 const changesChannel = storage.Prefix + "task-changes"
 
 // Change is a hint that a task may have changed. It carries no state.
@@ -19,6 +20,8 @@ type Change struct {
 	Ended bool
 	// Cancelled: Temporal has accepted its cancel.
 	Cancelled bool
+	// Asked: a worker asks whether another one sends the call of the task. Sending is the answer, if one does.
+	Asked, Sending bool
 }
 
 // Changes passes hints between processes, best effort: one that is lost costs its readers a moment, nothing else. Safe
@@ -40,6 +43,10 @@ func (c *Changes) Publish(ctx context.Context, change Change) error {
 		text = "-" + text
 	case change.Cancelled:
 		text = "!" + text
+	case change.Asked:
+		text = "?" + text
+	case change.Sending:
+		text = "+" + text
 	}
 	return storage.RedisError("publish change", c.client.Publish(ctx, changesChannel, text).Err())
 }
@@ -54,8 +61,8 @@ func (c *Changes) Follow(ctx context.Context, ready chan<- struct{}, hear func(C
 		}
 	}
 	storage.Follow(ctx, c.client, changesChannel, subscribed, func(payload string) {
-		id, ended := strings.CutPrefix(payload, "-")
-		id, cancelled := strings.CutPrefix(id, "!")
-		hear(Change{TaskID: id, Ended: ended, Cancelled: cancelled})
+		id := strings.TrimLeft(payload, "-!?+")
+		mark := strings.TrimSuffix(payload, id)
+		hear(Change{TaskID: id, Ended: mark == "-", Cancelled: mark == "!", Asked: mark == "?", Sending: mark == "+"})
 	})
 }

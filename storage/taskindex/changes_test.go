@@ -23,7 +23,9 @@ func TestChanges(t *testing.T) {
 		changes.Follow(ctx, ready, func(change taskindex.Change) { heard <- change })
 	}()
 	<-ready
-	for _, want := range []taskindex.Change{{TaskID: "t1"}, {TaskID: "t2", Ended: true}} {
+	for _, want := range []taskindex.Change{
+		{TaskID: "t1"}, {TaskID: "t2", Ended: true}, {TaskID: "t3", Cancelled: true}, {TaskID: "t4", Asked: true}, {TaskID: "t5", Sending: true},
+	} {
 		if err := changes.Publish(t.Context(), want); err != nil {
 			t.Fatal(err)
 		}
