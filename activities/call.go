@@ -24,6 +24,9 @@ import (
 const (
 	// callSlotWait bounds the wait of one try for a slot of the worker. After it the try ends, so that another worker may have a free one.
 	callSlotWait = 15 * time.Second
+	// callHeartbeatEvery is the interval of heartbeats of a call. Each costs the engine a write, and a call may take an hour. While Redis is
+	// unavailable, a cancel arrives with the next one.
+	callHeartbeatEvery = 5 * time.Second
 	// callRetry and callRetryMost bound the wait between two tries of a call that found no slot or no channel. A try costs engine and worker
 	// a hundredth of a second: ten thousand waiting calls take most of one processor with this longest wait.
 	callRetry, callRetryMost = time.Second, 2 * time.Minute
@@ -312,7 +315,7 @@ func (a *Relayer) Relay(ctx context.Context, in RelayInput) (Answered, error) {
 	if left <= 0 {
 		return c.late(ctx)
 	}
-	stop := heartbeats(func() { activity.RecordHeartbeat(c.task, c.shown()) })
+	stop := heartbeats(callHeartbeatEvery, func() { activity.RecordHeartbeat(c.task, c.shown()) })
 	defer stop()
 	ctx, leave := a.Running.enter(ctx, in.TaskID)
 	defer leave()

@@ -125,7 +125,7 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		r.Archive = errors.Is(err, storage.ErrUnavailable)
 		return Job{}, fail(r)
 	}
-	stop := heartbeats(func() { activity.RecordHeartbeat(ctx) })
+	stop := heartbeats(heartbeatEvery, func() { activity.RecordHeartbeat(ctx) })
 	defer stop()
 	a.hold(ctx, in.TaskID, in.Assignment, submitToPoll)
 	if err := a.claim(ctx, in); err != nil {
@@ -358,13 +358,13 @@ func (a *Submitter) request(ctx context.Context, in SubmitInput) (providers.Vide
 	return req, nil
 }
 
-// heartbeats calls record every few seconds. An activity that ends before the first call costs Temporal no heartbeat. The returned
+// heartbeats calls record at an interval. An activity that ends before the first call costs Temporal no heartbeat. The returned
 // function stops the calls and waits for the last one.
-func heartbeats(record func()) (stop func()) {
+func heartbeats(every time.Duration, record func()) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		tick := time.NewTicker(heartbeatEvery)
+		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {
 			select {

@@ -51,7 +51,7 @@ type Swept struct {
 // SweepOutputs removes the outputs whose day of expiry has passed and the vendors' copies of such answers. It also updates the archived
 // days of the audit log and the call log. It is idempotent.
 func (a *Sweeper) SweepOutputs(ctx context.Context) (Swept, error) {
-	defer heartbeats(func() { activity.RecordHeartbeat(ctx) })()
+	defer heartbeats(heartbeatEvery, func() { activity.RecordHeartbeat(ctx) })()
 	var swept Swept
 	for folder, err := range a.Objects.Folders(ctx, outputsFolder) {
 		if err != nil {
@@ -93,7 +93,7 @@ func (a *Sweeper) sweepUploads(ctx context.Context) {
 // SweepTasks removes inputs, requests and tickets that are older than any task, and those of creates whose id another create got. It is
 // idempotent.
 func (a *Sweeper) SweepTasks(ctx context.Context) (Swept, error) {
-	defer heartbeats(func() { activity.RecordHeartbeat(ctx) })()
+	defer heartbeats(heartbeatEvery, func() { activity.RecordHeartbeat(ctx) })()
 	var swept Swept
 	if a.TaskAge <= 0 {
 		return swept, nil
