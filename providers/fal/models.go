@@ -40,12 +40,24 @@ func hostedOf(model string) upstream.Hosted {
 	}
 }
 
-func taking(
-	model providers.VideoModel, length providers.FieldForm, names map[providers.InputRole]string, needs ...providers.InputRole,
-) upstream.Hosted {
-	hosted := upstream.Taking(model, maxReferences, names, needs...)
+// names are those of the inputs of a model.
+type names = map[providers.InputRole]string
+
+// The names that most models have.
+
+func imageName() names { return names{first: "image_url"} }
+
+func frameNames() names { return names{first: "image_url", last: "end_image_url"} }
+
+func referenceNames() names { return names{reference: "image_urls"} }
+
+// taking returns the model of an input kind. It reports false if kinds lacks the kind. The inputs that the kind is named for are required.
+func taking(model providers.VideoModel, length providers.FieldForm, from string, kinds map[string]names) (upstream.Hosted, bool) {
+	needs := map[string][]providers.InputRole{fromImage: {first}, fromFrames: {first, last}, fromReferences: {reference}}
+	inputs, known := kinds[from]
+	hosted := upstream.Taking(model, maxReferences, inputs, needs[from]...)
 	hosted.Length = length
-	return hosted
+	return hosted, known
 }
 
 // lookUp returns a model by its family and by the input kind at the end of its name.
@@ -107,40 +119,30 @@ func veo(family, from string) (upstream.Hosted, bool) {
 		Seconds: []string{"4", "6", "8"}, AspectRatios: []string{"16:9", "9:16"}, Resolutions: []string{"720p", "1080p", "4k"},
 		Audio: providers.AudioOption, Negative: true, Seed: true, NeedsPrompt: true,
 	}
-	if family == "fal-ai/veo3.1/lite" {
+	kinds := map[string]names{"": nil, fromImage: imageName(), fromFrames: {first: "first_frame_url", last: "last_frame_url"}}
+	switch family {
+	case "fal-ai/veo3.1":
+		kinds[fromReferences] = referenceNames()
+	case "fal-ai/veo3.1/lite":
 		model.Resolutions = model.Resolutions[:2]
 	}
-	switch from {
-	case "":
-		return taking(model, providers.AsUnit, nil), true
-	case fromImage:
-		return taking(model, providers.AsUnit, map[providers.InputRole]string{first: "image_url"}, first), true
-	case fromFrames:
-		return taking(model, providers.AsUnit, map[providers.InputRole]string{first: "first_frame_url", last: "last_frame_url"}, first, last),
-			true
-	case fromReferences:
+	if from == fromReferences {
 		model.Seconds, model.Negative, model.Seed = []string{"8"}, false, false
-		return taking(model, providers.AsUnit, map[providers.InputRole]string{reference: "image_urls"}, reference), family == "fal-ai/veo3.1"
 	}
-	return upstream.Hosted{}, false
+	return taking(model, providers.AsUnit, from, kinds)
 }
 
 func kling(from string, quiet bool) (upstream.Hosted, bool) {
 	model := providers.VideoModel{Seconds: upstream.SecondsFrom(3, 15), Audio: providers.AudioAlways}
+	frames := imageName()
 	if quiet {
 		model.Audio, model.Negative = providers.AudioOption, true
+		frames = names{first: "start_image_url", last: "end_image_url"}
 	}
-	switch from {
-	case fromText:
+	if from == fromText {
 		model.AspectRatios, model.NeedsPrompt = []string{"16:9", "9:16", "1:1"}, true
-		return taking(model, providers.AsText, nil), true
-	case fromImage:
-		if !quiet {
-			return taking(model, providers.AsText, map[providers.InputRole]string{first: "image_url"}, first), true
-		}
-		return taking(model, providers.AsText, map[providers.InputRole]string{first: "start_image_url", last: "end_image_url"}, first), true
 	}
-	return upstream.Hosted{}, false
+	return taking(model, providers.AsText, from, map[string]names{fromText: nil, fromImage: frames})
 }
 
 func seedance(family, from string) (upstream.Hosted, bool) {
@@ -148,22 +150,20 @@ func seedance(family, from string) (upstream.Hosted, bool) {
 		Seconds: upstream.SecondsFrom(4, 15), AspectRatios: []string{"21:9", "16:9", "4:3", "1:1", "3:4", "9:16"},
 		Resolutions: []string{"480p", "720p", "1080p", "4k"}, Audio: providers.AudioOption, NeedsPrompt: true,
 	}
-	old := family == "fal-ai/bytedance/seedance/v1.5/pro"
-	switch {
-	case old:
+	kinds := map[string]names{fromText: nil, fromImage: frameNames(), fromReferences: referenceNames()}
+	switch family {
+	case "bytedance/seedance-2.0":
+	case "fal-ai/bytedance/seedance/v1.5/pro":
 		model.Seconds, model.Resolutions, model.Seed = upstream.SecondsFrom(4, 12), model.Resolutions[:3], true
-	case family != "bytedance/seedance-2.0":
+		delete(kinds, fromReferences)
+	default:
 		model.Resolutions = model.Resolutions[:2]
 	}
-	switch from {
-	case fromText:
-		return taking(model, providers.AsText, nil), true
-	case fromImage:
-		return taking(model, providers.AsText, map[providers.InputRole]string{first: "image_url", last: "end_image_url"}, first), true
-	case fromReferences:
-		return taking(model, providers.AsText, map[providers.InputRole]string{reference: "image_urls"}), !old
+	hosted, known := taking(model, providers.AsText, from, kinds)
+	if known && from == fromReferences {
+		hosted.Model.Inputs[0].Needed = false
 	}
-	return upstream.Hosted{}, false
+	return hosted, known
 }
 
 func happyHorse(from string) (upstream.Hosted, bool) {
@@ -171,62 +171,39 @@ func happyHorse(from string) (upstream.Hosted, bool) {
 		Seconds: upstream.SecondsFrom(3, 15), AspectRatios: []string{"16:9", "9:16", "1:1", "4:3", "3:4", "21:9", "9:21", "5:4", "4:5"},
 		Resolutions: []string{"720p", "1080p"}, Seed: true, NeedsPrompt: from != fromImage,
 	}
-	switch from {
-	case fromText:
-		return taking(model, providers.AsNumber, nil), true
-	case fromImage:
+	if from == fromImage {
 		model.AspectRatios = nil
-		return taking(model, providers.AsNumber, map[providers.InputRole]string{first: "image_url"}, first), true
-	case fromReferences:
-		return taking(model, providers.AsNumber, map[providers.InputRole]string{reference: "image_urls"}, reference), true
 	}
-	return upstream.Hosted{}, false
+	return taking(model, providers.AsNumber, from, map[string]names{fromText: nil, fromImage: imageName(), fromReferences: referenceNames()})
 }
 
 func grok(from string) (upstream.Hosted, bool) {
-	model := providers.VideoModel{
+	return taking(providers.VideoModel{
 		Seconds: upstream.SecondsFrom(1, 15), AspectRatios: []string{"16:9", "4:3", "3:2", "1:1", "2:3", "3:4", "9:16"},
 		Resolutions: []string{"480p", "720p"}, NeedsPrompt: true,
-	}
-	switch from {
-	case fromText:
-		return taking(model, providers.AsNumber, nil), true
-	case fromImage:
-		return taking(model, providers.AsNumber, map[providers.InputRole]string{first: "image_url"}, first), true
-	}
-	return upstream.Hosted{}, false
+	}, providers.AsNumber, from, map[string]names{fromText: nil, fromImage: imageName()})
 }
 
 func wan(family, from string) (upstream.Hosted, bool) {
 	model := providers.VideoModel{
 		Seconds: []string{"5", "10"}, Resolutions: []string{"480p", "720p", "1080p"}, Negative: true, Seed: true, NeedsPrompt: true,
 	}
-	newer := family == "wan/v2.6"
-	if newer {
+	kinds := map[string]names{fromText: {sound: "audio_url"}, fromImage: {first: "image_url", sound: "audio_url"}}
+	if family == "wan/v2.6" {
 		model.Seconds, model.Resolutions = append(model.Seconds, "15"), model.Resolutions[1:]
+		delete(kinds, fromText)
 	}
-	switch from {
-	case fromText:
+	if from == fromText {
 		model.AspectRatios = []string{"16:9", "9:16", "1:1"}
-		return taking(model, providers.AsText, map[providers.InputRole]string{sound: "audio_url"}), !newer
-	case fromImage:
-		return taking(model, providers.AsText, map[providers.InputRole]string{first: "image_url", sound: "audio_url"}, first), true
 	}
-	return upstream.Hosted{}, false
+	return taking(model, providers.AsText, from, kinds)
 }
 
 func ltx(from string) (upstream.Hosted, bool) {
-	model := providers.VideoModel{
+	return taking(providers.VideoModel{
 		Seconds: []string{"6", "8", "10"}, AspectRatios: []string{"16:9", "9:16"}, Resolutions: []string{"1080p", "1440p", "2160p"},
 		FPS: providers.AnyFPS, Audio: providers.AudioOption, NeedsPrompt: true,
-	}
-	switch from {
-	case fromText:
-		return taking(model, providers.AsNumber, nil), true
-	case fromImage:
-		return taking(model, providers.AsNumber, map[providers.InputRole]string{first: "image_url", last: "end_image_url"}, first), true
-	}
-	return upstream.Hosted{}, false
+	}, providers.AsNumber, from, map[string]names{fromText: nil, fromImage: frameNames()})
 }
 
 // fastLTX is a faster model of LTX-2.5. A video of more than 10 seconds has at most 1080p and 25 frames a second, which the vendor checks.
@@ -241,11 +218,10 @@ func fastLTX(from string) (upstream.Hosted, bool) {
 
 // flux is FLUX 3 from text. Its other models accept what unknown models do.
 func flux(family, from string) (upstream.Hosted, bool) {
-	model := providers.VideoModel{
+	return taking(providers.VideoModel{
 		Seconds: upstream.SecondsFrom(5, 20), AspectRatios: []string{"auto", "21:9", "2:1", "16:9", "4:3", "1:1", "3:4", "9:16"},
 		Resolutions: []string{"720p", "1080p"}, Audio: providers.AudioOption, NeedsPrompt: true, Seed: family == "blackforestlabs/flux-3-max",
-	}
-	return taking(model, providers.AsNumber, nil), from == fromText
+	}, providers.AsNumber, from, map[string]names{fromText: nil})
 }
 
 func hailuo(family, from string) (upstream.Hosted, bool) {
@@ -253,25 +229,12 @@ func hailuo(family, from string) (upstream.Hosted, bool) {
 	if family == "fal-ai/minimax/hailuo-2.3/standard" {
 		model.Seconds = []string{"6", "10"}
 	}
-	switch from {
-	case fromText:
-		return taking(model, providers.AsText, nil), true
-	case fromImage:
-		return taking(model, providers.AsText, map[providers.InputRole]string{first: "image_url"}, first), true
-	}
-	return upstream.Hosted{}, false
+	return taking(model, providers.AsText, from, map[string]names{fromText: nil, fromImage: imageName()})
 }
 
 func ray(from string) (upstream.Hosted, bool) {
-	model := providers.VideoModel{
+	return taking(providers.VideoModel{
 		Seconds: []string{"5", "9"}, AspectRatios: []string{"16:9", "9:16", "4:3", "3:4", "21:9", "9:21"},
 		Resolutions: []string{"540p", "720p", "1080p"}, NeedsPrompt: true,
-	}
-	switch from {
-	case "":
-		return taking(model, providers.AsUnit, nil), true
-	case fromImage:
-		return taking(model, providers.AsUnit, map[providers.InputRole]string{first: "image_url", last: "end_image_url"}, first), true
-	}
-	return upstream.Hosted{}, false
+	}, providers.AsUnit, from, map[string]names{"": nil, fromImage: frameNames()})
 }

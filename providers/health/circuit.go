@@ -278,7 +278,7 @@ func (c *circuit) failed(now time.Duration, f failure, rules *rules) (time.Durat
 	}
 	c.keepActive(now + rules.window)
 	h := c.historyOf(f.token, now, rules)
-	h.add(now, f.outcome(), rules)
+	h.add(now, &f, rules)
 
 	if access := h.own.next(now, f.picked, h.verdict(f, rules), true); access > Allowed {
 		h.own.open(now, cooldown, f.raise(access))
@@ -310,7 +310,7 @@ func (c *circuit) succeeded(now time.Duration, token string, picked time.Duratio
 	if picked > h.own.since && h.own.until > 0 {
 		*h = history{token: token}
 	}
-	h.add(now, success, rules)
+	h.add(now, nil, rules)
 	if c.all.over(now) || now < c.all.until || picked <= c.all.since {
 		return false
 	}
@@ -330,8 +330,12 @@ func (c *circuit) reset(now time.Duration) {
 	c.close(now)
 }
 
-// learn applies an event of another process: an opening for all tokens with this rest of its cooldown, or its end if left is 0.
+// learn applies an event of another process: an opening for all tokens with this rest of its cooldown, or its end if left is 0. c may be
+// nil.
 func (c *circuit) learn(now, left time.Duration, access Access) {
+	if c == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {

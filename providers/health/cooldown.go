@@ -129,8 +129,11 @@ func (c *keyCooldown) begin(since, until time.Duration) {
 	c.until.Store(int64(until))
 }
 
-// learn applies an event of another process: a cooldown of this length and rest, or its end if left is 0.
+// learn applies an event of another process: a cooldown of this length and rest, or its end if left is 0. c may be nil.
 func (c *keyCooldown) learn(now, left, length time.Duration) {
+	if c == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if left <= 0 {

@@ -20,6 +20,8 @@ type Event struct {
 	// grows.
 	Left   time.Duration `json:"-"`
 	Length time.Duration `json:"length,omitempty"`
+	// until is the end of Left, of an event that a Sharer has not sent yet.
+	until time.Time
 	// Circuit: the cooldown is that of a circuit. Otherwise it is that of a key which the upstream refused.
 	Circuit bool `json:"circuit,omitempty"`
 	// Slow: the channel is used after others. Asked: the upstream sent a Retry-After, so no call is sent.
@@ -100,35 +102,24 @@ func (m *Monitor) Learn(e Event) {
 		of.lastFault.Store(e.LastFault)
 	}
 	switch {
-	case e.Circuit && key == nil && e.Model == "":
-		channel.whole.learnEvent(now, e)
 	case e.Circuit:
-		of.circuits.learn(now, e)
+		c := &channel.whole
+		if key != nil || e.Model != "" {
+			if c = of.circuits.of(e.Model); c == nil && e.Left > 0 {
+				c = of.circuits.ensure(e.Model, now, "")
+			}
+		}
+		access := LastResort
+		switch {
+		case e.Slow:
+			access = Deferred
+		case e.Asked:
+			access = Denied
+		}
+		c.learn(now, min(e.Left, maxRetryAfter), access)
 	case key != nil:
 		key.learn(now, e)
 	}
-}
-
-// learn applies an event of a circuit of one model.
-func (m *circuits) learn(now time.Duration, e Event) {
-	c := m.of(e.Model)
-	if c == nil && e.Left > 0 {
-		c = m.ensure(e.Model, now, "")
-	}
-	if c != nil {
-		c.learnEvent(now, e)
-	}
-}
-
-func (c *circuit) learnEvent(now time.Duration, e Event) {
-	access := LastResort
-	switch {
-	case e.Slow:
-		access = Deferred
-	case e.Asked:
-		access = Denied
-	}
-	c.learn(now, min(e.Left, maxRetryAfter), access)
 }
 
 // learn applies an event of the key's cooldown.
@@ -139,7 +130,5 @@ func (k *Key) learn(now time.Duration, e Event) {
 			cooldown = k.cooldowns.ensure(e.Model, now)
 		}
 	}
-	if cooldown != nil {
-		cooldown.learn(now, e.Left, e.Length)
-	}
+	cooldown.learn(now, e.Left, e.Length)
 }

@@ -39,22 +39,6 @@ func newRules(opts *Options) rules {
 	}
 }
 
-// outcome of a call, as a circuit counts it.
-type outcome int
-
-const (
-	success outcome = iota
-	hardFailure
-	softFailure
-)
-
-func (f *failure) outcome() outcome {
-	if f.soft {
-		return softFailure
-	}
-	return hardFailure
-}
-
 // history holds the outcomes of the latest calls of one token at an upstream. However many calls a token sends, it has one
 // history.
 type history struct {
@@ -67,18 +51,19 @@ type history struct {
 	own opening
 }
 
-func (h *history) add(now time.Duration, what outcome, rules *rules) {
+// add records a call that failed as a circuit counts it; nil: it succeeded.
+func (h *history) add(now time.Duration, f *failure, rules *rules) {
 	if now-h.at > rules.window {
 		h.hard, h.soft, h.n = 0, 0, 0
 	}
 	h.at, h.n = now, min(h.n+1, bits.UintSize)
 	h.hard, h.soft = h.hard<<1, h.soft<<1
-	switch what {
-	case hardFailure:
-		h.hard |= 1
-	case softFailure:
+	switch {
+	case f == nil:
+	case f.soft:
 		h.soft |= 1
-	case success:
+	default:
+		h.hard |= 1
 	}
 }
 

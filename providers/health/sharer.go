@@ -37,7 +37,7 @@ type Sharer struct {
 
 	mu sync.Mutex
 	// unsent are events by name. Only the latest of each name is sent.
-	unsent map[string]pending
+	unsent map[string]Event
 	wake   chan struct{}
 
 	publishing sync.Mutex // held while states are published
@@ -46,17 +46,12 @@ type Sharer struct {
 	seed      maphash.Seed
 }
 
-type pending struct {
-	event Event
-	until time.Time
-}
-
 // NewSharer returns a Sharer that publishes the monitor's events. The monitor must not be in use yet. The client stays the caller's.
 // about is JSON that describes this process to operators.
 func NewSharer(monitor *Monitor, client redis.UniversalClient, about []byte, log *slog.Logger) *Sharer {
 	s := &Sharer{
 		monitor: monitor, client: client, process: rand.Text()[:12], script: redis.NewScript(publishScript), about: about,
-		slots: slots.New(client), log: log, unsent: make(map[string]pending), wake: make(chan struct{}, 1), seed: maphash.MakeSeed(),
+		slots: slots.New(client), log: log, unsent: make(map[string]Event), wake: make(chan struct{}, 1), seed: maphash.MakeSeed(),
 	}
 	monitor.publish = s.publish
 	return s
@@ -65,7 +60,8 @@ func NewSharer(monitor *Monitor, client redis.UniversalClient, about []byte, log
 // publish queues an event. It does not block.
 func (s *Sharer) publish(e Event) {
 	s.mu.Lock()
-	s.unsent[e.Name()] = pending{e, time.Now().Add(e.Left)}
+	e.until = time.Now().Add(e.Left)
+	s.unsent[e.Name()] = e
 	s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:
@@ -119,19 +115,19 @@ func (s *Sharer) Run(ctx context.Context) {
 func (s *Sharer) send(ctx context.Context) error {
 	s.mu.Lock()
 	unsent := s.unsent
-	s.unsent = make(map[string]pending)
+	s.unsent = make(map[string]Event)
 	s.mu.Unlock()
 	if len(unsent) == 0 {
 		return nil
 	}
-	for name, one := range unsent {
-		if one.event.Left > 0 {
-			if one.event.Left = time.Until(one.until); one.event.Left <= 0 {
+	for name, e := range unsent {
+		if e.Left > 0 {
+			if e.Left = time.Until(e.until); e.Left <= 0 {
 				delete(unsent, name)
 				continue
 			}
 		}
-		if err := s.sendEvent(ctx, one.event); err != nil {
+		if err := s.sendEvent(ctx, e); err != nil {
 			s.mu.Lock()
 			maps.Copy(unsent, s.unsent) // newer ones
 			s.unsent = unsent

@@ -1,7 +1,6 @@
 package kling
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/url"
@@ -108,7 +107,7 @@ func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame
 // newCreate writes the create of the API with the model in the path. That ignores a member at a wrong level, and bills the job
 // all the same: so everything that belongs into settings and options is put there.
 func (w *wish) newCreate() (create, error) {
-	fields, err := w.own()
+	fields, err := w.Parameters()
 	if err != nil {
 		return create{}, err
 	}
@@ -126,7 +125,8 @@ func (w *wish) newCreate() (create, error) {
 	if w.IdempotencyKey != "" {
 		options["external_task_id"] = w.IdempotencyKey
 	}
-	kind, err := w.contents(fields)
+	members := upstream.Members{"settings": settings, "options": options}
+	kind, err := w.contents(fields, members)
 	if err != nil {
 		return create{}, err
 	}
@@ -134,12 +134,8 @@ func (w *wish) newCreate() (create, error) {
 		w.Frame.AspectRatio = "16:9" // its default elsewhere; here the vendor wants it said
 	}
 	w.settings(settings)
-	fields["settings"], fields["options"] = settings, options
-	body, err := json.Marshal(fields)
-	if err != nil {
-		return create{}, providers.Unwritable(err)
-	}
-	return create{path: "/" + kind + "/" + url.PathEscape(w.model), kind: kind, body: body}, nil
+	body, err := upstream.Fields(fields, members)
+	return create{path: "/" + kind + "/" + url.PathEscape(w.model), kind: kind, body: body}, err
 }
 
 // settings writes the request's settings over the caller's own.
@@ -171,17 +167,13 @@ type part struct {
 }
 
 // contents writes prompt and inputs, before the caller's own contents, and returns which route takes them.
-func (w *wish) contents(fields map[string]any) (kind string, err error) {
-	var own []any
-	if given := fields["contents"]; given != nil {
-		list, ok := given.([]any)
-		if !ok {
-			return "", providers.InvalidField("contents", "The upstream's own 'contents' is a list.")
-		}
-		own = list
+func (w *wish) contents(fields map[string]json.RawMessage, members upstream.Members) (kind string, err error) {
+	var own []json.RawMessage
+	if given := fields["contents"]; given != nil && json.Unmarshal(given, &own) != nil {
+		return "", providers.InvalidField("contents", "The upstream's own 'contents' is a list.")
 	}
 	if len(w.Inputs)+len(own) == 0 && !omni(w.model) {
-		fields["prompt"] = w.Prompt
+		members["prompt"] = w.Prompt
 		return textKind, nil
 	}
 	parts := []any{part{Type: "prompt", Text: w.Prompt}}
@@ -200,7 +192,10 @@ func (w *wish) contents(fields map[string]any) (kind string, err error) {
 	if len(w.references) > 0 || w.has(providers.SourceVideo) || omni(w.model) || len(own) > 0 && w.takesReferences() {
 		kind = omniKind
 	}
-	fields["contents"] = append(parts, own...)
+	for _, one := range own {
+		parts = append(parts, one)
+	}
+	members["contents"] = parts
 	delete(fields, "prompt")
 	return kind, nil
 }
@@ -212,39 +207,18 @@ func (w *wish) takesReferences() bool {
 }
 
 // object returns the object of a name from the caller's parameters, with the members that belong into it.
-func object(fields map[string]any, name string, members ...string) (map[string]any, error) {
-	into := make(map[string]any)
-	if given := fields[name]; given != nil {
-		own, ok := given.(map[string]any)
-		if !ok {
-			return nil, providers.InvalidField(name, "The upstream's own '%s' is an object.", name)
-		}
-		into = own
+func object(fields map[string]json.RawMessage, name string, members ...string) (upstream.Members, error) {
+	own, err := upstream.Object(fields, name)
+	if err != nil {
+		return nil, err
 	}
+	into := make(upstream.Members)
 	for _, member := range members {
 		if value, given := fields[member]; given {
 			into[member] = value
 			delete(fields, member)
 		}
 	}
+	into.Under(own)
 	return into, nil
-}
-
-// own returns the caller's own parameters unchanged. Numbers keep their digits.
-func (w *wish) own() (map[string]any, error) {
-	fields, err := w.Parameters()
-	if err != nil {
-		return nil, err
-	}
-	own := make(map[string]any, len(fields))
-	for name, raw := range fields {
-		decoder := json.NewDecoder(bytes.NewReader(raw))
-		decoder.UseNumber()
-		var value any
-		if err := decoder.Decode(&value); err != nil {
-			return nil, providers.Unwritable(err)
-		}
-		own[name] = value
-	}
-	return own, nil
 }

@@ -180,7 +180,7 @@ func TestVideoCreate(t *testing.T) {
 			},
 			"/omni-video/kling-3.0-omni",
 			`{"contents":[{"type":"prompt","text":"p"},{"type":"refer_image","url":"https://h/reference"},{"type":"refer_image","url":"https://h/reference"},` +
-				`{"element_id":"1","id":"e","type":"element"}],"options":{},"settings":{"aspect_ratio":"16:9"}}`,
+				`{"type":"element","element_id":"1","id":"e"}],"options":{},"settings":{"aspect_ratio":"16:9"}}`,
 		},
 		{
 			"an edit", "kling-o1", "",

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -37,8 +38,8 @@ type sockets struct {
 func newSockets(opts *Options) *sockets {
 	s := &sockets{idle: DefaultSocketIdle, ping: DefaultSocketPing, carrier: upstream.Carrier{Stall: DefaultSocketStall}}
 	if opts != nil {
-		s.idle, s.ping = positiveOr(opts.SocketIdle, s.idle), positiveOr(opts.SocketPing, s.ping)
-		s.carrier.Stall = positiveOr(opts.SocketStall, s.carrier.Stall)
+		s.idle, s.ping = cmp.Or(max(opts.SocketIdle, 0), s.idle), cmp.Or(max(opts.SocketPing, 0), s.ping)
+		s.carrier.Stall = cmp.Or(max(opts.SocketStall, 0), s.carrier.Stall)
 	}
 	return s
 }

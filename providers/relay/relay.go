@@ -6,6 +6,7 @@
 package relay
 
 import (
+	"cmp"
 	"log/slog"
 	"math"
 	"time"
@@ -96,12 +97,10 @@ func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Rel
 		sockets:  newSockets(opts),
 	}
 	if opts != nil {
-		r.waits.firstByte = positiveOr(opts.FirstByte, r.waits.firstByte)
-		r.waits.idle = positiveOr(opts.Idle, r.waits.idle)
-		picker.patience = positiveOr(opts.SlotWait, picker.patience)
-		if opts.MaxAttempts > 0 {
-			r.most = opts.MaxAttempts
-		}
+		r.waits.firstByte = cmp.Or(max(opts.FirstByte, 0), r.waits.firstByte)
+		r.waits.idle = cmp.Or(max(opts.Idle, 0), r.waits.idle)
+		picker.patience = cmp.Or(max(opts.SlotWait, 0), picker.patience)
+		r.most = cmp.Or(max(opts.MaxAttempts, 0), r.most)
 		if opts.Log != nil {
 			r.log = opts.Log
 		}
@@ -118,14 +117,6 @@ func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Rel
 		}
 	}
 	return r
-}
-
-// positiveOr is an option, or what replaces one that no client has set.
-func positiveOr(option, otherwise time.Duration) time.Duration {
-	if option > 0 {
-		return option
-	}
-	return otherwise
 }
 
 // Waiting is how many calls wait for a slot at the channel.

@@ -25,9 +25,6 @@ func (s Text) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, Redacted) }
 // String hides the credential.
 func (s Text) String() string { return Redacted }
 
-// GoString hides the credential from %#v.
-func (s Text) GoString() string { return Redacted }
-
 // LogValue hides the credential from slog.
 func (s Text) LogValue() slog.Value { return slog.StringValue(Redacted) }
 

@@ -28,7 +28,7 @@ func (j *Jobs) Free(ctx context.Context, to providers.Target, path string) ([]by
 		return nil, err
 	}
 	if !isObject(answer.Body) {
-		return nil, notVendor(&providers.Reply{Status: answer.Status, ContentType: answer.Header.Get("Content-Type")})
+		return nil, notVendor(reply(answer.Status, answer.Header, nil))
 	}
 	return answer.Body, nil
 }
@@ -76,7 +76,7 @@ func (j *Jobs) CheckModels(ctx context.Context, to providers.Target, path string
 	}
 	list := DocOf(body)
 	if !list.Has("data") && !list.Has("models") {
-		return checked, notVendor(&providers.Reply{Status: http.StatusOK, Body: body[:min(len(body), MaxErrorBody)]})
+		return checked, notVendor(reply(http.StatusOK, nil, body))
 	}
 	names := list.Texts("data.id", "models.name")
 	path, _, _ = strings.Cut(path, "?")

@@ -76,13 +76,9 @@ func (c *cutter) keeps(b byte) bool {
 // OpenInline streams a video that the answer contains as Base64: the one at index output, counted from 0, among the members of this
 // name that contain a video.
 func (j *Jobs) OpenInline(ctx context.Context, to providers.Target, r JobRequest, member string, output int) (providers.Video, error) {
-	req, err := j.Request(ctx, to, r)
+	resp, err := j.send(ctx, to, r) //nolint:bodyclose // the video's body closes it
 	if err != nil {
 		return providers.Video{}, err
-	}
-	resp, err := Send(j.client, req)
-	if err != nil {
-		return providers.Video{}, j.explain(err, to.Key, r.Paid)
 	}
 	video, err := inlineVideo(resp.Body, member, output)
 	if err != nil {

@@ -87,17 +87,9 @@ type JobAnswer struct {
 
 // Do sends a request and reads the whole answer. Errors are *providers.Fault.
 func (j *Jobs) Do(ctx context.Context, to providers.Target, r JobRequest) (JobAnswer, error) {
-	req, err := j.Request(ctx, to, r)
+	resp, err := j.send(ctx, to, r)
 	if err != nil {
 		return JobAnswer{}, err
-	}
-	client := j.client
-	if r.Paid {
-		client = j.submit
-	}
-	resp, err := Send(client, req)
-	if err != nil {
-		return JobAnswer{}, j.explain(err, to.Key, r.Paid)
 	}
 	defer resp.Body.Close()
 	var from io.Reader = resp.Body
@@ -109,6 +101,23 @@ func (j *Jobs) Do(ctx context.Context, to providers.Target, r JobRequest) (JobAn
 		return JobAnswer{}, err
 	}
 	return JobAnswer{Status: resp.StatusCode, Header: resp.Header, Body: body}, nil
+}
+
+// send sends a request. The caller closes the body of the answer.
+func (j *Jobs) send(ctx context.Context, to providers.Target, r JobRequest) (*http.Response, error) {
+	req, err := j.Request(ctx, to, r)
+	if err != nil {
+		return nil, err
+	}
+	client := j.client
+	if r.Paid {
+		client = j.submit
+	}
+	resp, err := Send(client, req)
+	if err != nil {
+		return nil, j.explain(err, to.Key, r.Paid)
+	}
+	return resp, nil
 }
 
 // Read is Do for an answer that is a JSON object.
@@ -132,10 +141,7 @@ func (j *Jobs) Request(ctx context.Context, to providers.Target, r JobRequest) (
 	}
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(to.Channel.BaseURL, j.vendor.Root)+j.vendor.Root+r.Path, body)
 	if err != nil {
-		return nil, &providers.Fault{
-			Kind: providers.Internal, Message: "The channel's address is not usable.", Accepted: providers.NotAccepted,
-			Err: err,
-		}
+		return nil, unusable(err)
 	}
 	if r.Body != nil {
 		req.ContentLength = int64(len(r.Body))
@@ -159,10 +165,7 @@ func (j *Jobs) Request(ctx context.Context, to providers.Target, r JobRequest) (
 // Refuse returns the fault of a 2xx answer that is a refusal: the fault of this status, with the vendor's reason.
 func (j *Jobs) Refuse(answer JobAnswer, status int, key providers.Secret, paid bool) error {
 	fault := Refusal(status, answer.Header)
-	fault.Upstream = &providers.Reply{
-		Status: answer.Status, ContentType: answer.Header.Get("Content-Type"), Body: answer.Body[:min(len(answer.Body), MaxErrorBody)],
-		RequestID: RequestID(answer.Header),
-	}
+	fault.Upstream = reply(answer.Status, answer.Header, answer.Body)
 	return j.explain(fault, key, paid)
 }
 

@@ -28,13 +28,18 @@ const MaxErrorBody = 64 << 10
 func NewPost(ctx context.Context, address string, payload providers.Payload) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(watched(ctx), http.MethodPost, address, payload.Reader())
 	if err != nil {
-		return nil, &providers.Fault{
-			Kind: providers.Upstream, Message: "The channel's address cannot be used.", Accepted: providers.NotAccepted,
-			Blame: providers.BlameChannel, Err: err,
-		}
+		return nil, unusable(err)
 	}
 	req.ContentLength = payload.Len()
 	return req, nil
+}
+
+// unusable returns the fault of a channel's address of which no request can be made.
+func unusable(err error) *providers.Fault {
+	return &providers.Fault{
+		Kind: providers.Upstream, Message: "The channel's address cannot be used.", Accepted: providers.NotAccepted,
+		Blame: providers.BlameChannel, Err: err,
+	}
 }
 
 // Send does the request and makes a *Fault of every failure: of the transport's, and of every answer that is not 2xx,
@@ -67,10 +72,15 @@ func Send(client *http.Client, req *http.Request) (*http.Response, error) {
 	// A partial body is enough, because the status is known.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, MaxErrorBody))
 	fault := Refusal(resp.StatusCode, resp.Header)
-	fault.Upstream = &providers.Reply{
-		Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Body: errorObject(body), RequestID: RequestID(resp.Header),
-	}
+	fault.Upstream = reply(resp.StatusCode, resp.Header, errorObject(body))
 	return nil, fault
+}
+
+// reply returns an upstream's answer for a fault.
+func reply(status int, header http.Header, body []byte) *providers.Reply {
+	return &providers.Reply{
+		Status: status, ContentType: header.Get("Content-Type"), Body: body[:min(len(body), MaxErrorBody)], RequestID: RequestID(header),
+	}
 }
 
 // errorObject returns the object of an error answer. Google sends an array of it for a stream that is not an event stream, and for

@@ -84,9 +84,7 @@ func DialSocket(ctx context.Context, client *http.Client, address string, header
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(resp.Body) // the library has read it, bounded
 	fault := Refusal(resp.StatusCode, resp.Header)
-	fault.Upstream = &providers.Reply{
-		Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Body: body, RequestID: RequestID(resp.Header),
-	}
+	fault.Upstream = reply(resp.StatusCode, resp.Header, body)
 	return nil, fault
 }
 

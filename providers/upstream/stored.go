@@ -29,10 +29,7 @@ func SendStored(
 	}
 	req, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
-		return nil, &providers.Fault{
-			Kind: providers.Upstream, Message: "The channel's address cannot be used.", Accepted: providers.NotAccepted,
-			Blame: providers.BlameChannel, Err: err,
-		}
+		return nil, unusable(err)
 	}
 	req.Header = header
 	req.Header.Set("Accept", "application/json")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
@@ -141,10 +142,7 @@ func byNumber(a, b string) int {
 }
 
 func number(word string) int {
-	end := 0
-	for end < len(word) && word[end] >= '0' && word[end] <= '9' {
-		end++
-	}
-	n, _ := strconv.Atoi(word[:end]) // a number of the table
+	digits, _, _ := strings.Cut(strings.TrimSuffix(word, "p"), ":")
+	n, _ := strconv.Atoi(digits) // a number of the table
 	return n
 }
