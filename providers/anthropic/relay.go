@@ -1,6 +1,4 @@
 // Package anthropic adapts upstreams with Anthropic's Messages API.
-//
-// Of the product it imports only providers and providers/upstream.
 package anthropic
 
 import (

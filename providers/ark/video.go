@@ -1,6 +1,4 @@
 // Package ark adapts the video jobs of Volcengine Ark and BytePlus ModelArk (Seedance).
-//
-// Of the product it imports only providers and providers/upstream.
 package ark
 
 import (

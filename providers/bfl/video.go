@@ -1,6 +1,4 @@
 // Package bfl adapts the video API of Black Forest Labs (FLUX 3 video).
-//
-// Of the product it imports only providers and providers/upstream.
 package bfl
 
 import (

@@ -1,6 +1,4 @@
 // Package fal adapts fal's queue, which hosts many models with their own inputs.
-//
-// Of the product it imports only providers and providers/upstream.
 package fal
 
 import (

@@ -1,6 +1,4 @@
 // Package gemini adapts upstreams with Google's Gemini API.
-//
-// Of the product it imports only providers and providers/upstream.
 package gemini
 
 import (

@@ -2,8 +2,6 @@
 //
 // There are two APIs with the same host and key: the first makes videos with the Hailuo models, the second with those whose names
 // begin with MiniMax-H3. A job belongs to the API that made it.
-//
-// Of the product it imports only providers and providers/upstream.
 package hailuo
 
 import (

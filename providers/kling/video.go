@@ -1,7 +1,5 @@
 // Package kling adapts Kling AI (Kuaishou): its API with the model in the path, and the older one for the models with other names
 // there and for access keys.
-//
-// Of the product it imports only providers and providers/upstream.
 package kling
 
 import (

@@ -1,6 +1,4 @@
 // Package ltx adapts Lightricks' LTX API.
-//
-// Of the product it imports only providers and providers/upstream.
 package ltx
 
 import (

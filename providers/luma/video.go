@@ -1,7 +1,5 @@
 // Package luma adapts Luma's Agents API, which makes videos with Ray. The retired Dream Machine API is another one, with other
 // keys.
-//
-// Of the product it imports only providers and providers/upstream.
 package luma
 
 import (

@@ -1,6 +1,4 @@
 // Package omni adapts the videos of Gemini Omni, which Google's Gemini API makes as interactions in the background.
-//
-// Of the product it imports only providers and providers/upstream.
 package omni
 
 import (

@@ -1,6 +1,4 @@
 // Package openai adapts upstreams with OpenAI's API: its own, and the many compatible ones.
-//
-// Of the product it imports only providers and providers/upstream.
 package openai
 
 import (

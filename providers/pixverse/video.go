@@ -1,6 +1,4 @@
 // Package pixverse adapts PixVerse's API platform.
-//
-// Of the product it imports only providers and providers/upstream.
 package pixverse
 
 import (

@@ -1,6 +1,4 @@
 // Package replicate adapts Replicate's predictions, which run many models with their own inputs.
-//
-// Of the product it imports only providers and providers/upstream.
 package replicate
 
 import (

@@ -12,7 +12,8 @@ import (
 
 // create writes a create, after its large inputs were uploaded.
 func (v *Videos) create(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
-	known, shape := modelOf(to.Model), req.Shape()
+	known, _ := modelNamed(to.Model)
+	shape := req.Shape()
 	if fault := known.Check(shape); fault != nil {
 		return "", nil, fault
 	}
@@ -54,7 +55,8 @@ func routeOf(shape providers.VideoShape) route {
 
 // RefuseVideo refuses what a route does not accept.
 func RefuseVideo(model string, shape providers.VideoShape, _ providers.Frame) *providers.Fault {
-	return modelOf(model).refuse(shape)
+	known, _ := modelNamed(model)
+	return known.refuse(shape)
 }
 
 func (m model) refuse(shape providers.VideoShape) *providers.Fault {

@@ -51,41 +51,33 @@ func VideoModels(name string) (providers.VideoModel, bool) {
 	return known.VideoModel, ok
 }
 
-// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
-func modelOf(name string) model {
-	if known, ok := modelNamed(name); ok {
-		return known
+// The roles of inputs.
+const (
+	first     = providers.FirstFrame
+	last      = providers.LastFrame
+	reference = providers.Reference
+	source    = providers.SourceVideo
+	extend    = providers.ExtendVideo
+	sound     = providers.SourceAudio
+)
+
+// inputs are those of the roles, with a maximum of references.
+func inputs(references int, roles ...providers.InputRole) (list []providers.VideoInput) {
+	for _, role := range roles {
+		input := providers.VideoInput{Role: role, MaxBytes: maxUpload}
+		switch role {
+		case last:
+			with := first
+			input.With = &with
+		case reference:
+			input.Max = references
+		}
+		list = append(list, input)
 	}
-	open := providers.AnyVideoModel(first(), last(), references(maxManyReferences), source(), extend(), sound())
-	open.FPS = 0
-	return model{VideoModel: open, textless: true, video: "promptVideo"}
+	return list
 }
 
-func first() providers.VideoInput {
-	return providers.VideoInput{Role: providers.FirstFrame, MaxBytes: maxUpload}
-}
-
-func last() providers.VideoInput {
-	with := providers.FirstFrame
-	return providers.VideoInput{Role: providers.LastFrame, MaxBytes: maxUpload, With: &with}
-}
-
-func references(most int) providers.VideoInput {
-	return providers.VideoInput{Role: providers.Reference, Max: most, MaxBytes: maxUpload}
-}
-
-func source() providers.VideoInput {
-	return providers.VideoInput{Role: providers.SourceVideo, MaxBytes: maxUpload}
-}
-
-func extend() providers.VideoInput {
-	return providers.VideoInput{Role: providers.ExtendVideo, MaxBytes: maxUpload}
-}
-
-func sound() providers.VideoInput {
-	return providers.VideoInput{Role: providers.SourceAudio, MaxBytes: maxUpload}
-}
-
+// modelNamed returns a model. One that is not in the table accepts every field of the vendor.
 func modelNamed(name string) (model, bool) {
 	for _, family := range [...]func(string) (model, bool){ownModel, seedance, minimax, otherModel} {
 		if known, ok := family(name); ok {
@@ -93,7 +85,9 @@ func modelNamed(name string) (model, bool) {
 			return known, true
 		}
 	}
-	return model{}, false
+	open := providers.AnyVideoModel(inputs(maxManyReferences, first, last, reference, source, extend, sound)...)
+	open.FPS = 0
+	return model{VideoModel: open, textless: true, video: "promptVideo"}, false
 }
 
 // ownModel is a model of Runway's.
@@ -101,7 +95,7 @@ func ownModel(name string) (model, bool) {
 	own := model{
 		VideoModel: providers.VideoModel{
 			Seconds: upstream.SecondsFrom(2, 10), Sizes: []string{"1280x720", "720x1280", "1104x832", "960x960", "832x1104", "1584x672"},
-			MaxPrompt: maxPrompt, Seed: true, Inputs: []providers.VideoInput{first()},
+			MaxPrompt: maxPrompt, Seed: true, Inputs: inputs(1, first),
 		},
 		ratio: "1280:720",
 	}
@@ -115,7 +109,7 @@ func ownModel(name string) (model, bool) {
 	case "aleph2":
 		return model{VideoModel: providers.VideoModel{
 			AspectRatios: []string{"16:9", "4:3", "3:2", "1:1", "2:3", "3:4", "9:16", "21:9"}, Seed: true,
-			NeedsInput: true, Inputs: []providers.VideoInput{source()},
+			NeedsInput: true, Inputs: inputs(1, source),
 		}, video: "videoUri", outpaint: true}, true
 	default:
 		return model{}, false
@@ -133,7 +127,7 @@ func seedance(name string) (model, bool) {
 	known := model{
 		VideoModel: providers.VideoModel{
 			Seconds: providers.AnyWord(), Sizes: small, MaxPrompt: maxSeedPrompt, Audio: providers.AudioOption, Seed: true, Apart: true,
-			Inputs: []providers.VideoInput{first(), last(), references(maxReferences), source(), sound()},
+			Inputs: inputs(maxReferences, first, last, reference, source, sound),
 		},
 		textless: true, video: "promptVideo",
 	}
@@ -144,7 +138,7 @@ func seedance(name string) (model, bool) {
 	case "seedance2_5":
 		small[1], small[5] = "854x480", "480x854"
 		known.Sizes, known.MaxPrompt, known.modes = slices.Concat(small, high), maxNewPrompt, true
-		known.Inputs = []providers.VideoInput{first(), last(), references(maxManyReferences), source(), extend(), sound()}
+		known.Inputs = inputs(maxManyReferences, first, last, reference, source, extend, sound)
 	default:
 		return model{}, false
 	}
@@ -157,9 +151,9 @@ func minimax(name string) (model, bool) {
 	switch name {
 	case "hailuo3":
 		table.AspectRatios, table.Resolutions = []string{"21:9", "16:9", "4:3", "1:1", "3:4", "9:16", "adaptive"}, []string{"768p", "2k"}
-		table.Inputs = []providers.VideoInput{first(), last(), references(maxReferences), source(), sound()}
+		table.Inputs = inputs(maxReferences, first, last, reference, source, sound)
 	case "h3_max":
-		table.Resolutions, table.Seed, table.Inputs = []string{"480p", "768p"}, true, []providers.VideoInput{first(), last()}
+		table.Resolutions, table.Seed, table.Inputs = []string{"480p", "768p"}, true, inputs(1, first, last)
 	default:
 		return model{}, false
 	}
@@ -174,20 +168,20 @@ func otherModel(name string) (model, bool) {
 	case "veo3.1", "veo3.1_fast":
 		table.Seconds, table.Sizes = []string{"4", "6", "8"}, append(wide, "1080x1920", "1920x1080")
 		table.MaxPrompt, table.Audio, table.Negative, table.Seed = maxPrompt, providers.AudioOption, true, true
-		table.Inputs = []providers.VideoInput{first(), last()}
+		table.Inputs = inputs(1, first, last)
 		return model{VideoModel: table, ratio: "1280:720", textless: true}, true
 	case "gemini_omni_flash":
 		table.Seconds, table.Sizes = upstream.SecondsFrom(3, 10), wide
-		table.Inputs = []providers.VideoInput{first(), source()}
+		table.Inputs = inputs(1, first, source)
 		return model{VideoModel: table, textless: true, video: "videoUri", on: map[route]frames{fromVideo: {}}}, true
 	case "gemini_omni_flash_1.1":
 		table.Seconds, table.NeedsPrompt = upstream.SecondsFrom(3, 10), true
 		table.Sizes = append(wide, "640x360", "360x640", "1920x1080", "1080x1920", "3840x2160", "2160x3840")
-		table.Inputs = []providers.VideoInput{first(), last(), references(maxReferences), source(), extend()}
+		table.Inputs = inputs(maxReferences, first, last, reference, source, extend)
 		return model{VideoModel: table, video: "videoUri", modes: true}, true
 	case "grok_imagine_1_5":
 		table.AspectRatios, table.Resolutions = []string{"16:9", "9:16", "1:1", "4:3", "3:4", "3:2", "2:3"}, []string{"480p", "720p", "1080p"}
-		table.Inputs = []providers.VideoInput{first(), references(maxReferences), sound()}
+		table.Inputs = inputs(maxReferences, first, reference, sound)
 		return model{VideoModel: table, textless: true, on: map[route]frames{fromImage: {resolutions: table.Resolutions}}}, true
 	case "wan3", "wan3_prime":
 		table.Audio, table.NeedsPrompt, table.Resolutions = providers.AudioOption, true, []string{"480p", "720p", "1080p"}
@@ -195,7 +189,7 @@ func otherModel(name string) (model, bool) {
 			"832x480", "720x544", "624x624", "544x720", "480x832", "1280x720", "1104x832", "960x960", "832x1104", "720x1280",
 			"1920x1080", "1648x1248", "1440x1440", "1248x1648", "1080x1920",
 		}
-		table.Inputs = []providers.VideoInput{first(), last(), references(maxWanReferences), sound()}
+		table.Inputs = inputs(maxWanReferences, first, last, reference, sound)
 		return model{VideoModel: table, auto: true, on: map[route]frames{
 			fromText:  {sizes: table.Sizes},
 			fromImage: {resolutions: table.Resolutions},
@@ -205,7 +199,7 @@ func otherModel(name string) (model, bool) {
 		table.Sizes = []string{
 			"1280x720", "720x1280", "960x960", "1108x832", "832x1108", "1920x1080", "1080x1920", "1440x1440", "1662x1248", "1248x1662",
 		}
-		table.Inputs = []providers.VideoInput{first()}
+		table.Inputs = inputs(1, first)
 		return model{
 			VideoModel: table, textless: true,
 			on: map[route]frames{fromText: {sizes: table.Sizes}, fromImage: {resolutions: table.Resolutions}},

@@ -1,6 +1,4 @@
 // Package runway adapts Runway's developer API, which makes videos with Runway's own models and with those of others.
-//
-// Of the product it imports only providers and providers/upstream.
 package runway
 
 import (
@@ -114,11 +112,13 @@ func classify(fault *providers.Fault) {
 // reason returns the reason of a refusal and the invalid field.
 func reason(body []byte) string {
 	answer := upstream.DocOf(body)
-	said := string(answer.Get("error"))
-	separator := ": "
+	var issues []string
 	for issue := range answer.All("issues") {
-		said += separator + strings.Join(issue.Texts("path"), ".") + ": " + string(issue.Get("message"))
-		separator = "; "
+		issues = append(issues, strings.Join(issue.Texts("path"), ".")+": "+string(issue.Get("message")))
+	}
+	said := string(answer.Get("error"))
+	if len(issues) > 0 {
+		said += ": " + strings.Join(issues, "; ")
 	}
 	return said
 }

@@ -76,7 +76,7 @@ func (c *cutter) keeps(b byte) bool {
 // OpenInline streams a video that the answer contains as Base64: the one at index output, counted from 0, among the members of this
 // name that contain a video.
 func (j *Jobs) OpenInline(ctx context.Context, to providers.Target, r JobRequest, member string, output int) (providers.Video, error) {
-	resp, err := j.send(ctx, to, r) //nolint:bodyclose // the video's body closes it
+	resp, err := j.send(ctx, to, r)
 	if err != nil {
 		return providers.Video{}, err
 	}

@@ -1,7 +1,5 @@
 // Package veo adapts Google's Veo: on Google Cloud (Vertex AI) with the key of a service account, and with an API key in the form
 // of the Gemini API, which Google has shut down for Veo and which resellers offer.
-//
-// Of the product it imports only providers and providers/upstream.
 package veo
 
 import (

@@ -1,6 +1,4 @@
 // Package vidu adapts Vidu's own API.
-//
-// Of the product it imports only providers and providers/upstream.
 package vidu
 
 import (

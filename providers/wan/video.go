@@ -1,6 +1,4 @@
 // Package wan adapts the video jobs of Alibaba Cloud's Model Studio (DashScope): Wan and HappyHorse.
-//
-// Of the product it imports only providers and providers/upstream.
 package wan
 
 import (

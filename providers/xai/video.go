@@ -1,6 +1,4 @@
 // Package xai adapts xAI's video API (Grok Imagine).
-//
-// Of the product it imports only providers and providers/upstream.
 package xai
 
 import (

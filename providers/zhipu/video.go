@@ -1,6 +1,4 @@
 // Package zhipu adapts Zhipu (Z.ai) CogVideoX, and the models that the platform resells.
-//
-// Of the product it imports only providers and providers/upstream.
 package zhipu
 
 import (
