@@ -135,16 +135,21 @@ func (p *presence) admits(caller *tokens.Token) bool {
 // CallerNow looks the caller's token up again, for a long request. The token is nil if the key may no longer be used for the request.
 // An error means that the store is unavailable.
 func (x *Request) CallerNow(ctx context.Context) (*tokens.Token, error) {
-	caller, err := x.edge.callerOf(ctx, x.presence.key, x.presence.inside)
-	fault, refused := errors.AsType[*providers.Fault](err)
-	switch {
-	case err == nil && x.presence.permit(caller, x.presence.permission) == nil:
-		return caller, nil
-	case err == nil, refused && fault.Kind == providers.Unauthenticated:
-		return nil, nil //nolint:nilnil // no token is the answer
-	default:
-		return nil, err
+	caller, err := x.edge.callerNow(ctx, x.presence.key, x.presence.inside)
+	if caller != nil && x.presence.permit(caller, x.presence.permission) != nil {
+		caller = nil
 	}
+	return caller, err
+}
+
+// callerNow is callerOf for a request that was admitted before: the token is nil if the key is no longer valid. An error means that the
+// store is unavailable.
+func (e *Edge) callerNow(ctx context.Context, key string, inside *InternalCaller) (*tokens.Token, error) {
+	caller, err := e.callerOf(ctx, key, inside)
+	if fault, refused := errors.AsType[*providers.Fault](err); refused && fault.Kind == providers.Unauthenticated {
+		return nil, nil //nolint:nilnil // no token is the answer
+	}
+	return caller, err
 }
 
 // ErrWrongKey is the cause in the fault of an unknown key, for the log.

@@ -2,7 +2,6 @@ package edge
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -28,7 +27,7 @@ type callers struct {
 	mu     sync.Mutex
 	tokens map[string]*callerState // by presence.id
 	timed  bool                    // the next sweep is set
-	// find returns the token of a key, as Edge.callerOf does.
+	// find returns the token of a key, as Edge.callerNow does.
 	find func(ctx context.Context, key string, inside *InternalCaller) (*tokens.Token, error)
 }
 
@@ -139,13 +138,9 @@ type inquiry struct {
 // sweep checks the keys of all running requests, and ends the requests whose token may no longer be used for them.
 func (c *callers) sweep() {
 	for _, asked := range c.inquiries() {
-		caller, err := c.find(asked.ctx, asked.key, asked.inside)
-		fault, refused := errors.AsType[*providers.Fault](err)
-		refused = refused && fault.Kind == providers.Unauthenticated
-		if err != nil && !refused {
-			continue // an unavailable store ends no request
+		if caller, err := c.find(asked.ctx, asked.key, asked.inside); err == nil { // an unavailable store ends no request
+			c.judge(asked, caller)
 		}
-		c.judge(asked, caller)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

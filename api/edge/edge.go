@@ -99,7 +99,7 @@ func New(o Options, formats ...*Format) *Edge {
 		bodies: bodyMemory(o.BodyMemory), backgroundBodies: bodyMemory(o.BodyMemory / backgroundShare),
 		discards: fair.New[string](fair.Bounds{Total: discardsAtOnce, Share: discardsOfOne}),
 	}
-	e.callers = newCallers(e.callerOf)
+	e.callers = newCallers(e.callerNow)
 	for kind := range e.open {
 		e.open[kind] = fair.New[string](fair.Bounds{Total: math.MaxInt64}) // each token has a bound of its own
 	}

@@ -148,14 +148,15 @@ const fingerprintLetters = 16
 // which changes when the token is rotated and reveals nothing of the key. The token is not judged. storage.ErrNotFound: there is none.
 // A token of the configuration file is answered from memory.
 func (t *Store) Credential(ctx context.Context, id string) (Token, string, error) {
-	if token, sum, ok := t.seeds.byID(id); ok {
-		return *hold(&token).inForce(t.groups.Load()), sum.String()[:fingerprintLetters], nil
+	token, sum, ok := t.seeds.byID(id)
+	if !ok {
+		r, err := t.records.byID(ctx, id)
+		if err != nil {
+			return Token{}, "", fmt.Errorf("find token %q: %w", id, err)
+		}
+		token, sum = r.token, r.sum
 	}
-	r, err := t.records.byID(ctx, id)
-	if err != nil {
-		return Token{}, "", fmt.Errorf("find token %q: %w", id, err)
-	}
-	return *hold(&r.token).inForce(t.groups.Load()), r.sum.String()[:fingerprintLetters], nil
+	return *hold(&token).inForce(t.groups.Load()), sum.String()[:fingerprintLetters], nil
 }
 
 // Fingerprint is that of a key, as Credential returns it.

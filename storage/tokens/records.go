@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -62,17 +63,21 @@ func (s *records) read(ctx context.Context, sums []keySum) ([]record, error) {
 	return found, nil
 }
 
-// sums are the hashes of the keys of tokens by their ids, "" where there is none.
-func (s *records) sums(ctx context.Context, ids []string) ([]string, error) {
+// ofIDs reads the tokens of ids, and those of other sums. index are the hashes of the keys of the ids, "" where there is none.
+func (s *records) ofIDs(ctx context.Context, ids []string, sums ...keySum) (index []string, found []record, err error) {
 	values, err := s.client.HMGet(ctx, tokensKey, ids...).Result()
 	if err != nil {
-		return nil, storage.RedisError("read tokens", err)
+		return nil, nil, storage.RedisError("read tokens", err)
 	}
-	hashes := make([]string, len(ids))
+	index = make([]string, len(ids))
 	for i, value := range values {
-		hashes[i], _ = value.(string)
+		index[i], _ = value.(string)
+		if sum, ok := parseKeySum(index[i]); ok && !slices.Contains(sums, sum) {
+			sums = append(sums, sum)
+		}
 	}
-	return hashes, nil
+	found, err = s.read(ctx, sums)
+	return index, found, err
 }
 
 // scan calls each for the fields of a hash, a part of them in one round trip. A field that changes meanwhile may come twice.

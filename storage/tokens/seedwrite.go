@@ -87,20 +87,11 @@ func (s *seeds) scan(ctx context.Context, list *seedList) (left []string, err er
 // writePart puts seeds into Redis. late: another process changed one meanwhile, so that it must be tried again. wrote: it was tried.
 func (s *seeds) writePart(ctx context.Context, part []*seeded, due seedsDue) (late, wrote bool, err error) {
 	ids := make([]string, len(part))
-	sums := make([]keySum, len(part), 2*len(part))
+	sums := make([]keySum, len(part))
 	for i, one := range part {
 		ids[i], sums[i] = one.token.Load().own.ID, one.sum
 	}
-	index, err := s.records.sums(ctx, ids)
-	if err != nil {
-		return false, false, err
-	}
-	for i, one := range part {
-		if sum, ok := parseKeySum(index[i]); ok && sum != one.sum {
-			sums = append(sums, sum)
-		}
-	}
-	found, err := s.records.read(ctx, sums)
+	index, found, err := s.records.ofIDs(ctx, ids, sums...)
 	if err != nil {
 		return false, false, err
 	}
@@ -155,17 +146,7 @@ func (s *seeds) change(ctx context.Context, one *seeded, index string, at map[ke
 
 // disable disables tokens that left the file, by their ids. late: another process changed one meanwhile.
 func (s *seeds) disable(ctx context.Context, ids []string) (late bool, err error) {
-	index, err := s.records.sums(ctx, ids)
-	if err != nil {
-		return false, err
-	}
-	sums := make([]keySum, 0, len(ids))
-	for _, hash := range index {
-		if sum, ok := parseKeySum(hash); ok {
-			sums = append(sums, sum)
-		}
-	}
-	found, err := s.records.read(ctx, sums)
+	_, found, err := s.records.ofIDs(ctx, ids)
 	if err != nil {
 		return false, err
 	}
