@@ -162,9 +162,11 @@ func (m *Map[K, V]) Close() {
 
 // work writes what waits after the delay, or at once when the map stops.
 func (m *Map[K, V]) work(ctx context.Context, _ bool) {
+	delay := time.NewTimer(m.opts.Delay)
+	defer delay.Stop()
 	select {
 	case <-ctx.Done():
-	case <-time.After(m.opts.Delay):
+	case <-delay.C:
 	}
 	m.send()
 }
