@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync"
 
 	"modelrelay/api/edge"
 	"modelrelay/providers"
@@ -30,7 +31,7 @@ var errBroken = errors.New("the answer broke off")
 func (c *Calls) copyPlain(ch *Charge, r *http.Request, answer *relay.Answer, inParts bool) error {
 	x := ch.request
 	out := x.Paced()
-	buf := c.buffer()
+	buf := pooled[[copyBuffer]byte](&c.buffers)
 	defer c.buffers.Put(buf)
 	length, err := strconv.ParseInt(answer.Header.Get("Content-Length"), 10, 64)
 	if err != nil {
@@ -111,20 +112,12 @@ func fill(r io.Reader, p []byte) (n int, err error) {
 	return n, err
 }
 
-// buffer returns a buffer of copyBuffer bytes. The caller puts it back into buffers.
-func (c *Calls) buffer() *[copyBuffer]byte {
-	if buf, ok := c.buffers.Get().(*[copyBuffer]byte); ok {
-		return buf
+// pooled returns a value of a pool of pointers to such, or a new one. The caller puts it back.
+func pooled[T any](pool *sync.Pool) *T {
+	if value, ok := pool.Get().(*T); ok {
+		return value
 	}
-	return new([copyBuffer]byte)
-}
-
-// smallBuffer returns a buffer of eventBuffer bytes. The caller puts it back into eventBuffers.
-func (c *Calls) smallBuffer() *[eventBuffer]byte {
-	if buf, ok := c.eventBuffers.Get().(*[eventBuffer]byte); ok {
-		return buf
-	}
-	return new([eventBuffer]byte)
+	return new(T)
 }
 
 // openArray follows a JSON array of objects that is sent in parts, to determine whether another element may be appended. It reads only

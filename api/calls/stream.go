@@ -16,7 +16,7 @@ import (
 func (c *Calls) copyStream(ch *Charge, r *http.Request, answer *relay.Answer, format Events) error {
 	x := ch.request
 	out := x.Paced()
-	small := c.smallBuffer()
+	small := pooled[[eventBuffer]byte](&c.eventBuffers)
 	defer c.eventBuffers.Put(small)
 	buf, held := small[:], 0 // buf[:held] is the beginning of an event
 	most := copyBuffer
@@ -45,7 +45,7 @@ func (c *Calls) copyStream(ch *Charge, r *http.Request, answer *relay.Answer, fo
 		held = copy(buf, buf[pass:have])
 		switch {
 		case have == eventBuffer && len(buf) == eventBuffer:
-			large := c.buffer()
+			large := pooled[[copyBuffer]byte](&c.buffers)
 			defer c.buffers.Put(large) // runs at most once: buf is never small again
 			copy(large[:], buf[:held])
 			buf = large[:]

@@ -160,4 +160,4 @@ func (t *Store) Credential(ctx context.Context, id string) (Token, string, error
 }
 
 // Fingerprint is that of a key, as Credential returns it.
-func Fingerprint(key string) string { return HashKey(key)[:fingerprintLetters] }
+func Fingerprint(key string) string { return sumOf(key).String()[:fingerprintLetters] }

@@ -149,7 +149,7 @@ func TestSeedsOutliveRedis(t *testing.T) {
 		t.Errorf("find a seeded token while redis is away: %v, %v", got, err)
 	}
 	server.Return()
-	there := func() bool { return client.Exists(ctx, "mr:token:"+tokens.HashKey("sk-demo")).Val() == 1 }
+	there := func() bool { return client.Exists(ctx, "mr:token:"+hashOf("sk-demo")).Val() == 1 }
 	testwait.Eventually(t, "written when redis came", storagetest.Patience, there)
 	testwait.Eventually(t, "changes settled", storagetest.Patience, func() bool { return client.LLen(ctx, "mr:token-changes").Val() > 0 })
 	server.FlushAll()

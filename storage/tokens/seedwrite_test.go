@@ -80,7 +80,7 @@ func TestSeedsCostWhatChanged(t *testing.T) {
 			client := storagetest.Client(t, "redis://"+server.Addr())
 			var index []any
 			for i := range others {
-				index = append(index, fmt.Sprintf("tok_%05d", i), tokens.HashKey(fmt.Sprint(i)))
+				index = append(index, fmt.Sprintf("tok_%05d", i), hashOf(fmt.Sprint(i)))
 			}
 			if err := client.HSet(ctx, "mr:tokens", index...).Err(); err != nil {
 				t.Fatal(err)

@@ -3,6 +3,8 @@ package tokens_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -123,7 +125,7 @@ func TestTokensKeepNoKeyAndShowNoSecret(t *testing.T) {
 	if err := store.Seed(ctx, []tokens.Seed{{Token: tokens.Token{Name: "demo"}, Key: "sk-demo"}}); err != nil {
 		t.Fatal(err)
 	}
-	record, err := server.Get("mr:token:" + tokens.HashKey(key))
+	record, err := server.Get("mr:token:" + hashOf(key))
 	if err != nil || !strings.Contains(record, "whsec_hidden") {
 		t.Errorf("record by the key's hash lacks the webhook's secret (%v)", err)
 	}
@@ -331,7 +333,13 @@ func BenchmarkAuthenticate(b *testing.B) {
 	})
 	b.Run("hash alone", func(b *testing.B) {
 		for b.Loop() {
-			tokens.HashKey(key)
+			hashOf(key)
 		}
 	})
+}
+
+// hashOf is a key as its record's name has it.
+func hashOf(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
 }

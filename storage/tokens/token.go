@@ -168,13 +168,7 @@ const maxKey = 512
 // NewKey makes a token's key: "sk-" and 48 random letters and digits, 240 bits.
 func NewKey() string { return "sk-" + rand.Text() + rand.Text()[:22] }
 
-// HashKey is the SHA-256 of a key in lower-case hex, the only form in which a key is kept.
-func HashKey(key string) string {
-	sum := sha256.Sum256([]byte(key))
-	return hex.EncodeToString(sum[:])
-}
-
-// keySum is the SHA-256 of a token's key, the form in which keys are compared in memory.
+// keySum is the SHA-256 of a token's key, the only form in which a key is kept: in Redis in lower-case hex.
 type keySum [sha256.Size]byte
 
 // sumOf hashes a key of at most maxKey bytes without an allocation.
