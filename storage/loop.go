@@ -52,3 +52,15 @@ func (l *Loop) Stop() {
 	l.stop()
 	<-l.ended
 }
+
+// Sleep waits for so long. It returns the error of ctx if that ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

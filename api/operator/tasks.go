@@ -120,7 +120,7 @@ type TaskCounts struct {
 	Stuck       int64     `json:"stuck" doc:"Those of them that have been in their state for longer than usual"`
 	Failed      int64     `json:"failed" doc:"Tasks that failed within the last 24 hours"`
 	Undelivered int64     `json:"undelivered" doc:"Webhooks that were given up within the last 24 hours"`
-	Workers     int64     `json:"workers" doc:"Processes that asked for tasks within the last minutes; 0: nobody works on them"`
+	Workers     int64     `json:"workers" doc:"Processes that asked for tasks within the last minutes; 0: none works on them"`
 	CountedAt   time.Time `json:"counted_at" doc:"At most ten seconds ago"`
 }
 

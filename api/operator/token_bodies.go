@@ -44,7 +44,7 @@ type Token struct {
 	Disabled  bool       `json:"disabled"`
 	Seeded    bool       `json:"seeded" doc:"It stands in the configuration file and changes there"`
 	CreatedAt *time.Time `json:"created_at"`
-	LastUsed  *time.Time `json:"last_used" doc:"When the ledger was last told of a call of it, or of the end of a task; null: never, or before this was noted"`
+	LastUsed  *time.Time `json:"last_used" doc:"When the ledger last recorded a call of it, or the end of a task; null: never, or before this was noted"`
 	Version   int64      `json:"version" doc:"Grows with each change; what a change sends back that must not undo another one"`
 
 	Key           string `json:"key,omitempty" doc:"The key, in the answer that made it and nowhere else"`

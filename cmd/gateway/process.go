@@ -12,6 +12,7 @@ import (
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/cmd/gateway/internal/metrics"
+	"modelrelay/storage"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/tokens"
 )
@@ -68,7 +69,7 @@ const auditEvery = 5 * time.Second
 
 // flushAudit writes such entries until ctx ends, and a last time then.
 func (p *parts) flushAudit(ctx context.Context) {
-	for cli.Sleep(ctx, auditEvery) == nil {
+	for storage.Sleep(ctx, auditEvery) == nil {
 		_ = p.audit.Flush(ctx) // Record has reported it
 	}
 	_ = p.audit.Flush(context.WithoutCancel(ctx))
@@ -80,15 +81,15 @@ const retryAfter = 5 * time.Second
 
 // prepareArchive makes the bucket as soon as the store is there.
 func (p *parts) prepareArchive(ctx context.Context) {
-	for told := false; ; told = true {
+	for reported := false; ; reported = true {
 		err := p.archive.EnsureBucket(ctx)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		if !told {
+		if !reported {
 			p.log.Warn("archive is not ready, waiting", "error", err)
 		}
-		if cli.Sleep(ctx, retryAfter) != nil {
+		if storage.Sleep(ctx, retryAfter) != nil {
 			return
 		}
 	}
@@ -116,9 +117,8 @@ func logWarnings(log *slog.Logger, warnings []config.Problem) {
 	if len(warnings) == 0 {
 		return
 	}
-	told := warnings[:min(len(warnings), mostWarnings)]
-	lines := config.LinesOf(told)
-	if more := len(warnings) - len(told); more > 0 {
+	lines := config.LinesOf(warnings[:min(len(warnings), mostWarnings)])
+	if more := len(warnings) - mostWarnings; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	log.Warn("the configuration is valid and may not be what is wanted", "warnings", lines)

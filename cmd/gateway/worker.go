@@ -9,6 +9,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/providers"
+	"modelrelay/storage"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/taskindex"
 	"modelrelay/storage/tokens"
@@ -51,7 +52,7 @@ func runWorker(ctx context.Context, worker *workflows.Worker, log *slog.Logger) 
 			return
 		}
 		log.Error("worker stopped, it is started again", "error", err, "after", retryAfter.String())
-		if cli.Sleep(ctx, retryAfter) != nil {
+		if storage.Sleep(ctx, retryAfter) != nil {
 			return
 		}
 	}

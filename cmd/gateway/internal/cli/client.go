@@ -19,6 +19,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"modelrelay/providers"
+	"modelrelay/storage"
 )
 
 const (
@@ -163,7 +164,7 @@ func (c *videoClient) do(ctx context.Context, r request) (*http.Response, error)
 		if try == 0 && wait > 0 {
 			c.note("The gateway cannot serve this now, trying again: %v", err)
 		}
-		if err := Sleep(ctx, min(wait, clientPauseMost)); err != nil {
+		if err := storage.Sleep(ctx, min(wait, clientPauseMost)); err != nil {
 			return nil, err
 		}
 	}
@@ -317,7 +318,7 @@ func (c *videoClient) await(ctx context.Context, root taskRoot, id string, every
 		if task.ended() {
 			return task, nil
 		}
-		if err := Sleep(ctx, every-time.Since(asked)); err != nil {
+		if err := storage.Sleep(ctx, every-time.Since(asked)); err != nil {
 			return nil, err
 		}
 	}
@@ -350,16 +351,4 @@ func (c *videoClient) finish(ctx context.Context, root taskRoot, id string, ever
 		}
 	}
 	return c.print(task)
-}
-
-// Sleep waits; it returns ctx's error when that ends first.
-func Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

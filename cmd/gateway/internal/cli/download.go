@@ -16,6 +16,8 @@ import (
 	"strings"
 
 	"github.com/schollz/progressbar/v3"
+
+	"modelrelay/storage"
 )
 
 // fetched is a downloaded file.
@@ -98,7 +100,7 @@ func (c *videoClient) download(ctx context.Context, path, output string) (fetche
 		case idle+1 == downloadTries:
 			return fetched{}, fmt.Errorf("the download broke off after %d bytes: %w; the same command continues it", have, err)
 		default:
-			if err := Sleep(ctx, clientPause); err != nil {
+			if err := storage.Sleep(ctx, clientPause); err != nil {
 				return fetched{}, err
 			}
 		}

@@ -45,7 +45,7 @@ func (h *Health) Run(ctx context.Context, p *Program) error {
 		return &UsageError{Err: fmt.Errorf("--for: wants relay or video, not %q", h.For)}
 	}
 	if address == "" {
-		return fmt.Errorf("%s is empty: nobody can be asked there", key)
+		return fmt.Errorf("%s is empty: no process answers there", key)
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()

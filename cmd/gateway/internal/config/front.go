@@ -76,7 +76,7 @@ func checkFront(v *validator, c Config) {
 		}
 	}
 	if c.ProxyProtocol && len(c.TrustedProxies) == 0 {
-		v.add("proxy_protocol", "wants trusted_proxies: headers of nobody else count")
+		v.add("proxy_protocol", "wants trusted_proxies: only their headers count")
 	}
 }
 

@@ -93,7 +93,7 @@ func checkRedis(v *validator, r Redis) {
 	case r.Prefix == "" || len(r.Prefix) > maxPrefix || strings.ContainsFunc(r.Prefix, func(c rune) bool { return c <= ' ' || c > '~' }):
 		v.add("redis.prefix", "wants 1 to %d visible ASCII characters", maxPrefix)
 	case strings.Contains(r.Prefix, "budget:"):
-		v.add("redis.prefix", "holds budget:, by which keys of money are told from others")
+		v.add("redis.prefix", "holds budget:, which marks keys of money")
 	case r.Cluster && strings.HasPrefix(r.Prefix, "}"):
 		v.add("redis.prefix", "begins with }, behind which a Redis Cluster looks for no hash tag")
 	}

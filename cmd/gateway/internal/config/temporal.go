@@ -81,7 +81,7 @@ func checkTemporal(v *validator, t Temporal) {
 		v.add("temporal.tls."+problem.Part, "%v", problem.Err)
 	}
 	if t.UIOrigin == anyOrigin {
-		v.add("temporal.ui_origin", "wants one origin: whoever may read payloads is named")
+		v.add("temporal.ui_origin", "wants one origin, whose pages may read payloads")
 	} else if t.UIOrigin != "" {
 		if problem := checkOrigin(t.UIOrigin, 1); problem != "" {
 			v.add("temporal.ui_origin", "%s", problem)

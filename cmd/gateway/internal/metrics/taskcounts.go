@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.temporal.io/sdk/client"
 
+	"modelrelay/storage"
 	"modelrelay/storage/slots"
 	"modelrelay/workflows/tasks"
 )
@@ -52,17 +53,10 @@ func fresh[T any](from *atomic.Pointer[counted[T]]) (figure T, ok bool) {
 
 // run counts until ctx ends.
 func (c *taskCounter) run(ctx context.Context) {
-	for {
-		wait := countEvery
+	for wait := time.Duration(0); storage.Sleep(ctx, wait) == nil; {
+		wait = countEvery
 		if !c.count(ctx) {
 			wait = recountAfter
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
 		}
 	}
 }

@@ -176,10 +176,10 @@ func (m *Metrics) Steps() func(activities.Step) {
 	if m == nil {
 		return nil
 	}
-	return m.tasks.told
+	return m.tasks.count
 }
 
-func (t *taskMetrics) told(step activities.Step) {
+func (t *taskMetrics) count(step activities.Step) {
 	ctx, names := context.Background(), t.names.Load()
 	channel := names.channel(step.Channel)
 	if step.Channel != "" {
