@@ -28,9 +28,9 @@ const (
 	// clockTolerance is how far two clocks may differ: windows of limits and sessions are minutes long, and a store refuses requests
 	// from a quarter of an hour on.
 	clockTolerance = 2 * time.Second
-	// calledWithin is how far back the ledger is read for channels without calls, and calledTTL how long the result is reused.
-	calledWithin = 30 * 24 * time.Hour
-	calledTTL    = time.Minute
+	// calledDays is how many days of the ledger are read for channels without calls, and calledTTL how long the result is reused.
+	calledDays = 30
+	calledTTL  = time.Minute
 	// mostNamed is how many names one finding lists.
 	mostNamed = 20
 )
@@ -88,8 +88,9 @@ type Setup struct {
 	Channels  channeltest.Tester
 
 	mu     sync.Mutex
-	called map[string]bool // channels with calls within calledWithin
-	at     time.Time
+	called map[string]bool // channels with calls within the last days
+	days   int             // that were read, the newest first
+	at     time.Time       // when reading began
 }
 
 // Running are the checks of an installation that runs.
@@ -273,18 +274,18 @@ func (s *Setup) channels(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	called, err := s.calledChannels(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var resting, never []string
+	var resting, idle []string
 	for _, state := range states {
 		switch {
 		case state.State == health.StateOpen || state.State == health.StateHalfOpen:
 			resting = append(resting, state.Name)
-		case state.State != health.StateDisabled && !called[state.Name] && state.LastFault == nil && state.CallsPerMinute == 0:
-			never = append(never, state.Name)
+		case state.State != health.StateDisabled && state.LastFault == nil && state.CallsPerMinute == 0:
+			idle = append(idle, state.Name)
 		}
+	}
+	never, err := s.uncalled(ctx, idle)
+	if err != nil {
+		return nil, err
 	}
 	var all []Finding
 	if len(resting) > 0 {
@@ -299,24 +300,29 @@ func (s *Setup) channels(ctx context.Context) ([]Finding, error) {
 	return all, nil
 }
 
-// calledChannels are those with calls or tasks in the ledger.
-func (s *Setup) calledChannels(ctx context.Context) (map[string]bool, error) {
+// uncalled returns those of the channels without calls and tasks in the ledger. It reads one day after the other, the newest first, until
+// each channel was called, and reads no day again within calledTTL.
+func (s *Setup) uncalled(ctx context.Context, idle []string) ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	if now.Sub(s.at) < calledTTL {
-		return s.called, nil
+	if now.Sub(s.at) >= calledTTL {
+		s.called, s.days, s.at = make(map[string]bool), 0, now
 	}
-	sums, _, err := s.Usage.Sums(ctx, ledger.Query{From: now.Add(-calledWithin), To: now, By: []string{ledger.ByChannel}})
-	if err != nil {
-		return nil, err
+	known := func(name string) bool { return s.called[name] }
+	idle = slices.DeleteFunc(idle, known)
+	for ; len(idle) > 0 && s.days < calledDays; s.days++ {
+		day := s.at.AddDate(0, 0, -s.days)
+		sums, _, err := s.Usage.Sums(ctx, ledger.Query{From: day, To: day, By: []string{ledger.ByChannel}})
+		if err != nil {
+			return nil, err
+		}
+		for _, sum := range sums {
+			s.called[sum.Channel] = true
+		}
+		idle = slices.DeleteFunc(idle, known)
 	}
-	called := make(map[string]bool)
-	for _, sum := range sums {
-		called[sum.Channel] = true
-	}
-	s.called, s.at = called, now
-	return called, nil
+	return idle, nil
 }
 
 // clocks compares this process's clock with Redis's, by which all processes count.
