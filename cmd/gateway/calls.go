@@ -14,6 +14,7 @@ import (
 	"modelrelay/api/edge"
 	"modelrelay/api/logs"
 	"modelrelay/cmd/gateway/internal/config"
+	"modelrelay/cmd/gateway/internal/metrics"
 	"modelrelay/providers"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/calllog"
@@ -61,8 +62,8 @@ func (p *parts) calls() callRecords {
 	return callRecords{p.cfg.Calls, p.redis, p.archive, p.models.has, p.log, p.flush}
 }
 
-// write opens the log of calls and their sums for writing. Main's Close writes what waits.
-func (c callRecords) write(m *Main) (edge.Called, *calllog.Log) {
+// write opens the log of calls and their sums for writing, and puts the log into stores. Main's Close writes what waits.
+func (c callRecords) write(m *Main, stores *metrics.Stores) edge.Called {
 	sums := traffic.New(c.redis, &traffic.Options{Known: c.known, Log: c.log})
 	m.onClose(c.flush("traffic", sums.Close))
 	count := func(r *calllog.Record) {
@@ -78,20 +79,21 @@ func (c callRecords) write(m *Main) (edge.Called, *calllog.Log) {
 		})
 	}
 	if c.Recent == 0 {
-		return count, nil
+		return count
 	}
 	options := calllog.Options{Recent: c.Recent, Log: c.log}
 	if files := c.files(); files != nil {
 		history := calllog.NewHistory(files, &calllog.HistoryOptions{Log: c.log})
 		m.onClose(c.flush("history of calls", history.Close)) // after the log, which still reports it
-		options.History = history.Take
+		options.History, stores.History = history.Take, history
 	}
 	log := calllog.New(c.redis, &options)
+	stores.Calls = log
 	m.onClose(c.flush("calls", log.Close))
 	return func(r *calllog.Record) {
 		count(r)
 		log.Add(r)
-	}, log
+	}
 }
 
 // failed reports the calls that speak against the deployment or its upstreams: not those that were refused for what the client

@@ -141,7 +141,8 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	thoughts := signatures.New(p.redis, p.log)
 	m.onClose(func() error { thoughts.Close(); return nil })
 	stored := responses.New(p.redis, p.log)
-	called, callLog := p.calls().write(m)
+	watched := metrics.Stores{Tokens: tokens, Limits: limits, Usage: usage}
+	called := p.calls().write(m, &watched)
 	var links videos.Links
 	if p.cfg.Video.PresignedURLs {
 		links = p.archive
@@ -189,7 +190,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		},
 		Version: buildinfo.Read().Version,
 	})
-	return server, p.metrics.WatchServer(server, metrics.Stores{Tokens: tokens, Limits: limits, Usage: usage, Calls: callLog})
+	return server, p.metrics.WatchServer(server, watched)
 }
 
 // tasks makes the starter and reader of tasks.

@@ -37,6 +37,3 @@ func Lines(records []Record) (lines, packed []byte) {
 
 // Pack compresses lines.
 func Pack(lines []byte) []byte { return newEncoder().EncodeAll(lines, nil) }
-
-// Dropped counts the calls that were lost because the archive was away for too long.
-func (h *History) Dropped() int64 { return h.dropped.Load() }

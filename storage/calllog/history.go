@@ -115,6 +115,9 @@ func NewHistory(files HistoryFiles, opts *HistoryOptions) *History {
 	return h
 }
 
+// Dropped counts the calls that were lost because the archive was away for too long.
+func (h *History) Dropped() int64 { return h.dropped.Load() }
+
 // Take takes lines that each end with a line feed and keeps none of the bytes; id is that of their block in Redis, "" where it has
 // none. It never waits.
 func (h *History) Take(lines []byte, id string) {

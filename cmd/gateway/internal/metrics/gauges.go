@@ -136,8 +136,9 @@ type Stores struct {
 	Tokens *tokens.Store
 	Limits *limits.Limiter
 	Usage  *ledger.Usage
-	// Calls is the log of calls, nil for none.
-	Calls *calllog.Log
+	// Calls is the log of calls, History its history; nil for none.
+	Calls   *calllog.Log
+	History *calllog.History
 }
 
 // WatchServer shows what the HTTP side has open, and how it gets on with Redis.
@@ -157,6 +158,7 @@ func (m *Metrics) WatchServer(server *api.Server, with Stores) error {
 	failures := in.seen("gateway.redis.write_failures",
 		"Batches that Redis did not take; they are sent again, but for rows of the ledger that it refuses (usage_refused).")
 	dropped := in.seen("gateway.calls.dropped", "Records of calls that the log lost, because too many waited for Redis, or because it refuses them.")
+	forgotten := in.seen("gateway.calls.history.dropped", "Records of calls that the history lost, because the archive was away for too long.")
 	part := func(name string) metric.ObserveOption { return metric.WithAttributes(attribute.String("part", name)) }
 	ofTokens, ofLimits, ofUsage, ofRefused := part("tokens"), part("limits"), part("usage"), part("usage_refused")
 	return m.observe(in, func(_ context.Context, o metric.Observer) {
@@ -174,8 +176,11 @@ func (m *Metrics) WatchServer(server *api.Server, with Stores) error {
 			o.ObserveInt64(away, is(with.Calls.Away()), part("calls"))
 			o.ObserveInt64(dropped, with.Calls.Dropped())
 		}
+		if with.History != nil {
+			o.ObserveInt64(forgotten, with.History.Dropped())
+		}
 		o.ObserveInt64(failures, with.Limits.Failures(), ofLimits)
 		o.ObserveInt64(failures, with.Usage.Failures(), ofUsage)
 		o.ObserveInt64(failures, with.Usage.Refused(), ofRefused)
-	}, requests, sockets, watchers, connections, full, turnedAway, away, failures, dropped)
+	}, requests, sockets, watchers, connections, full, turnedAway, away, failures, dropped, forgotten)
 }
