@@ -177,9 +177,9 @@ func showStory(v *View, id string) (*taskData, error) {
 
 // tables makes the tables of a story.
 func (d *taskStory) tables() {
-	d.Done = &Table{ID: "steps", Caption: "task.steps", Empty: "task.steps.empty", Columns: []Column{
-		{Word: "step.name"}, {Word: "step.at"}, {Word: "step.took", Number: true}, {Word: "step.tries", Number: true}, {Word: "step.fault"},
-	}}
+	d.Done = &Table{ID: "steps", Caption: "task.steps", Empty: "task.steps.empty", Columns: columns(
+		"step.name", "step.at", "#step.took", "#step.tries", "step.fault",
+	)}
 	var longest time.Duration
 	for _, step := range d.Steps {
 		longest = max(longest, step.Ended.Sub(step.At))
@@ -196,15 +196,9 @@ func (d *taskStory) tables() {
 			tokensCell(int64(step.Tries)), Text(step.Fault),
 		}})
 	}
-	d.Tried = &Table{ID: "attempts", Caption: "task.attempts", Empty: "task.attempts.empty", Columns: []Column{
-		{Word: "attempt.number"},
-		{Word: "task.channel"},
-		{Word: "attempt.upstream"},
-		{Word: "attempt.key"},
-		{Word: "attempt.ticket"},
-		{Word: "step.at"},
-		{Word: "step.fault"},
-	}}
+	d.Tried = &Table{ID: "attempts", Caption: "task.attempts", Empty: "task.attempts.empty", Columns: columns(
+		"attempt.number", "task.channel", "attempt.upstream", "attempt.key", "attempt.ticket", "step.at", "step.fault",
+	)}
 	for _, a := range d.Attempts {
 		fault := Cell{Word: "attempt.fine", Mark: "done"}
 		if a.Fault != nil {
@@ -221,13 +215,7 @@ func (d *taskStory) tables() {
 	}
 	d.Waits = &Table{
 		ID: "waits", Caption: "task.waits",
-		Columns: []Column{
-			{Word: "step.name"},
-			{Word: "task.state"},
-			{Word: "step.tries", Number: true},
-			{Word: "step.next"},
-			{Word: "step.fault"},
-		},
+		Columns: columns("step.name", "task.state", "#step.tries", "step.next", "step.fault"),
 	}
 	for _, wait := range d.Waiting {
 		d.Waits.Rows = append(d.Waits.Rows, Row{Cells: []Cell{
@@ -235,14 +223,9 @@ func (d *taskStory) tables() {
 			Text(wait.Fault),
 		}})
 	}
-	d.Deliveries = &Table{ID: "hooks", Caption: "task.hooks", Columns: []Column{
-		{Word: "task.state"},
-		{Word: "hook.host"},
-		{Word: "hook.status"},
-		{Word: "step.tries", Number: true},
-		{Word: "step.next"},
-		{Word: "step.fault"},
-	}}
+	d.Deliveries = &Table{ID: "hooks", Caption: "task.hooks", Columns: columns(
+		"task.state", "hook.host", "hook.status", "#step.tries", "step.next", "step.fault",
+	)}
 	for _, hook := range d.Webhooks {
 		var sent activities.Delivery
 		_ = json.Unmarshal(hook.Result, &sent) // nothing is known of a delivery that has not begun

@@ -130,19 +130,10 @@ func tasksOf(v *View) (*Table, error) {
 func tasksTable(v *View, list []tasks.Listed, names map[string]string) *Table {
 	table := &Table{
 		ID: "tasks", Caption: "tasks.caption", Empty: "tasks.empty", CSV: true,
-		Columns: []Column{
-			{Word: "task.id"},
-			{Word: "task.state"},
-			{Word: "task.operation"},
-			{Word: "task.model"},
-			{Word: "task.token"},
-			{Word: "task.channel"},
-			{Word: "task.tokens", Number: true},
-			{Word: "task.cost", Number: true},
-			{Word: "task.created"},
-			{Word: "task.due"},
-			{Word: "task.ended"},
-		},
+		Columns: columns(
+			"task.id", "task.state", "task.operation", "task.model", "task.token", "task.channel", "#task.tokens", "#task.cost",
+			"task.created", "task.due", "task.ended",
+		),
 	}
 	for _, task := range list {
 		table.Rows = append(table.Rows, taskRow(v, task, names))
@@ -238,15 +229,7 @@ func deliveriesTable(v *View) (*Table, error) {
 	}
 	table := &Table{
 		ID: "webhooks", Caption: "webhooks.caption", Empty: "webhooks.empty", CSV: true,
-		Columns: []Column{
-			{Word: "task.id"},
-			{Word: "task.state"},
-			{Word: "webhook.event"},
-			{Word: "task.model"},
-			{Word: "task.token"},
-			{Word: "webhook.begun"},
-			{Word: "webhook.ended"},
-		},
+		Columns: columns("task.id", "task.state", "webhook.event", "task.model", "task.token", "webhook.begun", "webhook.ended"),
 	}
 	if v.May() {
 		table.Select = "task"
@@ -282,17 +265,10 @@ func ownTasks(v *View, limit int) (tasks.Page, error) {
 func ownTasksTable(v *View, page tasks.Page) *Table {
 	table := &Table{
 		ID: "tasks", Caption: "tasks.own", Empty: "tasks.own.empty", CSV: true,
-		Columns: []Column{
-			{Word: "task.id"},
-			{Word: "task.state"},
-			{Word: "task.progress", Number: true},
-			{Word: "task.operation"},
-			{Word: "task.model"},
-			{Word: "task.tokens", Number: true},
-			{Word: "task.cost", Number: true},
-			{Word: "task.created"},
-			{Word: "task.ended"},
-		},
+		Columns: columns(
+			"task.id", "task.state", "#task.progress", "task.operation", "task.model", "#task.tokens", "#task.cost",
+			"task.created", "task.ended",
+		),
 	}
 	for _, task := range page.Tasks {
 		state := taskState(string(task.State))
@@ -358,7 +334,7 @@ func workOnTasks(v *View, do string) (string, any, error) {
 		}
 		return "", data, nil
 	}
-	data.Results = &Table{ID: "results", Caption: "tasks.results", Columns: []Column{{Word: "task.id"}, {Word: "tasks.result"}}}
+	data.Results = &Table{ID: "results", Caption: "tasks.results", Columns: columns("task.id", "tasks.result")}
 	var away error // a service that is away is not called again for each of a hundred tasks
 	for _, id := range ids {
 		result, err := Cell{Word: "tasks.result.ok", Mark: "done"}, away

@@ -94,25 +94,17 @@ func tokensPage() page {
 func showTokens(v *View) (tokensData, error) {
 	data := tokensData{Fields: bulkFields(), Table: &Table{
 		ID: "tokens", Caption: "tokens.caption", Empty: "tokens.empty", CSV: true, Select: selectable(v),
-		Columns: []Column{
-			{Word: "token.name", Sort: "name"},
-			{Word: "token.state"},
-			{Word: "token.hint"},
-			{Word: "token.group"},
-			{Word: "token.models"},
-			{Word: "token.limits", Number: true},
-			{Word: "token.spent", Number: true, Sort: "spent"},
-			{Word: "token.last_used", Sort: "last_used"},
-			{Word: "token.expires", Sort: "expires"},
-		},
+		Columns: columns("token.name", "token.state", "token.hint", "token.group", "token.models", "#token.limits", "#token.spent",
+			"token.last_used", "token.expires"),
 	}}
 	sorts, err := v.s.o.Operator.SortsTokens(v.R.Context(), v.actor())
 	if err != nil {
 		return data, err
 	}
 	for i := range data.Table.Columns {
-		if !sorts {
-			data.Table.Columns[i].Sort = ""
+		column := &data.Table.Columns[i]
+		if word := strings.TrimPrefix(column.Word, "token."); sorts && slices.Contains([]string{"name", "spent", "last_used", "expires"}, word) {
+			column.Sort = word
 		}
 	}
 	list, err := v.s.o.Operator.ListTokens(v.R.Context(), v.actor(), &operator.TokenQuery{
