@@ -126,7 +126,7 @@ func ServeUsage(
 	out := edge.AnswerTable(x, "", operator.UsageHead(query.By))
 	for {
 		for _, row := range list.Data {
-			out.Write(row.Record(query.By))
+			out.Write(row.Cells(query.By))
 		}
 		if err := out.End(); err != nil || list.After == nil {
 			return err

@@ -2,11 +2,12 @@ package console
 
 import (
 	"bytes"
-	"encoding/csv"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"modelrelay/api/edge"
 )
 
 // Table is a table of a page: cards where the page is narrow, and the same rows as CSV. The template is "table".
@@ -140,35 +141,22 @@ func (c Cell) plain(v *View) string {
 	}
 }
 
-// harmless keeps a spreadsheet from taking a text for a formula.
-func harmless(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) && !isNumber(text) {
-		return "'" + text
-	}
-	return text
-}
-
-func isNumber(text string) bool {
-	return strings.Trim(strings.TrimPrefix(text, "-"), "0123456789.,") == "" && strings.ContainsAny(text, "0123456789")
-}
-
 // answerCSV answers with the rows that the page shows.
 func (s *Server) answerCSV(v *View, name string, table *Table) {
 	var out bytes.Buffer
-	w := csv.NewWriter(&out)
 	head := make([]string, len(table.Columns))
 	for i, column := range table.Columns {
 		head[i] = v.T(column.Word)
 	}
-	_ = w.Write(head) // into memory
+	lines := edge.NewTable(&out, head)
 	for _, row := range table.Rows {
 		line := make([]string, len(row.Cells))
 		for i, cell := range row.Cells {
-			line[i] = harmless(cell.plain(v))
+			line[i] = cell.plain(v)
 		}
-		_ = w.Write(line)
+		lines.Write(line)
 	}
-	w.Flush()
+	_ = lines.Flush() // into memory
 	h := v.W.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="`+name+`.csv"`)

@@ -150,20 +150,12 @@ func AnswerTable(x *Request, file string, head []string) Table {
 func (t Table) Write(cells []string) {
 	plain := make([]string, len(cells))
 	for i, cell := range cells {
-		if _, err := strconv.ParseFloat(cell, 64); err != nil {
-			cell = PlainCell(cell)
+		if _, err := strconv.ParseFloat(cell, 64); err != nil && cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+			cell = "'" + cell
 		}
 		plain[i] = cell
 	}
 	_ = t.rows.Write(plain) // Flush returns its error
-}
-
-// PlainCell returns the text as a cell that no spreadsheet executes as a formula.
-func PlainCell(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-		return "'" + text
-	}
-	return text
 }
 
 // Flush sends the written rows.

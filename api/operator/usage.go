@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage/ledger"
@@ -84,15 +83,6 @@ func (u UsageRow) Cells(by []string) []string {
 		cells = append(cells, strconv.FormatFloat(seconds, 'f', -1, 64))
 	}
 	return append(cells, u.Cost.String())
-}
-
-// Record is Cells for a CSV file.
-func (u UsageRow) Record(by []string) []string {
-	cells := u.Cells(by)
-	for i, name := range cells[:len(by)] {
-		cells[i] = edge.PlainCell(name)
-	}
-	return cells
 }
 
 // UsageList is sums of the ledger.

@@ -67,7 +67,7 @@ func (c *Usage) print(p *Program, rows []operator.UsageRow) error {
 	case p.JSON:
 		return printJSON(p.Stdout, rows)
 	case c.Format == "csv":
-		return printCSV(p.Stdout, head, rows, func(row operator.UsageRow) []string { return row.Record(c.By) })
+		return printCSV(p.Stdout, head, rows, func(row operator.UsageRow) []string { return row.Cells(c.By) })
 	}
 	var free []string
 	cells := rowsOf(rows, func(row operator.UsageRow) []string {
