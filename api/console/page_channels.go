@@ -53,12 +53,12 @@ func channelsPage() page {
 }
 
 // namesOf is the page of a list by name that the address asks for.
-func (v *View) namesOf() operator.NamesOf {
-	return operator.NamesOf{Q: v.Query("q"), After: v.Query("after")}
+func (v *View) namesOf() *operator.NamesOf {
+	return &operator.NamesOf{Q: v.Query("q"), After: v.Query("after")}
 }
 
 func showChannels(v *View) (*Table, error) {
-	list, err := v.s.o.Operator.ListChannels(v.R.Context(), v.actor(), &operator.ChannelQuery{NamesOf: v.namesOf()})
+	list, err := v.s.o.Operator.ListChannels(v.R.Context(), v.actor(), v.namesOf())
 	if err != nil {
 		return nil, err
 	}

@@ -76,12 +76,12 @@ func (d *findData) staff(v *View) {
 	}
 	d.end(v, "find.token", "tokens", tokens.After != nil, err)
 	in := operator.NamesOf{Q: d.Query, Limit: mostFound}
-	names, more, err := s.FindChannels(by, &operator.ChannelQuery{NamesOf: in})
+	names, more, err := s.FindNames(by, &in, s.Router.ChannelNames())
 	for _, name := range names {
 		d.Found = append(d.Found, found{"find.channel", name, v.To("channels", name)})
 	}
 	d.end(v, "find.channel", "channels", more, err)
-	names, more, err = s.FindModels(by, &operator.ModelQuery{NamesOf: in})
+	names, more, err = s.FindNames(by, &in, s.Router.ModelNames())
 	for _, name := range names {
 		d.Found = append(d.Found, found{"find.model", name, listOf(v, "models", name)})
 	}

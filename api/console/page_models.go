@@ -58,7 +58,7 @@ func showModels(v *View) (*modelsData, error) {
 	if v.User.Role == Holder {
 		return showOwnModels(v)
 	}
-	list, err := v.s.o.Operator.ListModels(v.R.Context(), v.actor(), &operator.ModelQuery{NamesOf: v.namesOf()})
+	list, err := v.s.o.Operator.ListModels(v.R.Context(), v.actor(), v.namesOf())
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func showOwnModels(v *View) (*modelsData, error) {
 	if err != nil {
 		return nil, err
 	}
-	models, next, err := ownModels(v, token, v.namesOf())
+	models, next, err := ownModels(v, token, *v.namesOf())
 	if err != nil {
 		return nil, err
 	}

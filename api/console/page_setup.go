@@ -117,7 +117,7 @@ const (
 
 // testChannels asks each channel's vendor something free and shows what came of it.
 func testChannels(v *View) (string, any, error) {
-	list, err := v.s.o.Operator.ListChannels(v.R.Context(), v.actor(), new(operator.ChannelQuery))
+	list, err := v.s.o.Operator.ListChannels(v.R.Context(), v.actor(), new(operator.NamesOf))
 	if err != nil {
 		return "", nil, err
 	}

@@ -28,11 +28,10 @@ type tryModel struct {
 
 // tryModels lists models to choose from: the first ones by name, and those that forms begin with.
 func tryModels(v *View) ([]tryModel, error) {
-	list, err := v.s.o.Operator.ListModels(v.R.Context(), v.actor(), &operator.ModelQuery{NamesOf: operator.NamesOf{Limit: operator.MostPage}})
+	list, err := v.s.o.Operator.ListModels(v.R.Context(), v.actor(), &operator.NamesOf{Limit: operator.MostPage})
 	if err == nil && list.HasMore {
 		var usual operator.ModelList
-		names := operator.NamesOf{Names: []string{usualChat, usualVideo}}
-		usual, err = v.s.o.Operator.ListModels(v.R.Context(), v.actor(), &operator.ModelQuery{NamesOf: names})
+		usual, err = v.s.o.Operator.ListModels(v.R.Context(), v.actor(), &operator.NamesOf{Names: []string{usualChat, usualVideo}})
 		for _, model := range usual.Data {
 			if model.ID > list.Data[len(list.Data)-1].ID {
 				list.Data = append(list.Data, model)

@@ -31,9 +31,6 @@ type ChannelTester interface {
 	Test(ctx context.Context, channel string, key providers.Secret) (channeltest.Result, error)
 }
 
-// ChannelQuery selects channels.
-type ChannelQuery struct{ NamesOf }
-
 // ChannelList is a page of channels.
 type ChannelList struct {
 	Object  string                `json:"object" enum:"list"`
@@ -82,7 +79,7 @@ type ChannelTested struct {
 }
 
 // ListChannels returns a page of channels by name.
-func (s *Service) ListChannels(ctx context.Context, by Actor, in *ChannelQuery) (list ChannelList, err error) {
+func (s *Service) ListChannels(ctx context.Context, by Actor, in *NamesOf) (list ChannelList, err error) {
 	if err := reads(by, in); err != nil {
 		return list, err
 	}
@@ -92,20 +89,6 @@ func (s *Service) ListChannels(ctx context.Context, by Actor, in *ChannelQuery) 
 	}
 	states, err := s.Channels.States(ctx, names)
 	return ChannelList{Object: "list", Data: orNone(states), HasMore: next != nil, After: next}, StoreFault("channel", "", err)
-}
-
-// FindChannels returns the names of a page of channels, and whether there are more. It reads no state.
-func (s *Service) FindChannels(by Actor, in *ChannelQuery) (names []string, more bool, err error) {
-	return findNames(by, in, &in.NamesOf, s.Router.ChannelNames())
-}
-
-// findNames returns the names of a page, and whether there are more. in is the query that has the page.
-func findNames(by Actor, in any, page *NamesOf, all []string) (names []string, more bool, err error) {
-	if err := reads(by, in); err != nil {
-		return nil, false, err
-	}
-	names, next, err := page.Page(all)
-	return names, next != nil, err
 }
 
 // Channel returns a channel.

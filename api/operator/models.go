@@ -152,9 +152,6 @@ type ModelList struct {
 	UsedAt   *time.Time      `json:"used_at" doc:"When the uses were summed, at most a minute ago; null: they are not known now"`
 }
 
-// ModelQuery selects models.
-type ModelQuery struct{ NamesOf }
-
 // ModelName names one model.
 type ModelName struct {
 	Name string `path:"name" doc:"The name that clients ask for"`
@@ -196,7 +193,7 @@ func newModelUse(sum ledger.Row) ModelUse {
 }
 
 // ListModels returns a page of models by name.
-func (s *Service) ListModels(ctx context.Context, by Actor, in *ModelQuery) (list ModelList, err error) {
+func (s *Service) ListModels(ctx context.Context, by Actor, in *NamesOf) (list ModelList, err error) {
 	if err := reads(by, in); err != nil {
 		return list, err
 	}
@@ -219,11 +216,6 @@ func (s *Service) ListModels(ctx context.Context, by Actor, in *ModelQuery) (lis
 		}
 	}
 	return list, nil
-}
-
-// FindModels returns the names of a page of models, and whether there are more. It reads nothing else of them.
-func (s *Service) FindModels(by Actor, in *ModelQuery) (names []string, more bool, err error) {
-	return findNames(by, in, &in.NamesOf, s.Router.ModelNames())
 }
 
 // Model returns a model, with all channels that serve it.

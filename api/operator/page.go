@@ -74,6 +74,15 @@ func (q *NamesOf) Page(names []string) (page []string, next *string, err error) 
 	return page, nil, nil
 }
 
+// FindNames returns a page of the names of channels or models, which are all, and whether there are more. It reads nothing of them.
+func (s *Service) FindNames(by Actor, in *NamesOf, all []string) (names []string, more bool, err error) {
+	if err := reads(by, in); err != nil {
+		return nil, false, err
+	}
+	names, next, err := in.Page(all)
+	return names, next != nil, err
+}
+
 // cursor is where the page begins, empty for the first one. filters are names and values of what else is asked for.
 func (p PageOf) cursor(filters ...string) ([]byte, error) {
 	if err := plainFilters(filters...); err != nil {
