@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"modelrelay/api"
-	"modelrelay/api/operator"
 	"modelrelay/api/setup"
 	"modelrelay/storage/storagetest"
 )
@@ -34,7 +33,7 @@ func TestAdminSetup(t *testing.T) {
 	})
 	type check struct {
 		Name, Status string
-		Findings     []operator.Finding
+		Findings     []setup.Finding
 		Latency      *float64 `json:"latency_ms"`
 	}
 	var got struct {

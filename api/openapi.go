@@ -97,6 +97,8 @@ func schemaName(t reflect.Type, hint string) string {
 		return "Admin" + name
 	case "audit":
 		return "Audit" + name
+	case "setup":
+		return map[string]string{"Finding": "AdminFinding", "Result": "AdminSetupResult"}[name]
 	}
 	return name
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"modelrelay/api/console/words"
 	"modelrelay/providers"
 	"modelrelay/providers/channeltest"
 	"modelrelay/providers/health"
@@ -146,7 +147,7 @@ func (s *Service) TestChannel(ctx context.Context, by Actor, in *TestChannel) (C
 		}
 		entry.Changes = []audit.Change{audit.Set("own_key", key != "")}
 		result, err := s.Tester.Test(ctx, in.Name, key)
-		return ChannelTested{result, english(s.texts, result.Code, result.Values)}, err
+		return ChannelTested{result, s.texts.Finding(words.Languages()[0], result.Code, result.Values)}, err
 	})
 }
 

@@ -3,4 +3,6 @@ package setup
 import "context"
 
 // Uncalled returns those of the channels without calls in the ledger.
-func (s *Setup) Uncalled(ctx context.Context, idle ...string) ([]string, error) { return s.uncalled(ctx, idle) }
+func (s *Setup) Uncalled(ctx context.Context, idle ...string) ([]string, error) {
+	return s.uncalled(ctx, idle)
+}

@@ -1,5 +1,5 @@
 // Package setup checks what the gateway depends on: its services, its configuration, and its channels. A check returns codes and
-// values; those who show them format the sentences, which are the texts finding.<code> of the console.
+// values, whose sentences are the texts finding.<code> of the console.
 package setup
 
 import (
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"modelrelay/api/console/words"
 )
 
 const (
@@ -37,6 +39,8 @@ type Finding struct {
 	Code   string            `json:"code" doc:"Names the sentence, such as redis.ok"`
 	Values map[string]string `json:"values,omitempty" doc:"Values of the sentence by name; reason: the cause of the error, where it is known (refused, host, tls, denied, late)"`
 	Fix    string            `json:"fix,omitempty" doc:"The command, or the lines of the configuration file, that fix it"`
+	// Message is set by Run.
+	Message string `json:"message" doc:"The sentence in English. Nothing in it is secret"`
 }
 
 // Check checks one part.
@@ -49,14 +53,14 @@ type Check struct {
 
 // Result is the outcome of one check.
 type Result struct {
-	Name     string
-	Status   Status // the worst of its findings
-	Findings []Finding
-	Took     time.Duration
+	Name     string    `json:"name"`
+	Status   Status    `json:"status" enum:"ok,warning,failed,unknown" doc:"The worst of its findings"`
+	Findings []Finding `json:"findings" nullable:"false"`
+	Latency  float64   `json:"latency_ms"`
 }
 
-// Run runs the checks, several at a time, each for Timeout at most. The results are in the order of the checks.
-func Run(ctx context.Context, checks []Check) []Result {
+// Run runs the checks, several at a time, each for Timeout at most. The results are in the order of the checks, their sentences in English.
+func Run(ctx context.Context, texts words.Texts, checks []Check) []Result {
 	results := make([]Result, len(checks))
 	var all sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
@@ -64,7 +68,7 @@ func Run(ctx context.Context, checks []Check) []Result {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			results[i] = check.run(ctx)
+			results[i] = check.run(ctx, texts)
 		})
 	}
 	all.Wait()
@@ -72,7 +76,7 @@ func Run(ctx context.Context, checks []Check) []Result {
 }
 
 // run runs the check. One that ignores the end of its context is left behind.
-func (c Check) run(ctx context.Context) Result {
+func (c Check) run(ctx context.Context, texts words.Texts) Result {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	began, done := time.Now(), make(chan []Finding, 1)
@@ -89,8 +93,10 @@ func (c Check) run(ctx context.Context) Result {
 	case <-ctx.Done():
 		result.Findings = found(Unknown, "", "late", "time", Timeout)
 	}
-	result.Took = time.Since(began)
-	for _, finding := range result.Findings {
+	result.Latency = float64(time.Since(began).Microseconds()) / 1000
+	for i := range result.Findings {
+		finding := &result.Findings[i]
+		finding.Message = texts.Finding(words.Languages()[0], finding.Code, finding.Values)
 		result.Status = worse(result.Status, finding.Status)
 	}
 	return result

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"modelrelay/api/console/words"
 	"modelrelay/api/setup"
 )
 
@@ -18,7 +19,7 @@ func TestRun(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		began := time.Now()
-		got := setup.Run(ctx, []setup.Check{
+		got := setup.Run(ctx, words.Load(), []setup.Check{
 			{Name: "hangs", Run: func(context.Context) ([]setup.Finding, error) {
 				<-ctx.Done() // it ignores its own context
 				return nil, nil
@@ -40,6 +41,9 @@ func TestRun(t *testing.T) {
 			if got[i].Name != want.name || got[i].Status != want.status || got[i].Findings[0].Code != want.code {
 				t.Errorf("got %+v, want %+v", got[i], want)
 			}
+		}
+		if text := got[2].Findings[0].Message; text == "" || text == "finding.unchecked" {
+			t.Errorf("the sentence is %q", text)
 		}
 		if reason := got[2].Findings[0].Values["reason"]; reason != "refused" {
 			t.Errorf("the reason is %q", reason)

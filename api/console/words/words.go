@@ -73,9 +73,12 @@ func (w Texts) Say(language, key string, pairs ...any) string {
 	return fill(text, values)
 }
 
-// Finding is the text finding.<code>, of a check of the set-up or of a channel's test, with values in place of their names. Where
-// values has a reason that is known, its sentence stands for the error.
+// Finding is the text finding.<code>, of a check of the set-up or of a channel's test, with values in place of their names; "" of no
+// code. Where values has a reason that is known, its sentence stands for the error.
 func (w Texts) Finding(language, code string, values map[string]string) string {
+	if code == "" {
+		return ""
+	}
 	pairs := make([]any, 0, 2*len(values))
 	for name, value := range values {
 		if reason := "reason." + values["reason"]; name == "error" && w.Has(reason) {

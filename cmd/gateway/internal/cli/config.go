@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"modelrelay/api/console/words"
-	"modelrelay/api/operator"
 	"modelrelay/api/setup"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/cmd/gateway/internal/engine"
@@ -125,7 +124,7 @@ func checkTemporal(ctx context.Context, cfg config.Config) (warning string, err 
 
 // connect runs the checks and prints their findings. It fails where one of them did.
 func connect(ctx context.Context, p *Program, checks []setup.Check) error {
-	results := operator.SetupResults(words.Load(), setup.Run(ctx, checks))
+	results := setup.Run(ctx, words.Load(), checks)
 	var bad []string
 	rows := make([][]string, 0, len(results))
 	for _, result := range results {
