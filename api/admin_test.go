@@ -192,6 +192,10 @@ func (o *fakeOperator) Wait(_ context.Context, id string, _ time.Duration) (task
 	return tasks.Task{ID: id}, o.note("wait", id)
 }
 
+func (o *fakeOperator) Runs(_ context.Context, id string) (bool, error) {
+	return false, o.note("runs", id)
+}
+
 func (o *fakeOperator) RetryArchive(_ context.Context, id string) (string, error) {
 	return "run", o.note("retry-archive", id)
 }

@@ -14,18 +14,15 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// cashier finds every reservation of a real store unsettled.
+// cashier is a real store whose reservations no process settles.
 type cashier struct{ *ledger.Budgets }
 
-func (c cashier) Unsettled(ctx context.Context, filter operator.UnsettledFilter) ([]operator.Unsettled, error) {
-	list, err := c.Reservations(ctx, filter.Token)
-	var found []operator.Unsettled
-	for _, r := range list {
-		if (filter.ID == "" || r.ID == filter.ID) && (filter.Model == "" || r.Model == filter.Model) {
-			found = append(found, operator.Unsettled{Reservation: r, Why: "nobody came back"})
-		}
+func (c cashier) Reservations(ctx context.Context, token string) ([]ledger.Reservation, error) {
+	list, err := c.Budgets.Reservations(ctx, token)
+	for i := range list {
+		list[i].Lost = true
 	}
-	return found, err
+	return list, err
 }
 
 // TestAdminUnsettled: reservations that no process settles are listed, charged one by one and refunded all together.

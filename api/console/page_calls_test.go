@@ -7,7 +7,6 @@ import (
 
 	"modelrelay/api/console/chart"
 	"modelrelay/api/logs"
-	"modelrelay/api/operator"
 	"modelrelay/providers"
 	"modelrelay/providers/router"
 	"modelrelay/storage/calllog"
@@ -114,10 +113,7 @@ func TestOverview(t *testing.T) {
 		Counts: tasks.Counts{Phases: map[workflows.Phase]int64{workflows.PhaseQueued: 12, workflows.PhasePolling: 48}, Stuck: 3, Workers: 1},
 		Failed: 2, Undelivered: 1,
 	}
-	h.unsettled = []operator.Unsettled{
-		{Reservation: ledger.Reservation{ID: "r1", Amount: 400_000_000}},
-		{Reservation: ledger.Reservation{ID: "r2", Amount: 30_000_000}},
-	}
+	h.unsettled = []ledger.Reservation{{ID: "r1", Amount: 400_000_000, Lost: true}, {ID: "r2", Amount: 30_000_000, Lost: true}}
 	h.failed = map[string]string{"archive": "bucket videos is away"}
 	h.tokens, h.spent = []tokens.Token{{ID: "tok_1", Name: "app", Budget: 100}}, map[string]ledger.Balance{"tok_1": {Spent: 92_100_000_000}}
 	for _, user := range []string{"anna", "vera"} {

@@ -16,7 +16,6 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/api/console/words"
-	"modelrelay/api/operator"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
@@ -125,15 +124,9 @@ func (h *house) fill(t *testing.T) {
 		{Day: time.Now().UTC().Format(time.DateOnly), Token: "tok_b", Model: "gpt-4o", Requests: 14_203, Failed: 12},
 		{Day: time.Now().UTC().Format(time.DateOnly), Token: "tok_b", Model: "sora-2", Tasks: 31},
 	}
-	h.unsettled = []operator.Unsettled{
-		{
-			Reservation: ledger.Reservation{ID: "r1", Token: "tok_app", Model: "sora-2", Amount: 400_000_000, Since: at(0, 0)},
-			Why:         "the task does not run",
-		},
-		{
-			Reservation: ledger.Reservation{ID: "r2", Token: "tok_app", Model: "sora-2", Amount: 30_000_000, Since: at(0, 0)},
-			Why:         "its gateway is gone",
-		},
+	h.unsettled = []ledger.Reservation{
+		{ID: "r1", Token: "tok_app", Model: "sora-2", Amount: 400_000_000, Since: at(0, 0), Task: true},
+		{ID: "r2", Token: "tok_app", Model: "sora-2", Amount: 30_000_000, Since: at(0, 0), Lost: true},
 	}
 	h.refused = map[string]error{"video_2": &providers.Fault{Kind: providers.Conflict, Message: "video_2 has ended: it is failed."}}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"modelrelay/api/operator"
 	"modelrelay/providers"
 	"modelrelay/storage/calllog"
 	"modelrelay/storage/ledger"
@@ -114,7 +113,7 @@ func TestAccess(t *testing.T) {
 	h.stories = map[string]tasks.Details{"x": {}}
 	h.own = []tasks.Task{{ID: "x"}}
 	h.calls.Calls = []calllog.Call{{Record: calllog.Record{Names: calllog.Names{ID: "x"}}}}
-	h.unsettled = []operator.Unsettled{{Reservation: ledger.Reservation{ID: "x"}}}
+	h.unsettled = []ledger.Reservation{{ID: "x", Lost: true}}
 	h.keys["pad"] = User{Kind: "token", Owner: "tok_pad", Name: "pad", Role: Holder, Fingerprint: "p1"}
 	h.people["tokentok_pad"] = h.keys["pad"]
 	rows := make(map[string]routeRow)

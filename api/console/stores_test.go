@@ -43,7 +43,7 @@ type stores struct {
 	groups     map[string]operator.GroupRules
 	spent      map[string]ledger.Balance
 	lastUsed   map[string]time.Time
-	unsettled  []operator.Unsettled
+	unsettled  []ledger.Reservation
 	usage      []ledger.Row
 	entries    []audit.Entry
 	nextEntry  string // of a page
@@ -162,13 +162,8 @@ func (s *stores) LastUsed(context.Context, []string) (map[string]time.Time, erro
 	return s.lastUsed, s.read("last used")
 }
 
-func (s *stores) Unsettled(_ context.Context, filter operator.UnsettledFilter) (found []operator.Unsettled, err error) {
-	for _, u := range s.unsettled {
-		if filter.ID == "" || filter.ID == u.ID {
-			found = append(found, u)
-		}
-	}
-	return found, s.read("unsettled")
+func (s *stores) Reservations(context.Context, string) ([]ledger.Reservation, error) {
+	return s.unsettled, s.read("unsettled")
 }
 
 func (s *stores) Release(_ context.Context, r ledger.Reservation, charge bool) error {
@@ -248,6 +243,8 @@ func (s operatorTasks) Fail(_ context.Context, id, reason string) error {
 func (s operatorTasks) Wait(_ context.Context, id string, _ time.Duration) (tasks.Task, error) {
 	return tasks.Task{ID: id}, nil
 }
+
+func (operatorTasks) Runs(context.Context, string) (bool, error) { return false, nil }
 
 func (s operatorTasks) RetryArchive(_ context.Context, id string) (string, error) {
 	return "run", s.change("retry-archive", id)

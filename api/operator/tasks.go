@@ -26,6 +26,8 @@ type TaskStore interface {
 	// Wait returns the task when it has ended, or as it is after so long.
 	Wait(ctx context.Context, id string, most time.Duration) (tasks.Task, error)
 	RetryArchive(ctx context.Context, id string) (run string, err error)
+	// Runs reports whether the task's execution is open.
+	Runs(ctx context.Context, id string) (bool, error)
 }
 
 // Redeliverer delivers the end of a task to its webhook once more, as tasks.Client does.

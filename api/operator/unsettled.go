@@ -4,7 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"modelrelay/providers/pricing"
 	"modelrelay/storage"
@@ -12,33 +16,32 @@ import (
 	"modelrelay/storage/ledger"
 )
 
-// Settler reads what tokens have spent, and finds and ends reservations of money that no process is going to settle.
+// Settler reads what tokens have spent and reserved, and ends reservations, as ledger.Budgets does.
 type Settler interface {
-	// Balances are those of tokens, by their ids, as ledger.Budgets has them.
+	// Balances are those of tokens, by their ids.
 	Balances(ctx context.Context, tokenIDs []string) (map[string]ledger.Balance, error)
-	// LastUsed is when the ledger last recorded something of tokens, by their ids, as ledger.Budgets has it.
+	// LastUsed is when the ledger last recorded something of tokens, by their ids.
 	LastUsed(ctx context.Context, tokenIDs []string) (map[string]time.Time, error)
-	// Unsettled lists the reservations, the oldest first.
-	Unsettled(ctx context.Context, filter UnsettledFilter) ([]Unsettled, error)
-	// Release ends a reservation, as ledger.Budgets does.
+	// Reservations lists what is reserved by one token or, if the id is empty, by all; the oldest first.
+	Reservations(ctx context.Context, tokenID string) ([]ledger.Reservation, error)
 	Release(ctx context.Context, r ledger.Reservation, charge bool) error
 }
 
-// UnsettledFilter selects reservations; an empty field selects all.
-type UnsettledFilter struct {
-	ID    string
-	Token string // id
-	Model string // public name
-}
+const (
+	// startsWithin is how long after its reservation a task surely runs, if it ever does.
+	startsWithin = time.Minute
+	// looksAtOnce is how many tasks are read at a time: thousands may be running.
+	looksAtOnce = 16
+)
 
-// Unsettled is a reservation that no process is going to settle, and why.
-type Unsettled struct {
+// unsettled is a reservation that no process is going to settle, and why.
+type unsettled struct {
 	ledger.Reservation
 
-	Why string
+	why string
 }
 
-// UnsettledRow is such a reservation as operators read it.
+// UnsettledRow is a reservation that no process is going to settle.
 type UnsettledRow struct {
 	ID     string        `json:"id" doc:"Reservation id; a task's reservation has the task's id"`
 	Token  string        `json:"token" doc:"Token id"`
@@ -70,13 +73,47 @@ type UnsettledName struct {
 // everyUnsettled is in the path for all that are listed.
 const everyUnsettled = "all"
 
-func newUnsettledList(found []Unsettled) UnsettledList {
+func newUnsettledList(found []unsettled) UnsettledList {
 	list := UnsettledList{Object: "list", Data: make([]UnsettledRow, len(found))}
 	for i, u := range found {
-		list.Data[i] = UnsettledRow{ID: u.ID, Token: u.Token, Model: u.Model, Amount: pricing.Money(u.Amount), Since: u.Since, Why: u.Why}
+		list.Data[i] = UnsettledRow{ID: u.ID, Token: u.Token, Model: u.Model, Amount: pricing.Money(u.Amount), Since: u.Since, Why: u.why}
 		list.Amount += list.Data[i].Amount
 	}
 	return list
+}
+
+// unsettled lists the reservations of calls whose gateway is gone, and of tasks that do not run; id selects one of them, "" all.
+func (s *Service) unsettled(ctx context.Context, id string, in *UnsettledQuery) ([]unsettled, error) {
+	token, err := s.TokenID(ctx, in.Token)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.Money.Reservations(ctx, token)
+	if err != nil {
+		return nil, StoreFault("reservation", id, err)
+	}
+	found := make([]unsettled, len(list))
+	var looks errgroup.Group
+	looks.SetLimit(looksAtOnce)
+	for i, r := range list {
+		found[i].Reservation = r
+		switch {
+		case in.Model != "" && r.Model != in.Model, id != "" && r.ID != id:
+		case r.Lost:
+			found[i].why = "its gateway is gone"
+		case r.Task && time.Since(r.Since) > startsWithin:
+			looks.Go(func() error {
+				task, _, _ := strings.Cut(r.ID, ".")
+				runs, err := s.Tasks.Runs(ctx, task)
+				if err == nil && !runs {
+					found[i].why = "the task does not run"
+				}
+				return err
+			})
+		}
+	}
+	err = looks.Wait()
+	return slices.DeleteFunc(found, func(u unsettled) bool { return u.why == "" }), StoreFault("reservation", id, err)
 }
 
 // ListUnsettled returns the reservations of calls whose gateway is gone, and of tasks that do not run.
@@ -84,12 +121,8 @@ func (s *Service) ListUnsettled(ctx context.Context, by Actor, in *UnsettledQuer
 	if err := reads(by, nil); err != nil {
 		return UnsettledList{}, err
 	}
-	token, err := s.TokenID(ctx, in.Token)
-	if err != nil {
-		return UnsettledList{}, err
-	}
-	found, err := s.Money.Unsettled(ctx, UnsettledFilter{Token: token, Model: in.Model})
-	return newUnsettledList(found), StoreFault("reservation", "", err)
+	found, err := s.unsettled(ctx, "", in)
+	return newUnsettledList(found), err
 }
 
 // ChargeUnsettled counts a reservation as spent.
@@ -105,16 +138,15 @@ func (s *Service) RefundUnsettled(ctx context.Context, by Actor, in *UnsettledNa
 // endUnsettled ends what the input selects and returns what it has ended. What was settled meanwhile is none of it.
 func (s *Service) endUnsettled(ctx context.Context, by Actor, what string, in *UnsettledName, charge bool) (UnsettledList, error) {
 	return change(ctx, s, by, what, in.ID, nil, func(entry *audit.Entry) (UnsettledList, error) {
-		filter := UnsettledFilter{Model: in.Model}
-		if in.ID != everyUnsettled {
-			filter.ID = in.ID
+		id := in.ID
+		if id == everyUnsettled {
+			id = ""
 		}
-		var err error
-		if filter.Token, err = s.TokenID(ctx, in.Token); err != nil {
+		list, err := s.unsettled(ctx, id, &in.UnsettledQuery)
+		if err != nil {
 			return UnsettledList{}, err
 		}
-		list, err := s.Money.Unsettled(ctx, filter)
-		var ended []Unsettled
+		var ended []unsettled
 		for _, u := range list {
 			if err = s.Money.Release(ctx, u.Reservation, charge); errors.Is(err, storage.ErrNotFound) {
 				err = nil
@@ -126,7 +158,7 @@ func (s *Service) endUnsettled(ctx context.Context, by Actor, what string, in *U
 			ended = append(ended, u)
 			entry.Changes = append(entry.Changes, audit.Change{Field: u.ID, Old: json.RawMessage(pricing.Money(u.Amount).String())})
 		}
-		if err == nil && len(ended) == 0 && filter.ID != "" {
+		if err == nil && len(ended) == 0 && id != "" {
 			return UnsettledList{}, StoreFault("unsettled reservation", in.ID, storage.ErrNotFound)
 		}
 		return newUnsettledList(ended), StoreFault("reservation", in.ID, err)

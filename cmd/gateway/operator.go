@@ -1,12 +1,7 @@
 package main
 
 import (
-	"context"
 	"net/http"
-	"strings"
-	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"modelrelay/api/admin"
 	"modelrelay/api/edge"
@@ -29,7 +24,7 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 		Service: operator.New(operator.Options{
 			Tokens: store, CheckToken: p.checkToken, Groups: func() map[string]operator.GroupRules { return tokenGroups(p.current()) },
 			Tasks: p.taskOperator(), Webhooks: service, Counter: counter,
-			Ledger: ledger.NewReader(p.redis), Money: p.settler(), Prices: p.prices, Logs: p.calls().logs(), Audit: p.audit,
+			Ledger: ledger.NewReader(p.redis), Money: p.budgets(), Prices: p.prices, Logs: p.calls().logs(), Audit: p.audit,
 			Router: p.router, Channels: p.health, Tester: p.tester(), Durations: taskindex.NewDurations(p.redis),
 			Checks: p.setup().Running(), Version: buildinfo.Read().Version,
 		}),
@@ -81,62 +76,8 @@ func (m *Main) open(file string) (*cli.Services, error) {
 	}, nil
 }
 
-// startsWithin is how long after its reservation a task surely runs, if it ever does.
-const startsWithin = time.Minute
-
-// looksAtOnce is how many tasks are read at a time: thousands may be running.
-const looksAtOnce = 16
-
-// settler finds reservations that no process will settle. It implements operator.Settler.
-type settler struct {
-	*ledger.Budgets
-
-	tasks *tasks.Operator
-}
-
-func (p *parts) settler() *settler {
-	return &settler{Budgets: p.budgets(), tasks: p.taskOperator()}
-}
-
 func (p *parts) taskOperator() *tasks.Operator {
 	operator := tasks.NewOperator(p.temporal, p.cfg.Temporal.Namespace)
 	operator.Charges, operator.Changes = p.budgets(), taskindex.NewChanges(p.redis)
 	return operator
-}
-
-// Unsettled lists reservations of calls whose gateway is gone, and of tasks that do not run.
-func (s *settler) Unsettled(ctx context.Context, filter operator.UnsettledFilter) ([]operator.Unsettled, error) {
-	list, err := s.Reservations(ctx, filter.Token)
-	if err != nil {
-		return nil, err
-	}
-	whys := make([]string, len(list))
-	var looks errgroup.Group
-	looks.SetLimit(looksAtOnce)
-	for i, r := range list {
-		switch {
-		case filter.Model != "" && r.Model != filter.Model, filter.ID != "" && r.ID != filter.ID:
-		case r.Lost:
-			whys[i] = "its gateway is gone"
-		case r.Task && time.Since(r.Since) > startsWithin:
-			looks.Go(func() error {
-				task, _, _ := strings.Cut(r.ID, ".")
-				runs, err := s.tasks.Runs(ctx, task)
-				if err == nil && !runs {
-					whys[i] = "the task does not run"
-				}
-				return err
-			})
-		}
-	}
-	if err := looks.Wait(); err != nil {
-		return nil, err
-	}
-	var found []operator.Unsettled
-	for i, r := range list {
-		if whys[i] != "" {
-			found = append(found, operator.Unsettled{Reservation: r, Why: whys[i]})
-		}
-	}
-	return found, nil
 }
