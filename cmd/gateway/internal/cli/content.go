@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -71,122 +72,51 @@ func (c *videoContentCmd) Run(ctx context.Context, p *Program) error {
 	return p.save(response, plain, c.Output)
 }
 
-// save writes an answer to an output: a file, - for standard output, or "" for the plain name with the ending of what it is.
-func (p *Program) save(response *http.Response, plain, output string) error {
-	file := contentFile{name: output, plain: plain, stdout: p.Stdout, sum: sha256.New()}
-	size, err := file.take(response)
-	if err == nil {
-		err = file.check(size)
-	}
-	if err = file.end(err); err != nil {
-		return err
-	}
-	if file.name == toStdout {
-		return nil
-	}
-	shown := fetched{Name: file.name, Size: size, SHA256: hex.EncodeToString(file.sum.Sum(nil))}
-	return p.say(shown, "%s  %s  sha256 %s\n", shown.Name, Counted(int(shown.Size), "byte"), shown.SHA256)
-}
-
 // toStdout is the output that is no file.
 const toStdout = "-"
 
-// contentFile is where content goes: a file that gets its name when all of it is there, or the standard output.
-type contentFile struct {
-	name   string // "" until the answer says what it is
-	plain  string // name without an ending, for want of another
-	stdout io.Writer
-	part   *os.File
-	header http.Header
-	sum    interface {
-		io.Writer
-		Sum(b []byte) []byte
-	}
-}
-
-// begin opens the output.
-func (f *contentFile) begin(header http.Header) (io.Writer, error) {
-	f.header = header
-	if f.name == toStdout {
-		return io.MultiWriter(f.stdout, f.sum), nil
-	}
-	if f.name == "" {
-		f.name = f.plain + endingOf(header.Get("Content-Type"))
-	}
-	if info, err := os.Stat(f.name); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("open the output: %s is no file; - writes to the standard output", f.name)
-	}
-	part, err := os.CreateTemp(filepath.Dir(f.name), filepath.Base(f.name)+".*.part")
+// save writes an answer to an output: a file, which gets its name when all of it is there, - for standard output, or "" for a file with the
+// plain name and the ending of what it is.
+func (p *Program) save(response *http.Response, plain, output string) error {
+	total, err := strconv.ParseInt(response.Header.Get("Content-Length"), 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("open the output: %w", err)
+		total = -1
 	}
-	f.part = part
-	return io.MultiWriter(part, f.sum), nil
-}
-
-// take writes the answer to the output.
-func (f *contentFile) take(response *http.Response) (int64, error) {
-	to, err := f.begin(response.Header)
+	switch output {
+	case "":
+		output = plain + endingOf(response.Header.Get("Content-Type"))
+	case toStdout:
+		sum := sha256.New()
+		size, err := io.Copy(io.MultiWriter(p.Stdout, sum), response.Body)
+		if err != nil {
+			return fmt.Errorf("fetch the content: %w", err)
+		}
+		return fetched{Size: size, SHA256: hex.EncodeToString(sum.Sum(nil))}.check(total, response.Header)
+	}
+	if info, err := os.Stat(output); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("open the output: %s is no file; - writes to the standard output", output)
+	}
+	part, err := os.CreateTemp(filepath.Dir(output), filepath.Base(output)+".*.part")
 	if err != nil {
-		return 0, err
+		return fmt.Errorf("open the output: %w", err)
 	}
-	size, err := io.Copy(to, response.Body)
-	if err != nil {
-		return size, fmt.Errorf("fetch the content: %w", err)
-	}
-	return size, nil
-}
-
-// check compares the content with the length, and whole content with the digest, that the answer has given.
-func (f *contentFile) check(size int64) error {
-	if told, err := strconv.ParseInt(f.header.Get("Content-Length"), 10, 64); err == nil && told != size {
-		return fmt.Errorf("the content broke off after %d of %d bytes", size, told)
-	}
-	if want := digest(f.header); want != "" && f.header.Get("Content-Range") == "" && want != hex.EncodeToString(f.sum.Sum(nil)) {
-		return fmt.Errorf("the content's SHA-256 is not %s, which the archive noted", want)
-	}
-	return nil
-}
-
-// end gives the file its name, or takes it away where something went wrong.
-func (f *contentFile) end(err error) error {
-	if f.part == nil {
-		return err
-	}
-	err = errors.Join(err, f.part.Close())
-	if err == nil {
-		err = os.Rename(f.part.Name(), f.name)
+	var file fetched
+	if _, err = io.Copy(part, response.Body); err == nil {
+		file, err = verify(part, output, total, response.Header)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(f.part.Name()))
+		_ = part.Close() // verify may have closed and removed it
+		_ = os.Remove(part.Name())
+		return fmt.Errorf("fetch the content: %w", err)
 	}
-	return nil
+	return p.say(file, "%s  %s  sha256 %s\n", file.Name, Counted(int(file.Size), "byte"), file.SHA256)
 }
 
 // endingOf is the ending of files of a content type, as far as tasks make them.
 func endingOf(contentType string) string {
 	kind, _, _ := strings.Cut(contentType, ";")
-	switch strings.TrimSpace(kind) {
-	case "video/webm":
-		return ".webm"
-	case "video/quicktime":
-		return ".mov"
-	case "image/webp":
-		return ".webp"
-	case "image/jpeg":
-		return ".jpg"
-	case "image/png":
-		return ".png"
-	case "image/gif":
-		return ".gif"
-	case "application/json":
-		return ".json"
-	case "text/event-stream", "text/plain":
-		return ".txt"
-	case "audio/mpeg":
-		return ".mp3"
-	case "audio/wav":
-		return ".wav"
-	}
-	return ".mp4"
+	return cmp.Or(map[string]string{
+		"video/webm": ".webm", "video/quicktime": ".mov", "image/webp": ".webp", "image/jpeg": ".jpg", "image/png": ".png", "image/gif": ".gif",
+		"application/json": ".json", "text/event-stream": ".txt", "text/plain": ".txt", "audio/mpeg": ".mp3", "audio/wav": ".wav",
+	}[strings.TrimSpace(kind)], ".mp4")
 }

@@ -27,6 +27,18 @@ type fetched struct {
 	SHA256 string `json:"sha256"`
 }
 
+// check compares the file with what the gateway announced: its length, unless total is negative, and the digest of the whole.
+func (f fetched) check(total int64, announced http.Header) error {
+	want := digest(announced)
+	switch {
+	case total >= 0 && f.Size != total:
+		return fmt.Errorf("the file has %d bytes, the gateway announced %d", f.Size, total)
+	case want != "" && want != f.SHA256 && announced.Get("Content-Range") == "":
+		return fmt.Errorf("the file's SHA-256 is %s, the gateway announced %s", f.SHA256, want)
+	}
+	return nil
+}
+
 // downloadTries is how often in a row a download may break off without a byte that can be kept.
 const downloadTries = 5
 
@@ -116,13 +128,7 @@ func verify(part *os.File, output string, total int64, announced http.Header) (f
 		return fetched{}, fmt.Errorf("read the output: %w", err)
 	}
 	file = fetched{Name: output, Size: size, SHA256: hex.EncodeToString(hash.Sum(nil))}
-	want := digest(announced)
-	switch {
-	case total >= 0 && size != total:
-		err = fmt.Errorf("the file has %d bytes, the gateway announced %d", size, total)
-	case want != "" && want != file.SHA256:
-		err = fmt.Errorf("the file's SHA-256 is %s, the gateway announced %s", file.SHA256, want)
-	}
+	err = file.check(total, announced)
 	if err != nil {
 		return file, errors.Join(err, part.Close(), os.Remove(part.Name()))
 	}
