@@ -37,7 +37,6 @@ func (s *Server) addDocs(mux chi.Router, manual fs.FS) {
 	docs.Routes(mux, manual, s.edge.Origin)
 }
 
-// consoleRoot is the folder of the console's paths.
 const consoleRoot = console.Root
 
 // addConsole adds the pages of a browser, which have the landing page too. A client that is no browser finds what there is without

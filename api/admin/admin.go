@@ -59,7 +59,6 @@ func register[I, O any](g *edge.Group, op huma.Operation, do func(ctx context.Co
 	})
 }
 
-// actorOf is the operator who sent a request.
 func actorOf(ctx context.Context, x *edge.Request) operator.Actor {
 	return operator.Actor{Operator: *x.Act.By, From: x.From(ctx), RequestID: x.AnswerID()}
 }

@@ -17,7 +17,6 @@ func auditHead() []string {
 	return []string{"time", "by", "who", "from", "what", "subject", "changes", "outcome", "reason", "request_id"}
 }
 
-// auditRow is an entry as a row of a table.
 func auditRow(e audit.Entry) []string {
 	changes := make([]string, len(e.Changes))
 	for i, change := range e.Changes {
@@ -29,7 +28,6 @@ func auditRow(e audit.Entry) []string {
 	}
 }
 
-// auditOperations read the audit log.
 type auditOperations struct{ *operator.Service }
 
 func (o *auditOperations) add(g *edge.Group) {

@@ -10,14 +10,12 @@ import (
 	"modelrelay/api/operator"
 )
 
-// Paths of the channels and the models.
 const (
 	channelsPath = Root + "/channels"
 	channelPath  = channelsPath + "/{name}"
 	modelsPath   = Root + "/models"
 )
 
-// addChannels adds the operations on channels, on the models that they serve, and on the setup.
 func addChannels(g *edge.Group, s *operator.Service) {
 	register(g, huma.Operation{
 		OperationID: "adminListChannels", Method: http.MethodGet, Path: channelsPath, Summary: "List the states of the channels",
@@ -68,5 +66,4 @@ func addChannels(g *edge.Group, s *operator.Service) {
 	}, s.Setup)
 }
 
-// priceListTimeout is how long a price list may take to arrive.
 const priceListTimeout = time.Minute

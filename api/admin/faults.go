@@ -9,7 +9,6 @@ import (
 	"modelrelay/providers"
 )
 
-// faultKinds are the kinds of faults an operator's operation may answer with.
 func faultKinds(op *huma.Operation) []providers.Kind {
 	kinds := []providers.Kind{
 		providers.Unauthenticated, providers.NotFound, providers.RateLimited, providers.Internal, providers.Overloaded,
@@ -26,7 +25,6 @@ func faultKinds(op *huma.Operation) []providers.Kind {
 	return kinds
 }
 
-// faultWords say what a kind means to operators.
 func faultWords(kind providers.Kind) string {
 	switch kind {
 	case providers.Unauthenticated:

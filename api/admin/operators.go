@@ -147,7 +147,6 @@ func subjectOf(op *huma.Operation, r *http.Request) string {
 	return r.PathValue(name)
 }
 
-// operatorOf finds who sent a request.
 func (o *Operators) operatorOf(source netip.Addr, r *http.Request) (edge.Operator, error) {
 	if who := edge.InternalCallerOf(r.Context()); who != nil {
 		if who.Operator == "" { // a token's holder

@@ -11,7 +11,6 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// Paths of the tasks and of the reservations.
 const (
 	tasksPath       = Root + "/tasks"
 	taskPath        = tasksPath + "/{task_id}"
@@ -22,7 +21,6 @@ const (
 // ServeContent answers with the output of a task that the query names.
 type ServeContent func(x *edge.Request, r *http.Request, task tasks.Task) error
 
-// addTasks adds the operations on the tasks of all tokens, and on money that no process will settle.
 func addTasks(g *edge.Group, s *operator.Service) {
 	register(g, huma.Operation{
 		OperationID: "adminListUnsettled", Method: http.MethodGet, Path: unsettledPath, Summary: "List reservations that no process will settle",

@@ -9,13 +9,11 @@ import (
 	"modelrelay/api/operator"
 )
 
-// Paths of the tokens.
 const (
 	tokensPath = Root + "/tokens"
 	tokenPath  = tokensPath + "/{token}"
 )
 
-// addTokens adds the operations on tokens and their groups.
 func addTokens(g *edge.Group, s *operator.Service) {
 	register(g, huma.Operation{
 		OperationID: "adminListTokens", Method: http.MethodGet, Path: tokensPath, Summary: "List the tokens",

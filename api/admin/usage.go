@@ -79,7 +79,6 @@ func UsageParameters(groups UsageGroups) []*huma.Param {
 	return list
 }
 
-// addUsage adds the ledger.
 func addUsage(g *edge.Group, s *operator.Service) {
 	g.Handle(huma.Operation{
 		OperationID: "adminUsage", Method: http.MethodGet, Path: Root + "/usage", Summary: "Sum the usage",

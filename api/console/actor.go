@@ -8,7 +8,6 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// The kinds of those who sign in.
 const (
 	// OperatorKind is an operator or a viewer.
 	OperatorKind = "operator"

@@ -84,7 +84,6 @@ func (a *callAnswer) show(body []byte) {
 	a.Text = strings.ToValidUTF8(a.Text, "\uFFFD")
 }
 
-// events takes the text of events.
 func (a *callAnswer) events(stream []byte, text *strings.Builder) {
 	for line := range bytes.Lines(stream) {
 		if data, is := bytes.CutPrefix(line, []byte("data:")); is {

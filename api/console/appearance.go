@@ -19,7 +19,6 @@ type choice struct{ lang, theme, zone, keys string }
 // appearanceCookie holds no secret and no right, so that it may be for all paths: the landing page is one of them.
 const appearanceCookie = "relay-appearance"
 
-// appearanceOf is the appearance that a request selects.
 func appearanceOf(r *http.Request) Appearance {
 	var chosen choice
 	if c, err := r.Cookie(appearanceCookie); err == nil {

@@ -106,7 +106,6 @@ func (a *auth) begin(v *View, user User) error {
 	return nil
 }
 
-// signInData is what the sign-in shows.
 type signInData struct {
 	Next   string
 	Opened bool   // there is an operator
@@ -195,7 +194,6 @@ func (a *auth) signedInBy(v *View, user User, err error) error {
 	return err
 }
 
-// Words of the audit log.
 const (
 	linkWord  = "make_sign_in_link"
 	watchWord = "get_task_content" // as /admin has it
@@ -224,7 +222,6 @@ func reason(err error) string {
 	}
 }
 
-// stale answers a link that does not work.
 func (a *auth) stale(v *View, err error) {
 	if errors.Is(err, storage.ErrNotFound) {
 		a.s.fail(v, http.StatusNotFound, "enter.stale")

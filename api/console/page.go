@@ -66,7 +66,6 @@ func (p *page) mostFrom(role Role) (most int64, found bool) {
 // formMargin is for what a browser writes around the fields of a form.
 const formMargin = 4 << 10
 
-// Groups of roles.
 func staff() []Role     { return []Role{Operator, Viewer} }
 func everybody() []Role { return []Role{Operator, Viewer, Holder} }
 
@@ -143,7 +142,6 @@ func dict(pairs ...any) (map[string]any, error) {
 	return m, nil
 }
 
-// show answers a GET.
 func (s *Server) show(v *View, p page) {
 	v.page = &p
 	if !p.admits(v.User.Role) {
@@ -169,7 +167,6 @@ func (s *Server) show(v *View, p page) {
 	s.render(v, status, p.name, data)
 }
 
-// act answers a POST.
 func (s *Server) act(v *View, p page) {
 	v.page = &p
 	if !p.admits(v.User.Role) {
@@ -244,7 +241,6 @@ func (s *Server) failed(v *View, err error) {
 	}
 }
 
-// refused answers with a page that shows a refusal.
 func (s *Server) refused(v *View, problem *Problem) {
 	v.Problem = problem
 	s.render(v, problem.Status, "problem", problem)

@@ -24,12 +24,10 @@ func callsPage() page {
 	}
 }
 
-// callPage is one of them, by any of its ids.
 func callPage() page {
 	return page{name: "call", path: "/calls/{id}", roles: everybody(), under: "calls", show: showCall}
 }
 
-// callsOfPage is how many calls a page has.
 const callsOfPage = 50
 
 type callsData struct {
@@ -66,7 +64,6 @@ func showCalls(v *View) (any, error) {
 	return data, err
 }
 
-// readCalls reads a page of the calls of all tokens, or of the holder's.
 func readCalls(v *View, q logs.Query) (logs.List, error) {
 	if v.Staff() {
 		return v.s.o.Operator.ListCalls(v.R.Context(), v.actor(), &q)
@@ -78,7 +75,6 @@ func readCalls(v *View, q logs.Query) (logs.List, error) {
 	return v.s.o.Account.Logs.Own(token.ID).List(v.R.Context(), q)
 }
 
-// callsTable is calls as rows.
 func callsTable(v *View, calls []logs.Call) *Table {
 	table := &Table{
 		ID: "calls", Caption: "calls.caption", Empty: "calls.empty", CSV: true,
@@ -145,7 +141,6 @@ func knownFault(v *View, word string) string {
 	return "other"
 }
 
-// callMark is the mark of how a call ended.
 func callMark(c logs.Call) string {
 	switch {
 	case c.Fault == "canceled":
@@ -202,7 +197,6 @@ type callData struct {
 // Lasted writes milliseconds for the template.
 func (callData) Lasted(ms float64) string { return Lasted(ms) }
 
-// showCall shows one call, by any of its ids.
 func showCall(v *View) (any, error) {
 	var data callData
 	var token *tokens.Token

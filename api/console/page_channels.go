@@ -90,7 +90,6 @@ func showChannels(v *View) (*Table, error) {
 	return table, nil
 }
 
-// pauseNote is what an operator noted of a pause.
 func pauseNote(pause *health.Pause) string { return strings.TrimSpace(pause.By + " " + pause.Reason) }
 
 // How many models and groups of a channel are in its row, and how many names elsewhere.
@@ -108,7 +107,6 @@ func some(names []string, most int) string {
 	return strings.Join(names, ", ")
 }
 
-// channelData is the page of one channel.
 type channelData struct {
 	Channel health.ChannelState
 	State   Cell
@@ -122,10 +120,8 @@ type channelData struct {
 	Verdict string
 }
 
-// changeChannel is an action on a channel.
 type changeChannel func(s *operator.Service, ctx context.Context, by operator.Actor, in *operator.ChannelName) (health.ChannelState, error)
 
-// channelAct is an action on the channel of the page.
 func channelAct(done string, do changeChannel) act {
 	return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) {
 		name := operator.ChannelName{Name: v.R.PathValue("name")}

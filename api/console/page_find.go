@@ -8,7 +8,6 @@ import (
 	"modelrelay/api/operator"
 )
 
-// found is one thing that a search found.
 type found struct{ Kind, Name, Link string }
 
 type findData struct {
@@ -88,7 +87,6 @@ func (d *findData) staff(v *View) {
 	d.end(v, "find.model", "models", more, err)
 }
 
-// own finds the models that the holder's token can call.
 func (d *findData) own(v *View) {
 	token, err := v.holder(1)
 	if err != nil {

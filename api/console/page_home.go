@@ -24,7 +24,6 @@ type homeData struct {
 // Try leads to where one of its models is tried, "" for one that no kind of try is for.
 func (homeData) Try(v *View, model string) string { return tryLink(v, tryModel{ID: model}) }
 
-// showHome is a token's own first page.
 func showHome(v *View) (any, error) {
 	var d homeData
 	token, err := v.holder(1)

@@ -16,7 +16,6 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// mostChanges is how many changes of prices a page shows.
 const mostChanges = 500
 
 // priceText is a price in a few words; "" of none.
@@ -120,7 +119,6 @@ func modelRow(v *View, model operator.Model) Row {
 	return Row{ID: model.ID, Cells: []Cell{name, formatsCell(model.Formats), channels, groups, price, usual, use, cost}}
 }
 
-// showOwnModels lists what a holder's token may call.
 func showOwnModels(v *View) (*modelsData, error) {
 	token, err := v.holder(1)
 	if err != nil {

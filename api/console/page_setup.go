@@ -104,7 +104,6 @@ func setupFindings(v *View, data *setupData) {
 // finding is a finding of a part of the setup in the view's language, and what fixes it.
 type finding struct{ Message, Fix string }
 
-// stateOf is the state of a check by its status.
 func stateOf(status setup.Status) string {
 	return cmp.Or(map[setup.Status]string{setup.OK: "ok", setup.Warning: "warn", setup.Failed: "bad"}[status], "unknown")
 }
@@ -142,7 +141,6 @@ func testChannels(v *View) (string, any, error) {
 	return "", data, nil
 }
 
-// testRow tests one channel.
 func testRow(v *View, name string) Row {
 	outcome, verdict := Cell{Word: "channel.good", Mark: "done"}, ""
 	tested, err := v.s.o.Operator.TestChannel(v.R.Context(), v.actor(), &operator.TestChannel{ChannelName: operator.ChannelName{Name: name}})

@@ -44,7 +44,6 @@ type Action struct {
 	Do, Channel string
 }
 
-// faultNow is the last fault of a channel.
 type faultNow struct {
 	At                   time.Time
 	Channel, Words, Code string
@@ -67,7 +66,6 @@ type overviewData struct {
 	Away []string
 }
 
-// faultsMost is how many last faults the page has.
 const faultsMost = 5
 
 // faultsOf are the last faults of the channels within the page's span.
@@ -252,7 +250,6 @@ func (d *overviewData) readTokens(v *View) error {
 	return nil
 }
 
-// readTraffic draws the charts.
 func (d *overviewData) readTraffic(v *View) error {
 	span := lasts()[d.Last]
 	from := d.At.Add(-span).UTC().Format(time.RFC3339)

@@ -33,7 +33,6 @@ type taskData struct {
 	Story *taskStory
 }
 
-// callTask is a background call.
 type callTask struct {
 	tasks.CallDetails
 
@@ -44,7 +43,6 @@ type callTask struct {
 // Tokens is the number of tokens that the call used, 0 where it is not known.
 func (c callTask) Tokens() int64 { return c.Usage.InputTokens + c.Usage.OutputTokens }
 
-// taskStory is a task as operators read it.
 type taskStory struct {
 	tasks.Details
 
@@ -142,7 +140,6 @@ func showTask(v *View) (any, error) {
 	return data, err
 }
 
-// showStory is a task as operators see it.
 func showStory(v *View, id string) (*taskData, error) {
 	story, err := v.s.o.Operator.Task(v.R.Context(), v.actor(), &operator.TaskName{ID: id})
 	if err != nil {
@@ -175,7 +172,6 @@ func showStory(v *View, id string) (*taskData, error) {
 	return data, nil
 }
 
-// tables makes the tables of a story.
 func (d *taskStory) tables() {
 	d.Done = &Table{ID: "steps", Caption: "task.steps", Empty: "task.steps.empty", Columns: columns(
 		"step.name", "step.at", "#step.took", "#step.tries", "step.fault",
@@ -250,7 +246,6 @@ func waitState(state string) Cell {
 	return Cell{Text: state, Mark: "running"}
 }
 
-// showOwnTask is a task of a holder.
 func showOwnTask(v *View, id string) (*taskData, error) {
 	token, err := v.holder(1)
 	if err != nil {

@@ -96,7 +96,6 @@ func showTasks(v *View) (*tasksData, error) {
 	return data, err
 }
 
-// tasksOf are the tasks that the address selects.
 func tasksOf(v *View) (*Table, error) {
 	view, query := v.Query("view"), operator.TaskQuery{
 		Kind: v.Query("kind"), Operation: v.Query("operation"),
@@ -126,7 +125,6 @@ func tasksOf(v *View) (*Table, error) {
 	return table, nil
 }
 
-// tasksTable lists tasks for operators, with the names of their tokens.
 func tasksTable(v *View, list []tasks.Listed, names map[string]string) *Table {
 	table := &Table{
 		ID: "tasks", Caption: "tasks.caption", Empty: "tasks.empty", CSV: true,
@@ -218,7 +216,6 @@ func taskState(state string) Cell {
 	return Cell{Word: "task.state." + cmp.Or(state, "queued"), Mark: cmp.Or(marks[state], "waiting")}
 }
 
-// deliveriesTable lists the webhooks that were given up.
 func deliveriesTable(v *View) (*Table, error) {
 	list, err := v.s.o.Operator.ListDeliveries(v.R.Context(), v.actor(), &operator.DeliveryQuery{
 		Token: v.Query("token"), Model: v.Query("model"), Since: v.Query("since"), Until: v.Query("until"),
@@ -249,7 +246,6 @@ func deliveriesTable(v *View) (*Table, error) {
 	return table, nil
 }
 
-// ownTasks reads a page of a holder's tasks.
 func ownTasks(v *View, limit int) (tasks.Page, error) {
 	token, err := v.holder(limit)
 	if err != nil {
@@ -297,7 +293,6 @@ func ownTasksTable(v *View, page tasks.Page) *Table {
 	return table
 }
 
-// endTask performs an action on a task of any token.
 func endTask(v *View, do, id string) error {
 	ctx, by, name := v.R.Context(), v.actor(), operator.TaskName{ID: id}
 	var err error

@@ -33,7 +33,6 @@ type tokenData struct {
 	Recent []recent
 }
 
-// formToken is a token as its form shows it.
 type formToken struct{ operator.Token }
 
 // shownOnce is a new key or webhook secret, with all that a client needs next to it.
@@ -55,7 +54,6 @@ func (s *shownOnce) All() string {
 	return strings.Join(lines, "\n")
 }
 
-// newTokenPage is the form of a new token.
 func newTokenPage() page {
 	return page{
 		name: "token", path: "/tokens/new", roles: []Role{Operator}, under: "tokens",
@@ -118,7 +116,6 @@ func tokenPage() page {
 	}
 }
 
-// tokenName is the token of the page.
 func tokenName(v *View) operator.TokenName { return operator.TokenName{Token: v.R.PathValue("token")} }
 
 func showToken(v *View) (data tokenData, err error) {
@@ -273,7 +270,6 @@ func readToken(v *View) (change operator.TokenChange, err error) {
 	return change, err
 }
 
-// splitList splits a list that a person typed.
 func splitList(text string) []string {
 	list := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' || r == '\uff0c' })
 	if list == nil {

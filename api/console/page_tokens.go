@@ -60,20 +60,17 @@ func bulkFields() []field {
 	return fields
 }
 
-// tokensQuestion asks whether several tokens shall be changed.
 type tokensQuestion struct {
 	// Do is the act: enable, disable or change; of the last, Value is what Field is set to, and Word names the field.
 	Do, Field, Value, Word string
 	Tokens                 []chosenToken
 }
 
-// chosenToken is a token that a form is about.
 type chosenToken struct{ ID, Name string }
 
 // Count is how many tokens it is about.
 func (q tokensQuestion) Count() string { return strconv.Itoa(len(q.Tokens)) }
 
-// tokensPage lists the tokens.
 func tokensPage() page {
 	set := func(do string, disabled bool) act {
 		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) {
@@ -240,7 +237,6 @@ func bulkChange(v *View) (string, any, error) {
 // Outcome is the result for one of several things.
 type Outcome struct{ Name, Refused string }
 
-// stateCell is a token's state: a mark and a word.
 func stateCell(state string) Cell {
 	marks := map[string]string{"active": "working", "disabled": "paused", "expired": "waiting", "revoked": "failed"}
 	return Cell{Word: "state." + state, Mark: cmp.Or(marks[state], "waiting")}

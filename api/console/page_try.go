@@ -17,7 +17,6 @@ import (
 // its key is thrown away.
 const consoleToken = "console"
 
-// tryModel is a model that may be tried.
 type tryModel struct {
 	ID    string
 	Video *providers.VideoTable
@@ -46,7 +45,6 @@ func tryModels(v *View) ([]tryModel, error) {
 	return models, err
 }
 
-// ownTryModel is a model that a token can call.
 func ownTryModel(model router.Model) tryModel {
 	own := tryModel{ID: model.ID}
 	if model.Video != nil {
@@ -95,7 +93,6 @@ type tryData struct {
 // Kinds of what can be tried, in the order of their tabs.
 func tryKinds() []string { return []string{"chat", "image", "speech", "transcribe", "video"} }
 
-// tryPage tries models as a token.
 func tryPage() page {
 	return page{
 		name: "try", path: "/try", roles: []Role{Operator, Holder}, nav: "try", key: "p", scripts: []string{"try.js"},

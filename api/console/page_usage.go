@@ -27,7 +27,6 @@ type usageData struct {
 	Results *Table
 }
 
-// moneyQuestion asks before money is charged or refunded.
 type moneyQuestion struct {
 	Do, Sum string
 	IDs     []string
@@ -57,7 +56,6 @@ func usagePage() page {
 	}
 }
 
-// settler ends reservations of money.
 type settler func(v *View, in *operator.UnsettledName) (operator.UnsettledList, error)
 
 // readUsage reads a page of sums of the ledger that the address of the page selects.

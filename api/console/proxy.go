@@ -97,7 +97,6 @@ func (s *Server) proxy(v *View) {
 	s.o.API.ServeHTTP(v.W, r)
 }
 
-// taskOf is the id in the path of a task's content.
 func taskOf(path string) string {
 	path = strings.TrimSuffix(path, "/content")
 	return path[strings.LastIndexByte(path, '/')+1:]

@@ -46,7 +46,6 @@ func recentCalls(v *View, word string, query logs.Query) (recent, error) {
 	return r.with(v, func() *Table { return callsTable(v, list.Data) }, drop, err)
 }
 
-// recentTasks are the last tasks of a token, for operators.
 func recentTasks(v *View, token string) (recent, error) {
 	list, err := v.s.o.Operator.ListTasks(v.R.Context(), v.actor(),
 		&operator.TaskQuery{Token: token, PageOf: operator.PageOf{Limit: recentMost}})
@@ -54,7 +53,6 @@ func recentTasks(v *View, token string) (recent, error) {
 	return r.with(v, func() *Table { return tasksTable(v, list.Data, nil) }, "task.token", err)
 }
 
-// recentOwnTasks are a holder's last tasks.
 func recentOwnTasks(v *View) (recent, error) {
 	page, err := ownTasks(v, recentMost)
 	page.More = false
@@ -93,7 +91,6 @@ func monthOf(v *View, token string) (*month, error) {
 	return m, nil
 }
 
-// usageChart draws sums by day.
 func usageChart(id, word string, list operator.UsageList, point func(operator.UsageRow) chart.Point) chart.Series {
 	c := chart.Series{ID: id, Word: word, Step: 24 * time.Hour}
 	c.From, _ = time.Parse(time.DateOnly, list.From) // of the service, as all days

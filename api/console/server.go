@@ -30,7 +30,6 @@ const Root = "/console"
 // Role is what a session may do.
 type Role string
 
-// The roles.
 const (
 	// Operator sees and changes everything.
 	Operator Role = "operator"
@@ -133,7 +132,6 @@ func New(o Options) *Server {
 	return s
 }
 
-// route is one pattern of http.ServeMux.
 type route struct {
 	pattern string
 	handler http.Handler
@@ -276,7 +274,6 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, status int, word
 	s.fail(s.view(w, r), status, word)
 }
 
-// fail answers with a page that has one sentence.
 func (s *Server) fail(v *View, status int, word string) {
 	s.render(v, status, "sentence", map[string]string{"Word": word})
 }

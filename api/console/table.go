@@ -32,7 +32,6 @@ type Table struct {
 // Ticked reports whether a row is chosen.
 func (t *Table) Ticked(id string) bool { return slices.Contains(t.Chosen, id) }
 
-// drop leaves columns out.
 func (t *Table) drop(words ...string) {
 	for at, column := range slices.Backward(t.Columns) {
 		if !slices.Contains(words, column.Word) {
@@ -129,7 +128,6 @@ func (c Cell) Width() int { return int(*c.Bar * 100) }
 // Dash reports whether there is nothing in the cell.
 func (c Cell) Dash() bool { return c.Text == "" && c.Word == "" && c.Time.IsZero() }
 
-// plain is the cell for a spreadsheet.
 func (c Cell) plain(v *View) string {
 	switch {
 	case !c.Time.IsZero():

@@ -44,7 +44,6 @@ func money(value any) string {
 // amount is money in units of the currency.
 func amount(m pricing.Money) float64 { return float64(m) / 1e9 }
 
-// group puts a comma between thousands.
 func group(whole string) string {
 	sign := ""
 	if strings.HasPrefix(whole, "-") {

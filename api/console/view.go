@@ -183,7 +183,6 @@ type NavEntry struct {
 	Here               bool
 }
 
-// redirect leads the browser to a path of the gateway after a form.
 func (v *View) redirect(path string) {
 	v.W.Header().Set("Location", v.Link(path))
 	v.W.WriteHeader(http.StatusSeeOther)

@@ -42,7 +42,6 @@ const Policy = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'
 // Placeholder is the address of a gateway in the pages. A served page has the gateway's own address in its place.
 const Placeholder = "http://127.0.0.1:8080"
 
-// index is the page that names all others.
 const index = "index.md"
 
 // Routes adds the pages of the manual to mux. address returns the scheme and host at which the client reaches the gateway.
@@ -61,7 +60,6 @@ func Routes(mux chi.Router, manual fs.FS, address func(*http.Request) string) {
 	mux.Get("/llms.txt", p.serveList)
 }
 
-// pages serves the manual.
 type pages struct {
 	manual   fs.FS
 	address  func(*http.Request) string
@@ -158,7 +156,6 @@ func (p *pages) render(name string, source []byte) ([]byte, error) {
 	return page.Bytes(), err
 }
 
-// readSections reads the index.
 func (p *pages) readSections() ([]section, error) {
 	source, err := p.read(index)
 	if err != nil {

@@ -80,7 +80,6 @@ type Attempt struct {
 	VendorID string  `json:"vendor_request_id,omitempty"`
 }
 
-// outcomeOK is the outcome of an attempt whose answer began.
 const outcomeOK = "ok"
 
 // NewCall renders a call for operators.

@@ -57,7 +57,6 @@ func (o Options) All() Reader { return Reader{calls: o.Calls} }
 // Own returns the reader of a token's own calls. It shows nothing of the deployment's channels, keys and vendors.
 func (o Options) Own(tokenID string) Reader { return Reader{o.Calls, tokenID} }
 
-// service is the operations of one group.
 type service struct {
 	Options
 
@@ -102,7 +101,6 @@ func (s *service) add(g *edge.Group, prefix, root, words string, parameters []*h
 	}, s.find)
 }
 
-// list answers with a page or a table.
 func (s *service) list(x *edge.Request, r *http.Request) error {
 	q, table, err := ParseQuery(r)
 	if err != nil {
@@ -203,7 +201,6 @@ func (r Reader) table(x *edge.Request, from *http.Request, q Query) error {
 	}
 }
 
-// find answers with one call.
 func (s *service) find(x *edge.Request, r *http.Request) error {
 	reader, err := s.enter(r.Context(), &calllog.Filter{})
 	if err != nil {

@@ -49,7 +49,6 @@ type TrafficQuery struct {
 	GroupBy string `query:"group_by" doc:"channel, model, or both with a comma between; absent: sums of all calls"`
 }
 
-// defaultRange and usualSteps are the defaults.
 const (
 	defaultRange = time.Hour
 	usualSteps   = 60

@@ -126,7 +126,6 @@ func (s *Service) WakeChannel(ctx context.Context, by Actor, in *ChannelName) (h
 	return changeChannel(ctx, s, by, "wake_channel", in, nil, func(*audit.Entry) error { return s.Channels.EndCooldowns(ctx, in.Name) })
 }
 
-// changeChannel changes a channel and returns how it is then.
 func changeChannel(
 	ctx context.Context, s *Service, by Actor, what string, name *ChannelName, in any, do func(*audit.Entry) error,
 ) (health.ChannelState, error) {
@@ -151,7 +150,6 @@ func (s *Service) TestChannel(ctx context.Context, by Actor, in *TestChannel) (C
 	})
 }
 
-// mostShown is how many channels of a kind a summary lists.
 const mostShown = 20
 
 // ChannelSummary is how all channels are, in short.

@@ -42,7 +42,6 @@ func StoreFault(kind, name string, err error) error {
 	}
 }
 
-// message is what an operator reads of an error.
 func message(err error) string {
 	if fault := (*providers.Fault)(nil); errors.As(err, &fault) {
 		return fault.Message

@@ -36,7 +36,6 @@ type NamesOf struct {
 	Limit int      `query:"limit" json:"limit,omitempty" minimum:"1" maximum:"500" default:"100" doc:"Length of the page"`
 }
 
-// defaultNames is the length of a page of names where none is asked for.
 const defaultNames = 100
 
 // Page returns the names of the page, and the cursor of the next one, nil at the end. names are all, in their order. The name that is the

@@ -140,7 +140,6 @@ func (s *Service) priceChange(model string, offer pricing.Offer) PriceChange {
 	return change
 }
 
-// writePrice writes one entry of the configuration file's prices.
 func writePrice(yaml *bytes.Buffer, model string, price *ModelPrice) {
 	name, _ := json.Marshal(model) // a text can be written, and YAML reads what JSON writes
 	list := func(parts []PricePart) (written []string) {

@@ -20,7 +20,6 @@ type Setup struct {
 	Data      []setup.Result `json:"data" nullable:"false"`
 }
 
-// lastSetup is the last outcome of the checks.
 type lastSetup struct {
 	mu sync.Mutex
 	Setup

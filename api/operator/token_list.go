@@ -21,7 +21,6 @@ const sortedTokens = 10_000
 // partOfID is the length from which a part is looked for in ids and hints, most letters of which mean nothing.
 const partOfID = 4
 
-// The orders of a list of tokens.
 const (
 	sortByName = "name"
 	bySpent    = "spent"
@@ -47,7 +46,6 @@ type TokenQuery struct {
 	PageOf
 }
 
-// wanted reports whether a token fits the query.
 func (q *TokenQuery) wanted(now time.Time) func(*tokens.Token) bool {
 	part := strings.ToLower(q.Q)
 	return func(t *tokens.Token) bool {
@@ -57,7 +55,6 @@ func (q *TokenQuery) wanted(now time.Time) func(*tokens.Token) bool {
 	}
 }
 
-// selects reports whether a token has the group and the state of the query.
 func (q *TokenQuery) selects(t *tokens.Token, now time.Time) bool {
 	return (q.Group == "" || t.Group == q.Group) && (q.State == "" || t.State(now) == q.State)
 }

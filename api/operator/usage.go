@@ -22,7 +22,6 @@ type UsageReader interface {
 // usageDays is how many days usage is shown of by default, today among them.
 const usageDays = 30
 
-// day is one of the ledger's.
 const day = 24 * time.Hour
 
 // UsageRow is a sum of the ledger as operators read it, in JSON and CSV alike.

@@ -117,7 +117,6 @@ func (s *Setup) services() []Check {
 	return []Check{{"redis", s.redis}, {"temporal", s.temporal}, {"store", s.store}}
 }
 
-// channel asks a channel's vendor something free.
 func (s *Setup) channel(ctx context.Context, name string) ([]Finding, error) {
 	tested, err := s.Channels.Test(ctx, name, "")
 	if err != nil {
@@ -361,7 +360,6 @@ func clock(whose string, before, theirs, after time.Time) []Finding {
 	return fine("clocks.ok", "whose", whose, "time", max(off, after.Sub(before)).Round(time.Millisecond))
 }
 
-// versions reports whether all processes have one version.
 func (s *Setup) versions(ctx context.Context) ([]Finding, error) {
 	texts, err := s.Processes.Abouts(ctx)
 	if err != nil {
@@ -389,7 +387,6 @@ func (s *Setup) versions(ctx context.Context) ([]Finding, error) {
 	return fine("versions.ok", "n", processes, "version", strings.Join(versions, "")), nil
 }
 
-// console checks where people sign in.
 func (s *Setup) console(context.Context) ([]Finding, error) {
 	cfg := s.Config()
 	switch at := cfg.ConsoleURL; {

@@ -26,7 +26,6 @@ type knownModels struct {
 	names atomic.Pointer[map[string]bool]
 }
 
-// load takes over the names of a configuration.
 func (k *knownModels) load(cfg config.Config) {
 	names := make(map[string]bool)
 	for _, channel := range cfg.Routes() {
@@ -102,7 +101,6 @@ func failed(r *calllog.Record) bool {
 	return r.Failed() && r.Fault != string(providers.Canceled) && (len(r.Tries) > 0 || r.Status >= http.StatusInternalServerError)
 }
 
-// logs reads what processes have written.
 func (c callRecords) logs() logs.Options {
 	o := logs.Options{Traffic: traffic.NewReader(c.redis)}
 	if c.Recent > 0 {
@@ -111,7 +109,6 @@ func (c callRecords) logs() logs.Options {
 	return o
 }
 
-// reader reads the log with its history.
 func (c callRecords) reader() *calllog.Reader { return calllog.NewReader(c.redis, c.files()) }
 
 // files keep the history; nil: it is off.

@@ -64,12 +64,10 @@ func (p *people) key(r *http.Request, key string) (console.User, error) {
 	return console.User{}, storage.ErrNotFound
 }
 
-// wrong counts a wrong key or link against its network.
 func (p *people) wrong(r *http.Request) time.Duration {
 	return p.operators.Wrong(edge.Of(r.Context()).Source())
 }
 
-// lookup finds who an owner is now.
 func (p *people) lookup(ctx context.Context, kind, owner string) (console.User, error) {
 	switch kind {
 	case console.OperatorKind:

@@ -48,7 +48,6 @@ func (a *authorities) config(host string) (*tls.Config, error) {
 	return source.Config()
 }
 
-// upstreamClient is the process's client to upstreams.
 func upstreamClient(egress config.Egress, trust upstream.Trust) *http.Client {
 	options := &upstream.ClientOptions{Agent: buildinfo.Read().Agent(), Trust: trust}
 	if proxy := egress.EgressProxy.Reveal(); proxy != "" {

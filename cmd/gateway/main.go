@@ -188,7 +188,6 @@ type commands struct {
 	Version  cli.Version  `cmd:"" help:"Print the version, or the licences of what the program is linked with."`
 }
 
-// loadConfig reads the configuration file that the command line names.
 func (m *Main) loadConfig(file string) (config.Config, error) {
 	cfg, _, err := config.Load(file, m.Env, vendorTable())
 	return cfg, err

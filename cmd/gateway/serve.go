@@ -139,7 +139,6 @@ func (o *openCalls) wait(limit time.Duration) bool {
 // lastWords is how long calls that are cut off may take to tell their clients.
 const lastWords = time.Second
 
-// openServer is a server at one address.
 type openServer struct {
 	server   *http.Server
 	listener net.Listener

@@ -193,7 +193,6 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	return server, p.metrics.WatchServer(server, watched)
 }
 
-// tasks makes the starter and reader of tasks.
 func (p *parts) tasks() *tasks.Client {
 	return tasks.NewClient(p.temporal, tasks.ClientOptions{
 		TaskQueue: p.cfg.Temporal.TaskQueue, CallQueue: p.cfg.Temporal.CallQueue, MaxCalls: p.cfg.Background.MaxQueued,

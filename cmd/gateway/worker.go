@@ -76,7 +76,6 @@ func (p *parts) repeatsLost(runs bool, name string) bool {
 	return cmp.Or(channel.LostAnswer, p.cfg.Background.LostAnswer) == providers.LostRepeat
 }
 
-// newActivities makes what a worker does for tasks.
 func newActivities(p *parts, tokens *tokens.Store, calls activities.Caller) *activities.Activities {
 	var (
 		recorder   = activities.Recorder(p.metrics.Steps())

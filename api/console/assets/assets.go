@@ -24,7 +24,6 @@ type Files struct {
 	byName map[string]file
 }
 
-// file is one of them.
 type file struct {
 	contentType   string
 	plain, packed []byte

@@ -70,7 +70,6 @@ func (c Series) Bars() []Bar {
 // drawable returns the values that have a height: a value that is not finite would spoil the whole drawing.
 func drawable(f float64) bool { return f > 0 && !math.IsInf(f, 0) }
 
-// newBar is a bar that stands on the ground.
 func newBar(x, width, height float64, class, title string) Bar {
 	return Bar{
 		X: drawn(x), Y: drawn(boxHeight - height), Width: drawn(max(0.5, width-1)), Height: drawn(height), Class: class, Title: title,
@@ -97,7 +96,6 @@ func (c Series) ViewBox() string { return fmt.Sprintf("0 0 %g %g", boxWidth, box
 // Width is the length of a bar for a share of 0 to 1 of the whole box.
 func Width(share float64) string { return drawn(boxWidth * max(0, min(1, share))) }
 
-// drawn writes a length of a drawing.
 func drawn(f float64) string { return fmt.Sprintf("%.1f", f) }
 
 // Part is a stretch of time of one call.

@@ -46,7 +46,6 @@ func (t Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: answer.status, Header: answer.sent, Body: body{out, ended}, Request: r, ContentLength: -1}, nil
 }
 
-// body is that of an answer.
 type body struct {
 	*io.PipeReader
 

@@ -167,7 +167,6 @@ func (c *Calls) follow(ctx context.Context, p *Program, query url.Values) error 
 	}
 }
 
-// printCall prints one line of a list without an end.
 func (p *Program) printCall(call logs.Call) error {
 	if !p.JSON {
 		_, err := fmt.Fprintln(p.Stdout, lineOf(call))
@@ -183,7 +182,6 @@ func (p *Program) printCall(call logs.Call) error {
 	return err
 }
 
-// lineOf is a call on one line, for people.
 func lineOf(c logs.Call) string {
 	first, end := "-", strconv.Itoa(c.Status)
 	if c.FirstByte != nil {
@@ -219,7 +217,6 @@ func orDash(text string) string {
 	return text
 }
 
-// shortMS is a number of milliseconds for people.
 func shortMS(ms float64) string {
 	if ms < 1000 {
 		return strconv.FormatFloat(ms, 'f', 0, 64) + "ms"

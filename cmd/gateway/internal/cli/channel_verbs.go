@@ -34,7 +34,6 @@ func (c *channelPauseCmd) Run(ctx context.Context, p *Program) error {
 		func(state health.ChannelState) string { return "paused until " + moment(state.Pause.Until) })
 }
 
-// channelName names the one channel of a command.
 type channelName struct {
 	remote
 
@@ -108,7 +107,6 @@ func (c *channelsTestCmd) Run(ctx context.Context, p *Program) error {
 	return err
 }
 
-// mostVerdict bounds what is printed of a verdict, in bytes.
 const mostVerdict = 300
 
 func testedRow(r operator.ChannelTested) []string {

@@ -76,7 +76,6 @@ func (f *clientFlags) client(p *Program) (*videoClient, error) {
 	}, nil
 }
 
-// note prints a sentence for people.
 func (c *videoClient) note(format string, args ...any) {
 	switch {
 	case c.JSON:
@@ -101,7 +100,6 @@ func (c *videoClient) draw(total int64, label string, options ...progressbar.Opt
 	}
 }
 
-// gatewayError is an answer of the gateway with a status other than 2xx.
 type gatewayError struct {
 	Failure    videoFailure `json:"error"`
 	status     int
@@ -196,7 +194,6 @@ func (c *videoClient) send(ctx context.Context, r request) (*http.Response, erro
 	return nil, failed
 }
 
-// task sends a request whose answer is a task.
 func (c *videoClient) task(ctx context.Context, r request) (*videoTask, error) {
 	resp, err := c.do(ctx, r)
 	if err != nil {

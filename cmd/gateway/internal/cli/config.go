@@ -24,7 +24,6 @@ type configCheckCmd struct {
 	Connect bool `help:"Connect to everything that the file names and try what the gateway needs of it; nothing that costs money."`
 }
 
-// checkTimeout bounds the check of Temporal.
 const checkTimeout = 5 * time.Second
 
 // Run reads the file and, where Temporal can be reached, checks that its namespace keeps tasks long enough. With --connect

@@ -76,7 +76,6 @@ func operatorOf(cfg config.Config, name string) (string, error) {
 	return "", fmt.Errorf("the configuration has no operator %q", name)
 }
 
-// holderOf is the id of a token that may be used.
 func holderOf(ctx context.Context, p *Program, s *Services, idOrName string) (string, error) {
 	for _, seed := range s.Config.Tokens {
 		if seed.Name == idOrName && !seed.Disabled {

@@ -20,7 +20,6 @@ import (
 	"modelrelay/storage"
 )
 
-// fetched is a downloaded file.
 type fetched struct {
 	Name   string `json:"file"`
 	Size   int64  `json:"size"`
@@ -42,7 +41,6 @@ func (f fetched) check(total int64, announced http.Header) error {
 // downloadTries is how often in a row a download may break off without a byte that can be kept.
 const downloadTries = 5
 
-// videoContent returns the path of one video of a task.
 func videoContent(id string, index int) string {
 	path := "/v1/videos/" + url.PathEscape(id) + "/content"
 	if index > 0 {

@@ -114,7 +114,6 @@ func ofFlag(err error) error {
 	return &UsageError{Err: fmt.Errorf("--%s: %s", strings.ReplaceAll(said.param, "_", "-"), text)}
 }
 
-// ask reads an operation's answer.
 func (p *Program) ask(ctx context.Context, path string, query url.Values, into any) error {
 	return p.call(ctx, http.MethodGet, path+"?"+query.Encode(), nil, into)
 }
@@ -136,7 +135,6 @@ func (p *Program) callShown(ctx context.Context, method, path string, body, into
 	return p.show(document, people)
 }
 
-// page is a part of an operation's list.
 type page struct {
 	Data  []json.RawMessage `json:"data"`
 	After *string           `json:"after"`
@@ -332,7 +330,6 @@ func (c *taskDeliveriesCmd) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// readAll reads a file of at most so many bytes.
 func readAll(from io.Reader, most int64) ([]byte, error) {
 	content, err := io.ReadAll(io.LimitReader(from, most+1))
 	if err == nil && int64(len(content)) > most {

@@ -73,7 +73,6 @@ func (c *taskListCmd) Run(ctx context.Context, p *Program) error {
 	}))
 }
 
-// printQuery prints the query for the Temporal UI.
 func (c *taskListCmd) printQuery(p *Program, values url.Values) error {
 	since, _ := time.Parse(time.RFC3339, values.Get("since")) // "" is the zero time, and setTimes wrote the others
 	until, _ := time.Parse(time.RFC3339, values.Get("until"))

@@ -31,7 +31,6 @@ func printFields(w io.Writer, list fields) error {
 	return tab.Flush()
 }
 
-// printTable prints rows below a head.
 func printTable(w io.Writer, head []string, rows [][]string) error {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, strings.Join(head, "\t"))

@@ -11,7 +11,6 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// printStory prints a task's story for people.
 func printStory(p *Program, s tasks.Details) error {
 	failure := s.Failure
 	if s.Code != "" {

@@ -88,7 +88,6 @@ func (c *Usage) print(p *Program, rows []operator.UsageRow) error {
 	return nil
 }
 
-// unsettled lists reservations that no process is going to settle.
 func (c *Usage) unsettled(ctx context.Context, p *Program) error {
 	query := filters("token", c.Token, "model", c.Model)
 	return printPages(ctx, p, "/admin/usage/unsettled", query, 0, []string{"ID", "TOKEN", "MODEL", "AMOUNT", "SINCE", "WHY"},

@@ -39,7 +39,6 @@ func (a Archive) Options(buffers int) archive.Options {
 	return opts
 }
 
-// checkArchive checks how the S3 store is reached.
 func checkArchive(v *validator, a Archive) {
 	v.store("archive.endpoint", a.Endpoint)
 	if a.PublicEndpoint != "" {

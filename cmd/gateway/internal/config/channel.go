@@ -54,7 +54,6 @@ func checkChannel(v *validator, at string, c Channel, vendors providers.Catalog)
 	v.limit(at+".max_calls", c.MaxCalls)
 }
 
-// checkModels checks the names of a channel's models.
 func checkModels(v *validator, at string, models map[string]string) {
 	for _, public := range slices.Sorted(maps.Keys(models)) {
 		upstream := models[public]
@@ -71,7 +70,6 @@ func checkModels(v *validator, at string, models map[string]string) {
 	}
 }
 
-// checkAliases checks the names that stand for others.
 func checkAliases(v *validator, aliases map[string]string) {
 	for _, asked := range slices.Sorted(maps.Keys(aliases)) {
 		public := aliases[asked]
@@ -88,7 +86,6 @@ func checkAliases(v *validator, aliases map[string]string) {
 	}
 }
 
-// checkDialect checks what a channel says of translations.
 func checkDialect(v *validator, at string, c Channel, vendor providers.Vendor) {
 	v.oneOf(at+".dialect", c.Dialect, providers.DialectBoth, providers.DialectChat, providers.DialectResponses)
 	if c.Dialect != providers.DialectBoth && vendor.Name != "" && !vendor.Dialects {
@@ -103,7 +100,6 @@ func checkDialect(v *validator, at string, c Channel, vendor providers.Vendor) {
 	}
 }
 
-// checkRunner checks what runs background calls.
 func checkRunner(v *validator, at string, c Channel, vendor providers.Vendor) {
 	v.oneOf(at, c.Background, BackgroundGateway, BackgroundUpstream)
 	if _, can := vendor.Relay.(providers.Ticketer); c.Background == BackgroundUpstream && vendor.Name != "" && !can {
@@ -111,7 +107,6 @@ func checkRunner(v *validator, at string, c Channel, vendor providers.Vendor) {
 	}
 }
 
-// checkFields checks what models call the fields of a video request.
 func checkFields(v *validator, at string, models map[string]providers.VideoFields, vendor providers.Vendor) {
 	if len(models) > 0 && vendor.Name != "" && !vendor.NamesFields {
 		v.add(at, "is of vendors that host many models alone, which %s does not", vendor.Name)

@@ -117,7 +117,6 @@ func (v *validator) httpURL(at, value string) (*url.URL, bool) {
 	return nil, false
 }
 
-// store checks the address of an S3 store.
 func (v *validator) store(key, address string) {
 	if endpoint, ok := v.httpURL(key, address); ok && strings.Trim(endpoint.Path, "/") != "" {
 		v.add(key, "wants no path")

@@ -13,7 +13,6 @@ const (
 	maxCurrency = 12
 )
 
-// checkConsole checks where the console is and how people come to it.
 func checkConsole(v *validator, c Config) {
 	v.listener("console.listen", c.Console.Listen, "is the address of another listener; leave it empty to have /console at listen", c.Listen,
 		c.Metrics.Listen, c.Admin.Listen)

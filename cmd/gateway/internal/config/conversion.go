@@ -57,7 +57,6 @@ func (c Channel) route() providers.Channel {
 	}
 }
 
-// facts are what the router's channel knows of models.
 func (f ModelFacts) facts() providers.ModelFacts {
 	facts := providers.ModelFacts{Traits: f.Traits}
 	for model, fields := range f.Fields {

@@ -51,7 +51,6 @@ func (d *decoder) addAt(key, message string) {
 	}
 }
 
-// document reads the whole text.
 func (d *decoder) document(text []byte, into any) {
 	var docs []yaml.Node
 	if err := yaml.Load(text, &docs, yaml.WithAllDocuments()); err != nil {
@@ -268,7 +267,6 @@ func (d *decoder) scalar(key string, at place, node *yaml.Node, into reflect.Val
 	}
 }
 
-// variable is the value of an environment variable.
 func (d *decoder) variable(name string) (string, error) {
 	value, ok := d.env(name)
 	if !ok {
@@ -295,7 +293,6 @@ func (d *decoder) file(path string) (string, error) {
 	return strings.TrimRight(string(text), "\r\n"), nil
 }
 
-// setScalar converts the text to the type of the field.
 func setScalar(into reflect.Value, text string, isText bool) error {
 	mismatch := func() error { return fmt.Errorf("wants %s, not %q", wanted(into.Type()), text) }
 	switch pointer := into.Addr().Interface().(type) {

@@ -65,7 +65,6 @@ const trustedProxiesWarning = "X-Forwarded-For and Forwarded count on every conn
 // certificateEndsSoon is when the end of a certificate is worth a word: renewals that work come weeks before.
 const certificateEndsSoon = 14 * 24 * time.Hour
 
-// checkFront checks how listeners speak.
 func checkFront(v *validator, c Config) {
 	if c.TLS.Enabled() {
 		if problem := c.TLS.files().Check(); problem != nil {

@@ -28,7 +28,6 @@ type Ceilings struct {
 	Budget float64 `yaml:"budget" doc:"highest budget of a token, and that of one without, where defaults has none; 0: any"`
 }
 
-// limits are those of the group as tokens are held to them.
 func (g Group) limits() tokens.GroupLimits {
 	return tokens.GroupLimits{
 		Defaults: g.Defaults.Limits, Ceilings: g.Ceilings.Limits, DefaultBudget: g.Defaults.Budget, CeilingBudget: g.Ceilings.Budget,
@@ -87,7 +86,6 @@ func (g Group) checkCeilings(v *validator, at string, limits tokens.Limits, budg
 	}
 }
 
-// checkGroups checks what the file says of groups.
 func checkGroups(v *validator, groups map[string]Group) {
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		group, at := groups[name], "groups."+name

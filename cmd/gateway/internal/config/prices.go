@@ -69,7 +69,6 @@ func (p Price) list() (pricing.Price, []Problem) {
 // maxTiers bounds the tiers of one price: each task reads them in turn.
 const maxTiers = 100
 
-// checkPrice checks the price of one model.
 func checkPrice(v *validator, at string, p Price) {
 	v.oneOf(at+".unit", p.Unit, "1", "1K", "1M")
 	_, problems := p.list()

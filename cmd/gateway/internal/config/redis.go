@@ -81,7 +81,6 @@ func redisPath(text string) string {
 	return u.Path
 }
 
-// checkRedis checks how Redis is reached.
 func checkRedis(v *validator, r Redis) {
 	if _, err := storage.OpenRedis(r.URL.Reveal(), nil); err != nil {
 		v.add("redis.url", "wants redis://[user:password@]host:port/db")

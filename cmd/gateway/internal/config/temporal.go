@@ -57,7 +57,6 @@ func (t Temporal) Payloads() []payloads.Key {
 	return keys
 }
 
-// setGiven notes that the section is in the file.
 func (t *TemporalTLS) setGiven() { t.given = true }
 
 // Files are those of the section.
@@ -65,7 +64,6 @@ func (t TemporalTLS) Files() certs.Files {
 	return certs.Files{CA: t.CA, Cert: t.Cert, Key: t.Key, ServerName: t.ServerName}
 }
 
-// checkTemporal checks how Temporal is reached.
 func checkTemporal(v *validator, t Temporal) {
 	v.address("temporal.address", t.Address)
 	v.filled("temporal.namespace", t.Namespace)

@@ -79,7 +79,6 @@ const mostLeastHeap = 16 << 30
 // mostCalls is how many calls the log may keep: a look through them all takes Redis some ten seconds by then.
 const mostCalls = 10_000_000
 
-// checkCalls checks the log of calls.
 func checkCalls(v *validator, c Calls) {
 	if c.Recent < 0 || c.Recent > mostCalls {
 		v.add("calls.recent", "wants 0 to 10000000")
@@ -90,7 +89,6 @@ func checkCalls(v *validator, c Calls) {
 	}
 }
 
-// checkCallers checks which clients may connect to which listener.
 func checkCallers(v *validator, c Config) {
 	if c.PublicURL != "" {
 		if address, ok := v.httpURL("public_url", c.PublicURL); ok && (address.RawQuery != "" || address.ForceQuery) {

@@ -39,7 +39,6 @@ type queuedTask struct{ since, until time.Time }
 // queueSlack is added to the time within which a waiting task is reported again.
 const queueSlack = 10 * time.Second
 
-// take takes a report about a task.
 func (q *queue) take(step activities.Step) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
