@@ -168,10 +168,10 @@ func New(o Options) *Server {
 	})
 	s.videos.Add(group(openAI), group(vendorC))
 	background.Add(group(openAI))
-	own := account.New(account.Options{
+	own := &account.Service{
 		Limits: o.Limits, Money: o.Admin.Service.Money, Usage: o.Admin.Service.UsageOf, Logs: o.Admin.Service.Logs, Tasks: o.Tasks,
 		Models: s.calls.Models,
-	})
+	}
 	account.Add(group(openAI), own)
 	o.Admin.Content = func(x *edge.Request, r *http.Request, task workflowtasks.Task) error {
 		if task.Kind() == activities.KindCall {

@@ -46,8 +46,8 @@ type Tasks interface {
 	Delete(ctx context.Context, id, tokenID string) error
 }
 
-// Options are what the service works with. It stays the caller's.
-type Options struct {
+// Service reads what is a token's own. Its methods count nothing against the token's limits. It is safe for concurrent use.
+type Service struct {
 	Limits Limits
 	Money  Balances
 	// Usage sums the ledger of the token whose id the query has.
@@ -58,12 +58,6 @@ type Options struct {
 	// Models lists what a token can call.
 	Models func(caller *tokens.Token) []router.Model
 }
-
-// Service reads what is a token's own. Its methods count nothing against the token's limits. It is safe for concurrent use.
-type Service struct{ Options }
-
-// New makes a service. It starts nothing.
-func New(o Options) *Service { return &Service{o} }
 
 // Token is a token as it sees itself.
 type Token struct {

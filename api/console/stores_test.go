@@ -73,10 +73,10 @@ func (s *stores) services() (*operator.Service, *account.Service) {
 		Ledger: s, Money: s, Logs: logs.Options{Calls: s, Traffic: trafficReader{s}}, Audit: auditor{s},
 		Prices: pricing.NewList(nil), Router: s.router, Channels: channelHealth{s}, Tester: channelHealth{s}, Durations: usualDurations{},
 	})
-	return service, account.New(account.Options{
+	return service, &account.Service{
 		Limits: s, Money: s, Usage: service.UsageOf, Logs: service.Logs, Tasks: ownTaskStore{s},
 		Models: func(*tokens.Token) []router.Model { return s.models },
-	})
+	}
 }
 
 // read notes a read.

@@ -104,7 +104,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	m.onClose(func() error { p.receivers.Close(); return nil })
 	p.audit = audit.New(p.redis, p.log)
 	p.operators = admin.NewOperators(operatorKeys(cfg))
-	return p, p.metrics.WatchChannels(p.router.Health)
+	return p, nil
 }
 
 // current is the configuration as it was loaded last.
@@ -154,7 +154,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		},
 		Origins: stickyResponses{origins}, Tried: p.metrics.Tried(), Tracer: p.tracer,
 	})
-	if err := p.metrics.WatchSlots(p.router.Health, calls.Waiting); err != nil {
+	if err := p.metrics.WatchChannels(p.router.Health, calls.Waiting); err != nil {
 		return nil, err
 	}
 	operators := p.admin(tokens, tasks)

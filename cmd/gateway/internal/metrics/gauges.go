@@ -15,8 +15,8 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// WatchChannels shows how this process finds the channels.
-func (m *Metrics) WatchChannels(monitor *health.Monitor) error {
+// WatchChannels shows how this process finds the channels. waiting counts the calls that wait for a slot at a channel.
+func (m *Metrics) WatchChannels(monitor *health.Monitor, waiting func(channel string) int) error {
 	if m == nil {
 		return nil
 	}
@@ -26,6 +26,9 @@ func (m *Metrics) WatchChannels(monitor *health.Monitor) error {
 	models := in.gauge("gateway.channel.model.state",
 		"1 for the state of a model of the channel that is not closed: half-open or open; other: how many pairs without labels of their own are in the state.")
 	inFlight := in.gauge("gateway.channel.in_flight", "Relayed calls and conversations in progress at the channel.")
+	most := in.gauge("gateway.channel.max_calls",
+		"Relayed calls and conversations that this process may have in progress at the channel, where that is limited.")
+	line := in.gauge("gateway.channel.calls_waiting", "Calls that wait for a slot at a channel with as many in progress as it may have.")
 	all := in.gauge("gateway.model.channels", "Channels that the configuration has for the model; other: for the model that has the fewest available ones.")
 	fit := in.gauge("gateway.model.channels.available",
 		"Channels of the model that are not open for it, nor have all their keys open; other: the fewest of a model without a label of its own.")
@@ -52,6 +55,10 @@ func (m *Metrics) WatchChannels(monitor *health.Monitor) error {
 				troubled[carried{channel.Name, model.Model}] = model.State
 			}
 			o.ObserveInt64(inFlight, channel.InFlight, metric.WithAttributes(name, vendor))
+			if channel.MaxCalls > 0 {
+				o.ObserveInt64(most, int64(channel.MaxCalls), metric.WithAttributes(name, vendor))
+				o.ObserveInt64(line, int64(waiting(channel.Name)), metric.WithAttributes(name, vendor))
+			}
 			available[channel.Name] = works(channel.State) && (len(channel.Keys) == 0 || of[health.StateClosed]+of[health.StateHalfOpen] > 0)
 		}
 		others := map[string]int64{} // pairs without labels of their own, by their state
@@ -87,33 +94,12 @@ func (m *Metrics) WatchChannels(monitor *health.Monitor) error {
 			o.ObserveInt64(all, leastOf, label)
 			o.ObserveInt64(fit, least, label)
 		}
-	}, states, keys, models, inFlight, all, fit)
+	}, states, keys, models, inFlight, most, line, all, fit)
 }
 
 func pairLabels(pair carried, state string) metric.MeasurementOption {
 	return metric.WithAttributes(
 		attribute.String("channel", pair.channel), attribute.String("model", pair.model), attribute.String("state", state))
-}
-
-// WatchSlots shows the calls at channels that bound them. waiting counts those that wait for a slot at a channel.
-func (m *Metrics) WatchSlots(monitor *health.Monitor, waiting func(channel string) int) error {
-	if m == nil {
-		return nil
-	}
-	in := &instruments{meter: m.meter}
-	most := in.gauge("gateway.channel.max_calls",
-		"Relayed calls and conversations that this process may have in progress at the channel, where that is limited.")
-	line := in.gauge("gateway.channel.calls_waiting", "Calls that wait for a slot at a channel with as many in progress as it may have.")
-	return m.observe(in, func(_ context.Context, o metric.Observer) {
-		names := m.names.Load()
-		for _, channel := range monitor.States() {
-			if channel.MaxCalls > 0 {
-				of := metric.WithAttributes(attribute.String("channel", names.channel(channel.Name)), attribute.String("vendor", channel.Vendor))
-				o.ObserveInt64(most, int64(channel.MaxCalls), of)
-				o.ObserveInt64(line, int64(waiting(channel.Name)), of)
-			}
-		}
-	}, most, line)
 }
 
 func channelStates() []string {

@@ -41,7 +41,7 @@ func grown(t *testing.T, channels, models int) string {
 		}
 	}
 	m.Learn(list, maps.Keys(map[string]bool{}), catalog)
-	if err := m.WatchChannels(router.New(catalog, list, nil).Health); err != nil {
+	if err := m.WatchChannels(router.New(catalog, list, nil).Health, nil); err != nil {
 		t.Fatal(err)
 	}
 	seen, tried := m.Seen(), m.Tried()
