@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"modelrelay/api/edge"
 	"modelrelay/api/logs"
@@ -46,25 +43,11 @@ func (k *knownModels) has(model string) bool {
 	return names != nil && (*names)[model]
 }
 
-// callRecords is what is written down of calls: the log of them, its history in the archive, and their sums.
-type callRecords struct {
-	config.Calls
-
-	redis   redis.UniversalClient
-	archive *archive.Store
-	known   func(model string) bool
-	log     *slog.Logger
-	flush   func(part string, end func(context.Context) error) func() error
-}
-
-func (p *parts) calls() callRecords {
-	return callRecords{p.cfg.Calls, p.redis, p.archive, p.models.has, p.log, p.flush}
-}
-
-// write opens the log of calls and their sums for writing, and puts the log into stores. Main's Close writes what waits.
-func (c callRecords) write(m *Main, stores *metrics.Stores) edge.Called {
-	sums := traffic.New(c.redis, &traffic.Options{Known: c.known, Log: c.log})
-	m.onClose(c.flush("traffic", sums.Close))
+// writeCalls opens the log of calls, its history in the archive, and their sums for writing, and puts the log into stores. Main's Close
+// writes what waits.
+func (p *parts) writeCalls(m *Main, stores *metrics.Stores) edge.Called {
+	sums := traffic.New(p.redis, &traffic.Options{Known: p.models.has, Log: p.log})
+	m.onClose(p.flush("traffic", sums.Close))
 	count := func(r *calllog.Record) {
 		if r.Token == "" { // unauthenticated clients that try keys are no traffic
 			return
@@ -77,18 +60,18 @@ func (c callRecords) write(m *Main, stores *metrics.Stores) edge.Called {
 			At: time.Now(), Model: r.Model, Channel: channel, Failed: failed(r), Tokens: r.Input + r.Output, Cost: r.Cost, First: r.First,
 		})
 	}
-	if c.Recent == 0 {
+	if p.cfg.Calls.Recent == 0 {
 		return count
 	}
-	options := calllog.Options{Recent: c.Recent, Log: c.log}
-	if files := c.files(); files != nil {
-		history := calllog.NewHistory(files, &calllog.HistoryOptions{Log: c.log})
-		m.onClose(c.flush("history of calls", history.Close)) // after the log, which still reports it
+	options := calllog.Options{Recent: p.cfg.Calls.Recent, Log: p.log}
+	if files := p.historyFiles(); files != nil {
+		history := calllog.NewHistory(files, &calllog.HistoryOptions{Log: p.log})
+		m.onClose(p.flush("history of calls", history.Close)) // after the log, which still reports it
 		options.History, stores.History = history.Take, history
 	}
-	log := calllog.New(c.redis, &options)
+	log := calllog.New(p.redis, &options)
 	stores.Calls = log
-	m.onClose(c.flush("calls", log.Close))
+	m.onClose(p.flush("calls", log.Close))
 	return func(r *calllog.Record) {
 		count(r)
 		log.Add(r)
@@ -101,22 +84,21 @@ func failed(r *calllog.Record) bool {
 	return r.Failed() && r.Fault != string(providers.Canceled) && (len(r.Tries) > 0 || r.Status >= http.StatusInternalServerError)
 }
 
-func (c callRecords) logs() logs.Options {
-	o := logs.Options{Traffic: traffic.NewReader(c.redis)}
-	if c.Recent > 0 {
-		o.Calls = c.reader()
+// callLogs reads what processes have written.
+func (p *parts) callLogs() logs.Options {
+	o := logs.Options{Traffic: traffic.NewReader(p.redis)}
+	if p.cfg.Calls.Recent > 0 {
+		o.Calls = calllog.NewReader(p.redis, p.historyFiles())
 	}
 	return o
 }
 
-func (c callRecords) reader() *calllog.Reader { return calllog.NewReader(c.redis, c.files()) }
-
-// files keep the history; nil: it is off.
-func (c callRecords) files() calllog.HistoryFiles {
-	if c.Retention == 0 {
+// historyFiles keep the history of calls; nil: it is off.
+func (p *parts) historyFiles() calllog.HistoryFiles {
+	if p.cfg.Calls.Retention == 0 {
 		return nil
 	}
-	return callFiles{objects{c.archive}}
+	return callFiles{objects{p.archive}}
 }
 
 // callFiles are the archive as the log of calls knows it.

@@ -24,7 +24,7 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 		Service: operator.New(operator.Options{
 			Tokens: store, CheckToken: p.checkToken, Groups: func() map[string]operator.GroupRules { return tokenGroups(p.current()) },
 			Tasks: p.taskOperator(), Webhooks: service, Counter: counter,
-			Ledger: ledger.NewReader(p.redis), Money: p.budgets(), Prices: p.prices, Logs: p.calls().logs(), Audit: p.audit,
+			Ledger: ledger.NewReader(p.redis), Money: p.budgets(), Prices: p.prices, Logs: p.callLogs(), Audit: p.audit,
 			Router: p.router, Channels: p.health, Tester: p.tester(), Durations: taskindex.NewDurations(p.redis),
 			Checks: p.setup().Running(), Version: buildinfo.Read().Version,
 		}),

@@ -142,7 +142,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	m.onClose(func() error { thoughts.Close(); return nil })
 	stored := responses.New(p.redis, p.log)
 	watched := metrics.Stores{Tokens: tokens, Limits: limits, Usage: usage}
-	called := p.calls().write(m, &watched)
+	called := p.writeCalls(m, &watched)
 	var links videos.Links
 	if p.cfg.Video.PresignedURLs {
 		links = p.archive
