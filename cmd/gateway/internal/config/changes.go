@@ -26,7 +26,7 @@ func Changes(before, after Config) []audit.Change {
 		cfg  Config
 		into map[string]leaf
 	}{{before, old}, {after, now}} {
-		flattenLive(side.into, "", reflect.ValueOf(side.cfg))
+		eachSetting("", reflect.ValueOf(side.cfg), true, func(path string, value reflect.Value) { flatten(side.into, path, value) })
 	}
 	paths := slices.AppendSeq(slices.Collect(maps.Keys(old)), maps.Keys(now))
 	slices.Sort(paths)
@@ -37,20 +37,6 @@ func Changes(before, after Config) []audit.Change {
 		}
 	}
 	return changes
-}
-
-// flattenLive lists the leaves of a section that a reload takes.
-func flattenLive(into map[string]leaf, path string, section reflect.Value) {
-	for field, value := range keyFields(section) {
-		at := join(path, field.Tag.Get("yaml"))
-		_, isLeaf := field.Tag.Lookup("doc")
-		switch {
-		case field.Tag.Get("live") == "true":
-			flatten(into, at, value)
-		case value.Kind() == reflect.Struct && !isLeaf:
-			flattenLive(into, at, value)
-		}
-	}
 }
 
 // entryPath is the path of an entry of a list: with its name, or with its number where it has none.

@@ -9,24 +9,29 @@ import (
 // RestartKeys names the keys whose values differ and that only a restart takes.
 func RestartKeys(before, after Config) []string {
 	var changed []string
-	diffKeys(&changed, "", reflect.ValueOf(before), reflect.ValueOf(after))
+	now := make(map[string]any)
+	eachSetting("", reflect.ValueOf(after), false, func(path string, value reflect.Value) { now[path] = value.Interface() })
+	eachSetting("", reflect.ValueOf(before), false, func(path string, value reflect.Value) {
+		if !reflect.DeepEqual(value.Interface(), now[path]) {
+			changed = append(changed, path)
+		}
+	})
 	if before.Temporal.Secure() != after.Temporal.Secure() {
 		changed = append(changed, "temporal.tls")
 	}
 	return changed
 }
 
-func diffKeys(changed *[]string, path string, before, after reflect.Value) {
-	for field, old := range keyFields(before) {
+// eachSetting visits the keys of a section that have a value: those that a reload takes, or those that only a restart takes.
+func eachSetting(path string, section reflect.Value, live bool, visit func(path string, value reflect.Value)) {
+	for field, value := range keyFields(section) {
 		at := join(path, field.Tag.Get("yaml"))
-		now := after.FieldByIndex(field.Index)
 		_, isLeaf := field.Tag.Lookup("doc")
-		switch {
-		case field.Tag.Get("live") == "true":
-		case field.Type.Kind() == reflect.Struct && !isLeaf:
-			diffKeys(changed, at, old, now)
-		case !reflect.DeepEqual(old.Interface(), now.Interface()):
-			*changed = append(*changed, at)
+		switch isLive := field.Tag.Get("live") == "true"; {
+		case !isLive && value.Kind() == reflect.Struct && !isLeaf:
+			eachSetting(at, value, live, visit)
+		case isLive == live:
+			visit(at, value)
 		}
 	}
 }
