@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -172,14 +170,7 @@ func (p *Program) printCall(call logs.Call) error {
 		_, err := fmt.Fprintln(p.Stdout, lineOf(call))
 		return err
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(call); err != nil {
-		return err
-	}
-	_, err := p.Stdout.Write(escapeJSON(out.Bytes()))
-	return err
+	return writeJSON(p.Stdout, call, "")
 }
 
 func lineOf(c logs.Call) string {

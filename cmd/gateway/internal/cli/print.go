@@ -87,12 +87,15 @@ func printCSV[T any](w io.Writer, head []string, list []T, cells func(T) []strin
 	return table.Flush()
 }
 
-// printJSON prints one indented document. What a terminal might obey of its texts stands as JSON's escapes.
-func printJSON(w io.Writer, v any) error {
+// printJSON prints one indented document.
+func printJSON(w io.Writer, v any) error { return writeJSON(w, v, "  ") }
+
+// writeJSON writes a document and a line feed. What a terminal might obey of its texts stands as JSON's escapes.
+func writeJSON(w io.Writer, v any, indent string) error {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
+	enc.SetIndent("", indent)
 	if err := enc.Encode(v); err != nil {
 		return err
 	}

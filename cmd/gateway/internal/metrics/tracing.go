@@ -156,9 +156,7 @@ type spanIDs struct{}
 // NewIDs implements sdktrace.IDGenerator.
 func (g spanIDs) NewIDs(ctx context.Context) (id trace.TraceID, span trace.SpanID) {
 	for !id.IsValid() {
-		for i := range id {
-			id[i] = byte(rand.Uint32()) //nolint:gosec // a name, no secret
-		}
+		draw(id[:])
 	}
 	return id, g.NewSpanID(ctx, id)
 }
@@ -169,9 +167,13 @@ func (spanIDs) NewSpanID(ctx context.Context, _ trace.TraceID) (id trace.SpanID)
 		return given
 	}
 	for !id.IsValid() {
-		for i := range id {
-			id[i] = byte(rand.Uint32()) //nolint:gosec // a name, no secret
-		}
+		draw(id[:])
 	}
 	return id
+}
+
+func draw(id []byte) {
+	for i := range id {
+		id[i] = byte(rand.Uint32()) //nolint:gosec // a name, no secret
+	}
 }
