@@ -3,8 +3,9 @@ package console
 import (
 	"cmp"
 	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"modelrelay/api/console/snippets"
 	"modelrelay/api/operator"
@@ -123,16 +124,15 @@ func testChannels(v *View) (string, any, error) {
 	channels := slices.DeleteFunc(list.Data, func(c health.ChannelState) bool { return c.State == health.StateDisabled })
 	channels = channels[:min(len(channels), testsMost)]
 	rows := make([]Row, len(channels))
-	var all sync.WaitGroup
-	turns := make(chan struct{}, testsAtOnce)
+	var all errgroup.Group
+	all.SetLimit(testsAtOnce)
 	for i, c := range channels {
-		all.Go(func() {
-			turns <- struct{}{}
-			defer func() { <-turns }()
+		all.Go(func() error {
 			rows[i] = testRow(v, c.Name)
+			return nil
 		})
 	}
-	all.Wait()
+	_ = all.Wait() // a test that fails is a row
 	data := readSetup(v)
 	data.Tested = &Table{
 		ID: "tested", Caption: "setup.tested", Empty: "channels.empty", Rows: rows,

@@ -83,14 +83,8 @@ func (s *Server) proxy(v *View) {
 	r.ContentLength, r.TransferEncoding = v.R.ContentLength, v.R.TransferEncoding
 	r.Proto, r.ProtoMajor, r.ProtoMinor = v.R.Proto, v.R.ProtoMajor, v.R.ProtoMinor
 	r.Header.Del("Content-Type")
-	for _, name := range []string{
-		"Content-Type", "Accept", "Idempotency-Key", "Range", "If-Range", "If-None-Match", "Last-Event-Id",
-		"Anthropic-Version",
-	} {
-		if values := v.R.Header.Values(name); len(values) > 0 {
-			r.Header[name] = values
-		}
-	}
+	inprocess.Pass(r.Header, v.R.Header, "Content-Type", "Accept", "Idempotency-Key", "Range", "If-Range", "If-None-Match", "Last-Event-Id",
+		"Anthropic-Version")
 	for _, name := range []string{"Content-Security-Policy", "Cross-Origin-Opener-Policy", "Vary"} {
 		v.W.Header().Del(name)
 	}
@@ -145,11 +139,7 @@ func (s *Server) taskContent(v *View) {
 		s.fail(v, http.StatusNotFound, "refused.nothing")
 		return
 	}
-	for _, name := range []string{"Range", "If-Range", "If-None-Match", "If-Modified-Since"} {
-		if values := v.R.Header.Values(name); len(values) > 0 {
-			r.Header[name] = values
-		}
-	}
+	inprocess.Pass(r.Header, v.R.Header, "Range", "If-Range", "If-None-Match", "If-Modified-Since")
 	for _, name := range []string{"Content-Security-Policy", "Vary"} {
 		v.W.Header().Del(name)
 	}
@@ -161,14 +151,14 @@ func (s *Server) taskContent(v *View) {
 
 // fileName is the name under which a browser keeps a video, or an answer, which has no ending.
 func fileName(id string) string {
-	name := make([]byte, 0, len(id)+4)
-	for _, c := range []byte(id) {
+	name := strings.Map(func(c rune) rune {
 		if c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
-			name = append(name, c)
+			return c
 		}
-	}
+		return -1
+	}, id)
 	if activities.KindOf(id) == activities.KindVideo {
-		name = append(name, ".mp4"...)
+		name += ".mp4"
 	}
-	return string(name)
+	return name
 }

@@ -64,7 +64,7 @@ func (r Reader) named(ctx context.Context, filter calllog.Filter, came time.Time
 	}
 	filter.Token = r.token
 	found, err := r.calls.Named(ctx, filter, came, 1+maxOthers, r.token)
-	return found, logFault(err)
+	return found, awayFault("The log of calls", err)
 }
 
 // collect reads pages until it has so many calls, the log ends or the time has passed.

@@ -161,16 +161,13 @@ func (r Reader) scan(ctx context.Context, filter calllog.Filter, within calllog.
 		}
 		return page, providers.InvalidField(field, "Invalid request: '%s' is no cursor of this list.", field)
 	}
-	return page, logFault(err)
+	return page, awayFault("The log of calls", err)
 }
 
-// logFault is the fault of a log that does not answer; other errors stay as they are.
-func logFault(err error) error {
+// awayFault is the fault of what does not answer; other errors stay as they are.
+func awayFault(what string, err error) error {
 	if errors.Is(err, storage.ErrUnavailable) {
-		return &providers.Fault{
-			Kind: providers.Overloaded, Message: "The log of calls does not answer at the moment.", RetryAfter: time.Second,
-			Err: err,
-		}
+		return &providers.Fault{Kind: providers.Overloaded, Message: what + " does not answer at the moment.", RetryAfter: time.Second, Err: err}
 	}
 	return err
 }

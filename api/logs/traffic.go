@@ -3,7 +3,6 @@ package logs
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
-	"modelrelay/storage"
 	"modelrelay/storage/traffic"
 )
 
@@ -69,14 +67,8 @@ func (o Options) ReadTraffic(ctx context.Context, in *TrafficQuery) (TrafficList
 		return list, err
 	}
 	rows, err := o.Traffic.Read(ctx, list.From, list.To)
-	if errors.Is(err, storage.ErrUnavailable) {
-		return list, &providers.Fault{
-			Kind: providers.Overloaded, Message: "The store does not answer at the moment.", RetryAfter: time.Second,
-			Err: err,
-		}
-	}
 	list.Data = sumTraffic(rows, list.From, time.Duration(list.Step)*time.Second, by)
-	return list, err
+	return list, awayFault("The store", err)
 }
 
 // read reads the query: the list's times, and the words that its sums are by.

@@ -6,8 +6,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"modelrelay/api/console/words"
 )
@@ -62,16 +63,15 @@ type Result struct {
 // Run runs the checks, several at a time, each for Timeout at most. The results are in the order of the checks, their sentences in English.
 func Run(ctx context.Context, texts words.Texts, checks []Check) []Result {
 	results := make([]Result, len(checks))
-	var all sync.WaitGroup
-	slots := make(chan struct{}, atOnce)
+	var all errgroup.Group
+	all.SetLimit(atOnce)
 	for i, check := range checks {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
+		all.Go(func() error {
 			results[i] = check.run(ctx, texts)
+			return nil
 		})
 	}
-	all.Wait()
+	_ = all.Wait() // a check that fails is a result
 	return results
 }
 

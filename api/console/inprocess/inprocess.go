@@ -23,15 +23,20 @@ func NewRequest(ctx context.Context, from *http.Request, method, path string, bo
 		return nil, fmt.Errorf("call %s: %w", path, err)
 	}
 	r.RequestURI, r.RemoteAddr, r.Host, r.TLS = path, from.RemoteAddr, from.Host, from.TLS
-	for _, name := range []string{"X-Forwarded-For", "Forwarded", "User-Agent"} {
-		if values := from.Header.Values(name); len(values) > 0 {
-			r.Header[name] = values
-		}
-	}
+	Pass(r.Header, from.Header, "X-Forwarded-For", "Forwarded", "User-Agent")
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	return r, nil
+}
+
+// Pass copies the headers of these names, which are in canonical form.
+func Pass(to, from http.Header, names ...string) {
+	for _, name := range names {
+		if values := from.Values(name); len(values) > 0 {
+			to[name] = values
+		}
+	}
 }
 
 // Segment is a text as one segment of a path.

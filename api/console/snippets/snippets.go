@@ -4,6 +4,7 @@ package snippets
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // Program is one that does what a page did, in one language. The key is always the variable GATEWAY_TOKEN.
@@ -85,14 +86,4 @@ func quoted(text string) string {
 }
 
 // shell is a text as one word of a shell.
-func shell(text string) string {
-	out := []byte{'\''}
-	for i := range len(text) {
-		if text[i] == '\'' {
-			out = append(out, `'\''`...)
-			continue
-		}
-		out = append(out, text[i])
-	}
-	return string(append(out, '\''))
-}
+func shell(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
