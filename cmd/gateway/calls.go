@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"modelrelay/api/edge"
@@ -18,14 +17,10 @@ import (
 	"modelrelay/storage/traffic"
 )
 
-// knownModels are the models that the configuration names. It is safe for concurrent use.
-type knownModels struct {
-	names atomic.Pointer[map[string]bool]
-}
-
-func (k *knownModels) load(cfg config.Config) {
+// knownModels are the models that the configuration names.
+func knownModels(cfg config.Config) map[string]bool {
 	names := make(map[string]bool)
-	for _, channel := range cfg.Routes() {
+	for _, channel := range cfg.Channels {
 		for model := range channel.Models {
 			if !providers.IsPattern(model) {
 				names[model] = true
@@ -35,18 +30,13 @@ func (k *knownModels) load(cfg config.Config) {
 	for model := range cfg.Named() {
 		names[model] = true
 	}
-	k.names.Store(&names)
-}
-
-func (k *knownModels) has(model string) bool {
-	names := k.names.Load()
-	return names != nil && (*names)[model]
+	return names
 }
 
 // writeCalls opens the log of calls, its history in the archive, and their sums for writing, and puts the log into stores. Main's Close
 // writes what waits.
 func (p *parts) writeCalls(m *Main, stores *metrics.Stores) edge.Called {
-	sums := traffic.New(p.redis, &traffic.Options{Known: p.models.has, Log: p.log})
+	sums := traffic.New(p.redis, &traffic.Options{Known: p.knows, Log: p.log})
 	m.onClose(p.flush("traffic", sums.Close))
 	count := func(r *calllog.Record) {
 		if r.Token == "" { // unauthenticated clients that try keys are no traffic

@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -22,12 +23,12 @@ type upstreams struct {
 	router  *router.Router
 	health  *health.Sharer
 	prices  *pricing.List
-	models  *knownModels
+	models  atomic.Pointer[map[string]bool] // see knownModels
 }
 
 // openUpstreams makes the channels of a configuration. Main's Close ends their connections.
 func (m *Main) openUpstreams(cfg config.Config, client redis.UniversalClient, log *slog.Logger) *upstreams {
-	u := &upstreams{trust: new(authorities), prices: pricing.NewList(nil), models: new(knownModels)}
+	u := &upstreams{trust: new(authorities), prices: pricing.NewList(nil)}
 	connections := upstreamClient(cfg.Egress, u.trust.config)
 	m.onClose(func() error { connections.CloseIdleConnections(); return nil })
 	u.catalog = vendors.New(connections)
@@ -43,11 +44,13 @@ func (m *Main) openUpstreams(cfg config.Config, client redis.UniversalClient, lo
 
 // load takes over the channels, aliases and prices of a configuration.
 func (u *upstreams) load(cfg config.Config) {
-	u.models.load(cfg)
+	u.models.Store(new(knownModels(cfg)))
 	u.prices.Load(cfg.PriceList())
 	u.trust.load(cfg.Authorities(u.catalog))
 	u.router.Load(cfg.Routes(), cfg.Aliases)
 }
+
+func (u *upstreams) knows(model string) bool { return (*u.models.Load())[model] }
 
 func (u *upstreams) tester() channeltest.Tester {
 	return channeltest.Tester{Channel: u.router.Channel, Vendors: u.catalog}
