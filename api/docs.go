@@ -39,8 +39,7 @@ func (s *Server) addDocs(mux chi.Router, manual fs.FS) {
 
 const consoleRoot = console.Root
 
-// addConsole adds the pages of a browser, which have the landing page too. A client that is no browser finds what there is without
-// them.
+// addConsole adds the pages of a browser, which have the landing page too.
 func (s *Server) addConsole(mux chi.Router, pages http.Handler) {
 	serve := func(w http.ResponseWriter, r *http.Request) {
 		pages.ServeHTTP(w, r)

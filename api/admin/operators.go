@@ -48,8 +48,7 @@ func NewOperators(list []OperatorKey) *Operators {
 	return o
 }
 
-// Load replaces the list, for requests that come from now on, and names the operators that came, left or have another key
-// or role now, in the order of their names.
+// Load replaces the list, for later requests, and returns the names of operators that came, left or have another key or role, sorted.
 func (o *Operators) Load(list []OperatorKey) (changed []string) {
 	next := make([]keyHolder, 0, len(list))
 	for _, given := range list {
@@ -107,8 +106,7 @@ func (o *Operators) ByKey(key string) (found edge.Operator, ok bool) {
 	return found, ok
 }
 
-// Wrong counts a wrong key that came from an address. It returns how long the address's network is to wait, 0 while it has
-// sent no more than a person who mistypes.
+// Wrong counts a wrong key of an address. It returns how long the address's network is to wait; 0 for the first wrong keys.
 func (o *Operators) Wrong(source netip.Addr) time.Duration {
 	return o.wrong.Take(fair.NetworkOf(source), 1, wrongKeys(), time.Now())
 }

@@ -92,8 +92,7 @@ func (a *callAnswer) events(stream []byte, text *strings.Builder) {
 	}
 }
 
-// event takes the text of one event. Of the Responses API only the deltas count: its other events repeat them, as does the last one of a
-// transcription.
+// event takes the text of one event. Of the Responses API, and of a transcription, only the deltas count: other events repeat them.
 func (a *callAnswer) event(data []byte, text *strings.Builder) {
 	var event map[string]any
 	if json.Unmarshal(data, &event) != nil {

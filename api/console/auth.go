@@ -21,8 +21,7 @@ const (
 	plainCookie = "relay"
 	// maxKey is longer than any key.
 	maxKey = 1 << 10
-	// maxForm bounds what a form may send that has no bound of its own: it is held in memory. A hundred chosen things are
-	// less than a tenth of it.
+	// maxForm bounds what a form may send that has no bound of its own: it is held in memory.
 	maxForm = 128 << 10
 	// maxEntry bounds what a form may send that needs no session: a key, or a choice of language and theme.
 	maxEntry = 8 << 10

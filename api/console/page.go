@@ -29,8 +29,7 @@ type page struct {
 	path string
 	// roles may open it; for others there is nothing.
 	roles []Role
-	// nav is the word nav.<nav> of its entry in the navigation, "" for none; under is the entry of the page that it is
-	// below. key opens it, after a g.
+	// nav is the word nav.<nav> of its entry in the navigation, "" for none; under is the entry of the page above; key opens it, after a g.
 	nav, under, key string
 	// scripts are modules next to app.js, by their names.
 	scripts []string

@@ -26,8 +26,7 @@ type taskData struct {
 	// Call is the part of a background call; nil for a video.
 	Call *callTask
 
-	// Typed is the act of a form whose answer this is while the task cannot be read: only what was typed is there. It is fail or remix,
-	// "" for the whole page.
+	// Typed is the act, fail or remix, whose form shows only what was typed while the task cannot be read; "" for the whole page.
 	Typed string
 	// Story is what only operators read; nil for holders.
 	Story *taskStory

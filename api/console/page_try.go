@@ -13,8 +13,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// consoleToken is the token that operators try with unless they choose another one. It is made when it is first needed, and
-// its key is thrown away.
+// consoleToken is the token that operators try with unless they choose another. The first use makes it; its key is thrown away.
 const consoleToken = "console"
 
 type tryModel struct {

@@ -60,8 +60,7 @@ type Sessions interface {
 	Offer(ctx context.Context, link sessions.Link, lasts time.Duration) (code string, err error)
 	Peek(ctx context.Context, code string) (sessions.Link, error)
 	Take(ctx context.Context, code string) (sessions.Link, error)
-	// Once reports whether an owner gives a word for the first time within a session's longest life. It may forget the oldest
-	// of many hundreds.
+	// Once reports whether an owner gives a word for the first time. It may forget the oldest of many hundreds.
 	Once(ctx context.Context, kind, owner, word string) (first bool, err error)
 }
 
@@ -85,8 +84,7 @@ type Options struct {
 	Token func(ctx context.Context, id string) (*tokens.Token, error)
 	// Key finds the owner of a key that came with a request: storage.ErrNotFound for a wrong one, storage.ErrUnavailable.
 	Key func(r *http.Request, key string) (User, error)
-	// Wrong counts a wrong key or link against the request's network, and returns how long that has to wait, 0 as long as it
-	// sent few.
+	// Wrong counts a wrong key or link against the request's network, and returns how long that has to wait; 0 for the first ones.
 	Wrong func(r *http.Request) time.Duration
 	// Lookup finds an owner as it is now: storage.ErrNotFound for one that may no longer sign in.
 	Lookup func(ctx context.Context, kind, owner string) (User, error)
@@ -168,8 +166,7 @@ func (s *Server) routes() []route {
 // ServeHTTP serves Root and what is below it, and "/".
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// policy is that of every page. It has no exception: no page has an inline script, style or handler, and no script can
-// make HTML.
+// policy is that of every page. No page has an inline script, style or handler, and no script can make HTML.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; " +
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 

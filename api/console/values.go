@@ -57,8 +57,7 @@ func group(whole string) string {
 
 func number(n any) string { return group(fmt.Sprint(n)) }
 
-// browserOf is a user agent as people call it: the browser with its version, and the system. Of one that is not known it is the
-// beginning, "" of none.
+// browserOf returns the browser with its version, and the system, of a user agent. Of an unknown agent it returns the beginning.
 func browserOf(agent string) string {
 	name := cut(agent, 40)
 	for _, known := range []struct{ mark, name string }{

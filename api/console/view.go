@@ -54,8 +54,7 @@ func (v *View) Finding(code string, values map[string]string) string {
 	return v.s.words.Finding(v.Appearance.lang, code, values)
 }
 
-// Link is the address of a path of the gateway, such as /console/tokens, as seen from the page: a proxy in front may have
-// the gateway below a folder of its own.
+// Link is the address of a path of the gateway, relative to the page: a proxy may have the gateway below a folder of its own.
 func (v *View) Link(path string) string {
 	depth := strings.Count(strings.TrimPrefix(v.R.URL.EscapedPath(), "/"), "/")
 	if depth == 0 {
@@ -98,8 +97,7 @@ func (v *View) Here() string {
 // Query is a value of the address, "" for none.
 func (v *View) Query(name string) string { return v.R.URL.Query().Get(name) }
 
-// With is the page's own address with values of its query changed: name, value, name, value; "" drops one. What says where
-// in a list one is goes, unless it is given.
+// With is the page's own address with other values of its query: name, value, name, value; "" drops one. It drops the place in a list.
 func (v *View) With(pairs ...string) string {
 	q := v.R.URL.Query()
 	for _, drop := range []string{"after", "done", "format"} {

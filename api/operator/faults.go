@@ -10,8 +10,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// StoreFault is the fault of a store's error about the thing of a kind that was named. To an operator it names the cause, where the
-// store does not answer.
+// StoreFault is the fault of a store's error about a named thing of a kind. It has the cause of an outage, for operators.
 func StoreFault(kind, name string, err error) error {
 	refused := func(fault providers.Kind, format string) error {
 		return &providers.Fault{Kind: fault, Message: fmt.Sprintf(format, kind, name), Err: err}

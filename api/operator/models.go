@@ -231,8 +231,7 @@ func (s *Service) Model(ctx context.Context, by Actor, in *ModelName) (Model, er
 	return models[0], nil
 }
 
-// describe returns the models of these names, with at most so many channels of each; 0: all. States and durations that cannot be read
-// now are absent.
+// describe returns the models of these names, with at most so many channels of each; 0: all. Unknown states and durations are absent.
 func (s *Service) describe(ctx context.Context, channels int, uses map[string]ledger.Row, names []string) []Model {
 	models := make([]Model, 0, len(names))
 	var timed []taskindex.Timed

@@ -36,8 +36,7 @@ type Actor struct {
 type Options struct {
 	// Tokens has the client tokens.
 	Tokens TokenStore
-	// CheckToken returns a token that is made (was is nil), or changed from what it was, as it is stored, or a *providers.Fault that
-	// names the field that is wrong.
+	// CheckToken returns a new token (was is nil), or a changed one, as it is stored. Its error is a *providers.Fault that names a field.
 	CheckToken func(was *tokens.Token, token tokens.Token) (tokens.Token, error)
 	// Groups are all groups by their names.
 	Groups func() map[string]GroupRules
@@ -115,8 +114,7 @@ func (s *Service) record(ctx context.Context, by Actor, entry audit.Entry, err e
 	s.Audit.Record(ctx, entry)
 }
 
-// check returns the fault of the first field that breaks the rules in its tags, as the document has them. Of an input with a Body
-// that is the body; of another one its query.
+// check returns the fault of the first field of the body, or else of the query, that breaks the rules in its tags.
 func check(in any) error {
 	if in == nil {
 		return nil

@@ -38,8 +38,7 @@ type NamesOf struct {
 
 const defaultNames = 100
 
-// Page returns the names of the page, and the cursor of the next one, nil at the end. names are all, in their order. The name that is the
-// text itself comes first.
+// Page returns the page of the sorted names, and the cursor of the next one, nil at the end. A name that equals the text comes first.
 func (q *NamesOf) Page(names []string) (page []string, next *string, err error) {
 	cursor, err := PageOf{After: q.After}.cursor("q", q.Q)
 	if err != nil {
@@ -117,8 +116,7 @@ func after(next []byte) *string {
 	return new(writeCursor(next))
 }
 
-// writeCursor writes a cursor of the engine's with a checksum in front: what is none of its cursors the engine answers in
-// as many ways as it has stores.
+// writeCursor writes a cursor with a checksum in front: each store answers another thing to what is no cursor of its own.
 func writeCursor(cursor []byte) string {
 	return base64.RawURLEncoding.EncodeToString(append(checksum(cursor), cursor...))
 }

@@ -78,8 +78,7 @@ func (g GroupRules) shown(t tokens.Token, now time.Time) Token {
 	return token
 }
 
-// complete fills in when tokens were last used, and what those with a budget have spent and reserved. It hides from viewers what may
-// be secret.
+// complete adds the last use of tokens, and what those with a budget have spent and reserved. It hides what viewers must not read.
 func (s *Service) complete(ctx context.Context, by Actor, tokens []Token) error {
 	var all, ids []string
 	hide := by.Role == edge.RoleViewer

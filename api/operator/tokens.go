@@ -184,8 +184,7 @@ func (s *Service) RotateWebhookSecret(ctx context.Context, by Actor, in *RotateS
 	})
 }
 
-// tokenChanges are the fields in which a token differs, for the audit log. No secret is among them, and of a webhook's
-// address only scheme and host.
+// tokenChanges are the fields in which a token differs, for the audit log, without secrets and without the path of a webhook's address.
 func tokenChanges(before, after tokens.Token) []audit.Change {
 	now := time.Now()
 	plain := func(t tokens.Token) Token {

@@ -25,8 +25,7 @@ import (
 )
 
 const (
-	// clockTolerance is how far two clocks may differ: windows of limits and sessions are minutes long, and a store refuses requests
-	// from a quarter of an hour on.
+	// clockTolerance is how far two clocks may differ. Windows of limits are a minute long; a store refuses requests at a quarter of an hour.
 	clockTolerance = 2 * time.Second
 	// calledDays is how many days of the ledger are read for channels without calls, and calledTTL how long the result is reused.
 	calledDays = 30

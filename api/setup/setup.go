@@ -137,8 +137,7 @@ func found(status Status, fix, code string, pairs ...any) []Finding {
 // fine is one finding with which nothing is to be done.
 func fine(code string, pairs ...any) []Finding { return found(OK, "", code, pairs...) }
 
-// reasonOf is the cause of an error in a word: refused, host, tls, denied or late; "" for another one. An error of gRPC, or of a
-// store, has the cause only in its text.
+// reasonOf is the cause of an error in a word: refused, host, tls, denied or late; "" for another one. gRPC has it only in its text.
 func reasonOf(err error) string {
 	for _, known := range []struct {
 		word  string

@@ -33,8 +33,7 @@ func knownModels(cfg config.Config) map[string]bool {
 	return names
 }
 
-// writeCalls opens the log of calls, its history in the archive, and their sums for writing, and puts the log into stores. Main's Close
-// writes what waits.
+// writeCalls opens the log of calls, its history and their sums for writing, and puts the log into stores. Main's Close writes the rest.
 func (p *parts) writeCalls(m *Main, stores *metrics.Stores) edge.Called {
 	sums := traffic.New(p.redis, &traffic.Options{Known: p.knows, Log: p.log})
 	m.onClose(p.flush("traffic", sums.Close))

@@ -38,8 +38,7 @@ func (m *Main) start(ctx context.Context, g *cli.Globals) (*parts, *watcher, err
 	return p, newWatcher(m, g, p, text), nil
 }
 
-// measure answers at the metrics' own address until closeMetrics is called, and readies what counts tasks until its
-// context ends.
+// measure serves the metrics until closeMetrics is called. countTasks counts tasks until its context ends.
 func (p *parts) measure(ctx context.Context) (countTasks func(context.Context), closeMetrics func(), err error) {
 	if closeMetrics, err = p.metrics.Listen(ctx, p.cfg.Metrics.Listen); err != nil {
 		return nil, nil, err
@@ -75,8 +74,7 @@ func (p *parts) flushAudit(ctx context.Context) {
 	_ = p.audit.Flush(context.WithoutCancel(ctx))
 }
 
-// retryAfter is the wait before a background job that failed is tried again. Such a failure never ends the process:
-// relayed calls go on.
+// retryAfter is the wait before a failed background job is repeated. Such a failure never ends the process.
 const retryAfter = 5 * time.Second
 
 // prepareArchive makes the bucket as soon as the store is there.
@@ -95,8 +93,7 @@ func (p *parts) prepareArchive(ctx context.Context) {
 	}
 }
 
-// newLogger writes the process's log in the shape the configuration asks for. Validate knows the words; others mean
-// info and JSON.
+// newLogger makes the process's log. Words that Validate would refuse mean info and JSON.
 func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {

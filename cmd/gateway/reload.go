@@ -115,8 +115,7 @@ func (w *watcher) onHangup(ctx context.Context, tokens *tokens.Store, hangup <-c
 	}
 }
 
-// follow watches the folders of the file, and of those that it names: an editor replaces the file itself, and a mounted one is a link into
-// a folder that is replaced.
+// follow watches the folders of the files: an editor replaces a file, and a mounted file is a link into a folder that is replaced.
 func (w *watcher) follow(changes *fsnotify.Watcher) {
 	var folders []string
 	for _, path := range append([]string{w.file}, w.secrets...) {
@@ -139,8 +138,7 @@ func (w *watcher) follow(changes *fsnotify.Watcher) {
 	}
 }
 
-// look reloads a file that has another text than when it was read last. One that cannot be read is being replaced: its
-// return is another event.
+// look reloads a file whose text has changed. A file that cannot be read is being replaced: its return is another event.
 func (w *watcher) look(ctx context.Context, tokens *tokens.Store) {
 	text, err := os.ReadFile(w.file)
 	if err != nil || bytes.Equal(w.withSecrets(text), w.seen) {
@@ -162,8 +160,7 @@ func (w *watcher) read(ctx context.Context, tokens *tokens.Store) {
 // errEmptied is why an empty file counts as broken here: a writer is writing it, or failed to. It would shut every client out.
 var errEmptied = errors.New("the file is empty")
 
-// take uses the text's channels, aliases, tokens, prices, operators and the keys for Temporal, or leaves everything as it is when there is
-// anything wrong with it.
+// take uses the text's live keys, or leaves everything as it is if there is anything wrong with it.
 func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	defer func() { w.seen = w.withSecrets(text) }()
 	if len(bytes.TrimSpace(text)) == 0 {

@@ -44,8 +44,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// parts is the program put together from one configuration. Nothing in it needs Redis, Temporal or the archive to be
-// there at the start.
+// parts is the program of one configuration. None of it needs Redis, Temporal or the archive at the start.
 type parts struct {
 	cfg      config.Config
 	loaded   atomic.Pointer[config.Config] // cfg with what the last reload changed

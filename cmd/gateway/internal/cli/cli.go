@@ -76,8 +76,7 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Options are what the commands want of the parser. env answers for the flags that have an environment variable: kong's
-// own way would read the process's.
+// Options are what the commands want of the parser. env answers for the flags that have an environment variable.
 func Options(env func(string) (string, bool)) []kong.Option {
 	variables := kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 		name := flag.Tag.Get("variable")

@@ -28,8 +28,7 @@ const (
 	// clientTries is how often one request is sent while the gateway is unreachable or asks for a later attempt. waitTries
 	// is the same for a task that is waited for: with the pauses, about five minutes.
 	clientTries, waitTries = 4, 10
-	// clientPause is the wait before the second try if the gateway names none; it doubles with each try up to clientPauseMost,
-	// which also bounds what the gateway names.
+	// clientPause is the wait before the second try, unless the gateway names one. It doubles with each try, up to clientPauseMost.
 	clientPause, clientPauseMost = time.Second, time.Minute
 	// maxAnswer bounds a JSON answer of the gateway, in bytes.
 	maxAnswer = 4 << 20
@@ -294,8 +293,7 @@ func (c *videoClient) print(t *videoTask) error {
 	})
 }
 
-// await reads the task until it has ended, at most once in every, and shows its progress. The gateway may hold a read open
-// until something changes.
+// await reads the task until it has ended, at most once in every, and shows its progress. The gateway may hold a read open.
 func (c *videoClient) await(ctx context.Context, root taskRoot, id string, every time.Duration) (*videoTask, error) {
 	defer c.draw(100, "")()
 	for start := time.Now(); ; {

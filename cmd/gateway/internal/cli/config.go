@@ -26,8 +26,7 @@ type configCheckCmd struct {
 
 const checkTimeout = 5 * time.Second
 
-// Run reads the file and, where Temporal can be reached, checks that its namespace keeps tasks long enough. With --connect
-// it checks every service, right and key.
+// Run reads the file and checks Temporal's namespace, if Temporal answers. With --connect it checks every service, right and key.
 func (c *configCheckCmd) Run(ctx context.Context, p *Program) error {
 	cfg, err := p.Load()
 	if err != nil {

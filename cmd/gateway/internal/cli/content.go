@@ -75,8 +75,7 @@ func (c *videoContentCmd) Run(ctx context.Context, p *Program) error {
 // toStdout is the output that is no file.
 const toStdout = "-"
 
-// save writes an answer to an output: a file, which gets its name when all of it is there, - for standard output, or "" for a file with the
-// plain name and the ending of what it is.
+// save writes an answer to a file, which gets its name at the end. output names it: "" is plain with an ending, - the standard output.
 func (p *Program) save(response *http.Response, plain, output string) error {
 	total, err := strconv.ParseInt(response.Header.Get("Content-Length"), 10, 64)
 	if err != nil {

@@ -19,8 +19,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// note writes into the audit log what a command did without an operation, or tried and failed with err, and returns err. Commands that
-// only read leave nothing there.
+// note writes into the audit log what a command changed without an operation, or why it failed, and returns err.
 func note(ctx context.Context, client redis.UniversalClient, what, subject string, changes []audit.Change, err error) error {
 	entry := audit.Entry{By: audit.CLI, Who: string(audit.CLI), What: what, Subject: subject, Changes: changes}
 	if err != nil {

@@ -103,8 +103,7 @@ func writeJSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// escapeJSON writes the characters of a document that are not plain, but for its ends of lines, as the escapes of JSON: the
-// encoder leaves none outside of texts.
+// escapeJSON writes the characters of a document that are not plain, except ends of lines, as the escapes of JSON.
 func escapeJSON(document []byte) []byte {
 	out := make([]byte, 0, len(document))
 	for _, r := range string(document) {

@@ -18,8 +18,7 @@ type leaf struct {
 	shown json.RawMessage
 }
 
-// Changes are what a reload of another file changes, key by key, for the audit log. Entries of lists are under their names.
-// A secret shows only that it is another.
+// Changes are what a reload of another file changes, key by key, for the audit log. Of a secret they say only that it is another.
 func Changes(before, after Config) []audit.Change {
 	old, now := map[string]leaf{}, map[string]leaf{}
 	for _, side := range []struct {

@@ -85,8 +85,7 @@ func (v *validator) address(at, value string) {
 	}
 }
 
-// listener checks the address of a listener of its own, where there is one. Port 0 is another one for each; taken says that the
-// address is one of the others.
+// listener checks the address of a separate listener, if there is one; taken is the message for an address of the others.
 func (v *validator) listener(at, value, taken string, others ...string) {
 	if value == "" {
 		return
@@ -126,8 +125,7 @@ func (v *validator) store(key, address string) {
 // anyOrigin opens the API to the pages of every origin.
 const anyOrigin = "*"
 
-// checkOrigin says what is wrong with one of n origins, "" for nothing. Browsers send them in lower case and without a
-// path, and they are compared as they are.
+// checkOrigin says what is wrong with one of n origins, "" for nothing. Browsers send them in lower case and without a path.
 func checkOrigin(origin string, n int) string {
 	if origin == anyOrigin {
 		if n > 1 {

@@ -43,8 +43,7 @@ func (c Config) GroupLimits() map[string]tokens.GroupLimits {
 	return limits
 }
 
-// GroupNames are all groups that there are by their names: those that the file describes, those that channels name, and
-// that of tokens which name none.
+// GroupNames are all groups: those that the file describes, those that channels name, and the one of tokens that name none.
 func (c Config) GroupNames() []string {
 	names := map[string]bool{DefaultGroup: true}
 	for name := range c.Groups {

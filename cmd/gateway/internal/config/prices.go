@@ -146,8 +146,7 @@ func warnTiers(v *validator, c Config, vendors providers.Catalog, model string) 
 	}
 }
 
-// videoTables are what the vendors say of a model that channels list by its name. It is whole where every such channel's vendor
-// knows the model, and there is one.
+// videoTables are what the vendors say of a model that channels list by name. whole: each of these vendors knows it, and there is one.
 func (c Config) videoTables(vendors providers.Catalog, model string) (tables []providers.VideoModel, whole bool) {
 	whole = true
 	for _, channel := range c.Channels {

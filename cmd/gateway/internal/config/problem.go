@@ -16,8 +16,7 @@ type Problem struct {
 	// Line and Column count from 1; 0 where there is no place to point at.
 	Line, Column int
 	Message      string
-	// Code names a warning for a program that has the sentence in another language, with Values as its parameters, key among them. "": it has
-	// none.
+	// Code names the sentence of a warning in other languages, "" for none. Values are its parameters, key among them.
 	Code   string
 	Values map[string]string
 }
@@ -77,8 +76,7 @@ func (l Lines) String() string { return strings.Join(l, "; ") }
 // one always passes, so its length is its lock. The gateway's own keys are longer.
 const guessable = 20
 
-// Warnings are what a valid configuration does that its operator may not want. Their messages hold no secret. The
-// vendors' tables say what can be made.
+// Warnings are what a valid configuration does that its operator may not want. Their messages hold no secret.
 func (c Config) Warnings(vendors providers.Catalog) []Problem {
 	v := &validator{}
 	short := func(at, text string) {

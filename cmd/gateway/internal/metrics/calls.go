@@ -15,8 +15,7 @@ import (
 	"modelrelay/providers/relay"
 )
 
-// callMetrics counts requests and relayed calls, in the names of the OpenTelemetry conventions for HTTP servers and
-// GenAI clients where those have one.
+// callMetrics counts requests and relayed calls, with names of the OpenTelemetry conventions where there are any.
 type callMetrics struct {
 	names *atomic.Pointer[names]
 

@@ -10,8 +10,7 @@ import (
 	"modelrelay/providers"
 )
 
-// The values of a label for a name that the configuration does not have, and for none at all. A client writes model
-// names as it likes; each would be a series.
+// The values of a label for a name that the configuration does not have, and for none. Each name of a client would be a series.
 const (
 	otherName = "other"
 	noName    = "none"

@@ -25,8 +25,7 @@ const (
 	countLife = 3 * countEvery
 )
 
-// taskCounter counts what is not this process's alone: tasks in Temporal, and their slots and lines in Redis. Every process
-// of one installation shows the same figures.
+// taskCounter counts what all processes of an installation share: tasks in Temporal, and their slots and lines in Redis.
 type taskCounter struct {
 	temporal         client.Client
 	namespace, queue string

@@ -15,8 +15,7 @@ import (
 	"modelrelay/workflows"
 )
 
-// taskMetrics counts tasks and their steps. The Temporal SDK counts the rest: activities and workflows by their
-// type, their failures and times.
+// taskMetrics counts tasks and their steps. The Temporal SDK counts activities and workflows by type.
 type taskMetrics struct {
 	names  *atomic.Pointer[names]
 	primed series[string, struct{}] // channels

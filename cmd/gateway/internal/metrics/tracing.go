@@ -129,8 +129,7 @@ func environmentError(name, format string, args ...any) error {
 	return &config.Error{File: "environment", Problems: []config.Problem{{Key: name, Message: fmt.Sprintf(format, args...)}}}
 }
 
-// tellingExporter logs once when the collector takes no more spans, and once when it takes them again. Spans that it did
-// not take are lost; nothing waits for it.
+// tellingExporter logs when the collector refuses spans, and when it accepts them again. Refused spans are lost.
 type tellingExporter struct {
 	sdktrace.SpanExporter
 
