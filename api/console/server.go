@@ -185,11 +185,11 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		switch {
 		case r.URL.Path == "/", safe(r.Method) && strings.HasPrefix(r.URL.Path, Root+"/assets/"):
 		case !s.knownHost(r) && (r.Method != http.MethodPost || r.URL.Path != Root+"/appearance"): // the landing page has its forms at every host
-			s.refuse(w, r, http.StatusNotFound, "refused.host")
+			s.fail(s.view(w, r), http.StatusNotFound, "refused.host")
 			return
 		case safe(r.Method):
 		case r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "", protection.Check(r) != nil:
-			s.refuse(w, r, http.StatusForbidden, "refused.forged")
+			s.fail(s.view(w, r), http.StatusForbidden, "refused.forged")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -266,11 +266,6 @@ func (s *Server) signedIn(do func(v *View)) http.Handler {
 	})
 }
 
-// refuse answers a request without a session with a page of one sentence.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, status int, word string) {
-	s.fail(s.view(w, r), status, word)
-}
-
 func (s *Server) fail(v *View, status int, word string) {
 	s.render(v, status, "sentence", map[string]string{"Word": word})
 }
@@ -299,12 +294,9 @@ func (s *Server) landing(w http.ResponseWriter, r *http.Request) {
 	}
 	user := v.User
 	v.User = User{} // no frame
-	v.landed = user.Role != ""
+	v.Landed = user.Role != ""
 	s.render(v, http.StatusOK, "landing", data)
 }
-
-// Landed reports whether the reader of the landing page has a session.
-func (v *View) Landed() bool { return v.landed }
 
 // base is the gateway's address as the browser knows it.
 func (s *Server) base(r *http.Request) string {

@@ -28,11 +28,11 @@ type View struct {
 	Page   string
 	Status int
 	Data   any
+	// Landed: the reader of the landing page has a session.
+	Landed bool
 
 	s    *Server
 	page *page
-	// landed: the reader of the landing page has a session.
-	landed bool
 }
 
 func (s *Server) view(w http.ResponseWriter, r *http.Request) *View {

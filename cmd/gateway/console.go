@@ -50,18 +50,13 @@ func (p *people) find(ctx context.Context, id string) (*tokens.Token, error) {
 func (p *people) key(r *http.Request, key string) (console.User, error) {
 	operator, isOperator := p.operators.ByKey(key)
 	token, err := p.tokens.Authenticate(r.Context(), key)
-	if err == nil {
-		err = token.Usable(time.Now())
-	}
-	switch {
-	case isOperator && key != "":
+	if isOperator && key != "" {
 		return ofOperator(operator), nil
-	case err == nil:
-		return ofToken(*token, tokens.Fingerprint(key)), nil
-	case errors.Is(err, storage.ErrUnavailable):
-		return console.User{}, storage.ErrUnavailable
 	}
-	return console.User{}, storage.ErrNotFound
+	if err != nil {
+		token = new(tokens.Token)
+	}
+	return ofToken(*token, tokens.Fingerprint(key), err)
 }
 
 func (p *people) wrong(r *http.Request) time.Duration {
@@ -76,15 +71,7 @@ func (p *people) lookup(ctx context.Context, kind, owner string) (console.User, 
 		}
 	case console.TokenKind:
 		token, fingerprint, err := p.tokens.Credential(ctx, owner)
-		if err == nil {
-			err = token.Usable(time.Now())
-		}
-		switch {
-		case err == nil:
-			return ofToken(token, fingerprint), nil
-		case errors.Is(err, storage.ErrUnavailable):
-			return console.User{}, storage.ErrUnavailable
-		}
+		return ofToken(token, fingerprint, err)
 	}
 	return console.User{}, storage.ErrNotFound
 }
@@ -93,6 +80,16 @@ func ofOperator(o edge.Operator) console.User {
 	return console.User{Kind: console.OperatorKind, Owner: o.Name, Name: o.Name, Role: console.Role(o.Role), Fingerprint: o.Key}
 }
 
-func ofToken(t tokens.Token, fingerprint string) console.User {
-	return console.User{Kind: console.TokenKind, Owner: t.ID, Name: t.Name, Role: console.Holder, Fingerprint: fingerprint}
+// ofToken is the holder of a token that may be used now; err is the error of finding it.
+func ofToken(t tokens.Token, fingerprint string, err error) (console.User, error) {
+	if err == nil {
+		err = t.Usable(time.Now())
+	}
+	switch {
+	case err == nil:
+		return console.User{Kind: console.TokenKind, Owner: t.ID, Name: t.Name, Role: console.Holder, Fingerprint: fingerprint}, nil
+	case errors.Is(err, storage.ErrUnavailable):
+		return console.User{}, storage.ErrUnavailable
+	}
+	return console.User{}, storage.ErrNotFound
 }

@@ -118,7 +118,7 @@ func healthCells(h health.TargetState) []string {
 		left = time.Duration(h.CooldownLeft * float64(time.Second)).Round(time.Second).String()
 	}
 	return []string{
-		stateText(h.CircuitState), left, number(h.InFlight), number(h.CallsPerMinute), number(h.FaultsPerMinute),
+		stateText(h.CircuitState), left, count(h.InFlight), count(h.CallsPerMinute), count(h.FaultsPerMinute),
 		faultText(h.LastFault),
 	}
 }
@@ -135,9 +135,6 @@ func stateText(c health.CircuitState) string {
 	}
 	return c.State
 }
-
-// number prints a figure for people; "" for 0.
-func number(n int64) string { return count(int(n)) }
 
 // faultText says what a fault was, and how long ago.
 func faultText(fault *health.LastFault) string {

@@ -33,7 +33,7 @@ func (c *Models) Run(ctx context.Context, p *Program) error {
 	}
 	if c.Unpriced {
 		return printList(p, list.Unpriced, []string{"MODEL", "CALLS", "TASKS", "FAILED"}, func(u operator.UnpricedModel) []string {
-			return []string{u.Model, number(u.Requests), number(u.Tasks), number(u.Failed)}
+			return []string{u.Model, count(u.Requests), count(u.Tasks), count(u.Failed)}
 		})
 	}
 	_, models, err := askPages[operator.Model](ctx, p, "/admin/models", filters("q", c.Q), c.Limit)
@@ -79,7 +79,7 @@ func modelCells(m operator.Model) []string {
 		"", "",
 	}
 	if m.LastMonth != nil {
-		cells[5], cells[6], cells[7] = number(m.LastMonth.Requests), number(m.LastMonth.Tasks), m.LastMonth.Cost.String()
+		cells[5], cells[6], cells[7] = count(m.LastMonth.Requests), count(m.LastMonth.Tasks), m.LastMonth.Cost.String()
 	}
 	return cells
 }

@@ -263,7 +263,7 @@ func (c *Traffic) Run(ctx context.Context, p *Program) error {
 	return p.askShown(ctx, "/admin/traffic", query, &list, func() error {
 		return printTable(p.Stdout, head, rowsOf(list.Data, func(s logs.Traffic) []string {
 			return []string{
-				moment(s.At), of(s.Channel), of(s.Model), number(s.Requests), number(s.Failed), number(s.Tokens), s.Cost.String(),
+				moment(s.At), of(s.Channel), of(s.Model), count(s.Requests), count(s.Failed), count(s.Tokens), s.Cost.String(),
 				milliseconds(s.FirstP50), milliseconds(s.FirstP95),
 			}
 		}))

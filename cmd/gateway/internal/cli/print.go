@@ -121,11 +121,11 @@ func escapeJSON(document []byte) []byte {
 }
 
 // count prints a number for people; "" for 0.
-func count(n int) string {
+func count[N int | int64](n N) string {
 	if n == 0 {
 		return ""
 	}
-	return strconv.Itoa(n)
+	return strconv.FormatInt(int64(n), 10)
 }
 
 // Counted writes a number of things, whose name is in the singular: 1 token, 2 tokens.
