@@ -17,12 +17,18 @@ func (c *Choice) Allowed(tools []Tool) []Tool {
 
 // Declared are the names of the tools, and of those that take one text.
 func Declared(tools []Tool) (all, custom map[string]bool) {
-	all, custom = make(map[string]bool, len(tools)), make(map[string]bool)
 	for i := range tools {
-		all[tools[i].Name] = true
+		put(&all, tools[i].Name)
 		if tools[i].Custom {
-			custom[tools[i].Name] = true
+			put(&custom, tools[i].Name)
 		}
 	}
 	return all, custom
+}
+
+func put(names *map[string]bool, name string) {
+	if *names == nil {
+		*names = make(map[string]bool)
+	}
+	(*names)[name] = true
 }

@@ -13,7 +13,7 @@ import (
 type Loss struct {
 	// Dropped are fields that had no effect, Changed those that were sent with another value or form.
 	Dropped, Changed []string
-	// dropped and changed are the same as sets.
+	// dropped and changed are the same as sets, once there are many.
 	dropped, changed nameSet
 }
 
@@ -44,7 +44,13 @@ func (s *nameSet) add(names []string, field string) []string {
 	if field == "" {
 		return names
 	}
-	if *s == nil || len(*s) != len(names) {
+	if len(names) <= maxNamed {
+		if slices.Contains(names, field) {
+			return names
+		}
+		return append(names, field)
+	}
+	if len(*s) != len(names) {
 		*s = make(nameSet, 2*len(names))
 		for _, name := range names {
 			(*s)[name] = true

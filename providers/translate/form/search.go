@@ -31,7 +31,6 @@ func (s *Search) WriteLocation(out *Out, below string) {
 	out.Typed("approximate")
 	if below != "" {
 		out.Object(below)
-		defer out.End()
 	}
 	for name, value := range s.Location.Members() {
 		for _, known := range [...]string{"city", "country", "region", "timezone"} {
@@ -39,6 +38,9 @@ func (s *Search) WriteLocation(out *Out, below string) {
 				out.KeyRaw(known, value)
 			}
 		}
+	}
+	if below != "" {
+		out.End()
 	}
 	out.End()
 }
