@@ -156,7 +156,7 @@ func (l Linked) StopUnlessRefused(
 	return runs(fault)
 }
 
-// state returns the state of a job that goes on, "" for a job that has ended or that the vendor does not know.
+// state returns the state of a job that continues, "" for a job that has ended or that the vendor does not know.
 func (l Linked) state(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoState, error) {
 	record, err := l.Record(ctx, to, ticket)
 	switch {
