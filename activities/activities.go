@@ -73,7 +73,7 @@ type Assignment struct {
 	Token string `json:"token"`
 }
 
-// Job is an accepted submit.
+// Job is an accepted submit, and the archive object from which it can be recovered.
 type Job struct {
 	TaskID string `json:"task_id"`
 	// Model is the public model.

@@ -117,8 +117,8 @@ type AwaitInput struct {
 // Await requests a slot until the task has one. "Not yet" is a benign error with the delay of the next request, which grows with the
 // distance from the front. Its result has an assignment.
 func (a *Admitter) Await(ctx context.Context, in AwaitInput) (Admission, error) {
-	var w Waiting
-	if !activity.HasHeartbeatDetails(ctx) || activity.GetHeartbeatDetails(ctx, &w) != nil || len(w.Channels) == 0 {
+	w := lastHeartbeat[Waiting](ctx, a.Log)
+	if len(w.Channels) == 0 {
 		return a.waitInLine(ctx, in, in.Waiting) // the first try only schedules the next
 	}
 	ask := in.Admit
@@ -200,7 +200,7 @@ func (a *Admitter) admit(ctx context.Context, in AdmitInput) (Admission, error) 
 		return a.assign(ctx, in, open, false), nil
 	}
 	answer, err := a.Slots.Take(ctx, slots.Ask{
-		Waiter: slots.Waiter(in.Waiter), Channels: limited, Leave: left, Life: slotSlack,
+		Waiter: in.Waiter, Channels: limited, Leave: left, Life: slotSlack,
 		NoWait: open != "",
 	})
 	switch {

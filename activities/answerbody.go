@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"modelrelay/storage/archive"
 	"modelrelay/storage/eventlog"
@@ -118,11 +117,7 @@ func (b *answerBody) spill(ctx context.Context) error {
 			b.buffer = b.buffer[:0]
 			return nil
 		}
-		timer := time.NewTimer(storeRetry)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if Sleep(ctx, storeRetry) != nil {
 			return fmt.Errorf("store a part of the answer: %w", err)
 		}
 	}

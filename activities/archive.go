@@ -98,13 +98,7 @@ func OutputPrefix(taskID string, expires time.Time) string {
 // sources, which it never loses.
 func (a *Copier) Archive(ctx context.Context, in ArchiveInput) ([]Output, error) {
 	log := taskLog(ctx, a.Log, in.Job.TaskID, in.Job.Assignment)
-	c := &copying{}
-	if activity.HasHeartbeatDetails(ctx) {
-		if err := activity.GetHeartbeatDetails(ctx, &c.state); err != nil {
-			log.Warn("heartbeat unreadable, starting over", "error", err)
-			c.state = Copied{}
-		}
-	}
+	c := &copying{state: lastHeartbeat[Copied](ctx, log)}
 	running, cancel := stopWithWorker(ctx, 0)
 	defer cancel()
 	place := copyLane{in.Job.Assignment.Channel, c.state.Slow}
@@ -120,7 +114,8 @@ func (a *Copier) Archive(ctx context.Context, in ArchiveInput) ([]Output, error)
 		}
 		return nil, ctx.Err()
 	case errors.Is(err, fair.ErrFull):
-		return nil, againBenign(noCopySlot(), copyRetryWait(activity.GetInfo(ctx).Attempt))
+		wait := backoff(failedTries(ctx), copyRetryFirst, copyRetryMost)
+		return nil, againBenign(noCopySlot(), wait/2+rand.N(wait/2)) //nolint:gosec // not security-relevant
 	case err != nil: // the worker stops
 		return nil, againBenign(noCopySlot(), handOver)
 	}
@@ -135,7 +130,7 @@ func (a *Copier) Archive(ctx context.Context, in ArchiveInput) ([]Output, error)
 			return nil, ctx.Err() // cancelled
 		}
 		if errors.Is(err, errSlow) {
-			c.slowDown()
+			c.update(func(s *Copied) { s.Slow = true })
 			activity.RecordHeartbeat(ctx, c.shown())
 			log.Info("copy released its slot, the upstream is slow", "output", n)
 			return nil, again(record(err), slowRetry)
@@ -159,16 +154,6 @@ func noCopySlot() Record {
 	return Record{Kind: providers.Overloaded, Message: "The gateway had no slot for the copy.", Accepted: providers.NotAccepted}
 }
 
-// copyRetryWait returns the wait before the next try of a copy that found the line full. It grows with each try and is randomized.
-func copyRetryWait(try int32) time.Duration {
-	wait := copyRetryFirst
-	for ; try > 1 && wait < copyRetryMost; try-- {
-		wait *= 2
-	}
-	wait = min(wait, copyRetryMost)
-	return wait/2 + rand.N(wait/2) //nolint:gosec // not security-relevant
-}
-
 // copyOne copies one output and then its variants. It fails for the variants only if the worker stops or the task was cancelled.
 func (a *Copier) copyOne(ctx context.Context, log *slog.Logger, in ArchiveInput, n int, c *copying) error {
 	if n >= len(c.state.Done) {
@@ -183,14 +168,14 @@ func (a *Copier) copyOne(ctx context.Context, log *slog.Logger, in ArchiveInput,
 		copied := in.Job.Assignment.step(StepArchive, in.Job.Model, OutcomeOK)
 		copied.Took, copied.Bytes = time.Since(began), output.Size
 		a.Record.record(copied)
-		c.finished(output)
+		c.update(func(s *Copied) { s.Done = append(s.Done, output) })
 		log.Info("archived", "output", n, "bytes", output.Size)
 	}
 	variants := a.copyVariants(ctx, log, in, n)
 	if ctx.Err() != nil {
 		return fmt.Errorf("copy variants of output %d: %w", n, context.Cause(ctx))
 	}
-	c.variantsDone(n, variants)
+	c.update(func(s *Copied) { s.Done[n].Variants, s.VariantsDone = variants, n+1 })
 	return nil
 }
 

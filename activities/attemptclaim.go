@@ -78,11 +78,7 @@ func (a *Submitter) AwaitArchive(ctx context.Context, in AwaitArchiveInput) erro
 		r.Deadline = true
 		return fail(r)
 	}
-	delay := archiveRetry
-	for try := int32(1); try < activity.GetInfo(ctx).Attempt && delay < archiveRetryMost; try++ {
-		delay *= 2
-	}
-	return again(r, min(delay, archiveRetryMost, left))
+	return again(r, min(backoff(failedTries(ctx), archiveRetry, archiveRetryMost), left))
 }
 
 // unclaim releases the attempt of a submit that certainly was not accepted, so that an operator can retry it. If the claim stays, such a

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"path"
-	"strings"
 	"time"
 
 	"modelrelay/storage/archive"
@@ -20,11 +19,11 @@ const (
 
 // sweepAudit writes the finished days of the audit log to the archive, and removes the files whose retention has ended. Concurrent sweeps
 // write the same text.
-func (a *Sweeper) sweepAudit(ctx context.Context, now time.Time) error {
+func (a *Sweeper) sweepAudit(ctx context.Context) error {
 	if a.Audit == nil {
 		return nil
 	}
-	days, err := a.Audit.Unfiled(ctx, now)
+	days, err := a.Audit.Unfiled(ctx, time.Now())
 	if err != nil {
 		return err
 	}
@@ -48,19 +47,17 @@ func (a *Sweeper) sweepAudit(ctx context.Context, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		day, err := time.Parse(time.DateOnly, strings.TrimSuffix(path.Base(object.Key), auditEnding))
-		if err != nil || now.Sub(day) < a.AuditRetention+dayLength {
-			continue // not a file of ours, or not expired
-		}
-		if err := a.Objects.Delete(ctx, object.Key); err != nil {
-			return err
+		if expiredFor(object.Key, a.AuditRetention) {
+			if err := a.Objects.Delete(ctx, object.Key); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
 // sweepCalls removes the days of the call log whose retention has ended.
-func (a *Sweeper) sweepCalls(ctx context.Context, now time.Time) error {
+func (a *Sweeper) sweepCalls(ctx context.Context) error {
 	if a.CallsRetention <= 0 {
 		return nil
 	}
@@ -68,9 +65,8 @@ func (a *Sweeper) sweepCalls(ctx context.Context, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		day, err := time.Parse(time.DateOnly, path.Base(folder))
-		if err != nil || now.Sub(day) < a.CallsRetention+dayLength {
-			continue // not a folder of ours, or not expired
+		if !expiredFor(folder, a.CallsRetention) {
+			continue
 		}
 		if err := a.Objects.DeletePrefix(ctx, folder); err != nil {
 			return err

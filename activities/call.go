@@ -305,10 +305,8 @@ func (a *Relayer) Relay(ctx context.Context, in RelayInput) (Answered, error) {
 		body: answerBody{objects: a.Objects, memory: a.Answers, token: in.Token, folder: in.parts(activity.GetInfo(ctx).Attempt)},
 	}
 	defer c.body.reset(ctx)
-	defer c.leaveEvents() // an ended log has none
-	if activity.HasHeartbeatDetails(ctx) {
-		_ = activity.GetHeartbeatDetails(ctx, &c.progress) // without it only the numbers start again
-	}
+	defer c.leaveEvents()                                // an ended log has none
+	c.progress = lastHeartbeat[CallProgress](ctx, a.Log) // without it only the numbers start again
 	c.progress.Stage = StageWaiting
 	c.queued(callSlotWait)
 	left := time.Until(in.Deadline)
@@ -462,9 +460,8 @@ func (c *calling) shown() CallProgress {
 func (c *calling) enter(stage CallStage) {
 	c.mu.Lock()
 	c.progress.Stage = stage
-	shown := c.progress
 	c.mu.Unlock()
-	activity.RecordHeartbeat(c.task, shown)
+	activity.RecordHeartbeat(c.task, c.shown())
 }
 
 // queued reports that a call of which nothing was sent waits, and within what time it is reported again.
@@ -476,13 +473,9 @@ func (c *calling) queued(within time.Duration) {
 
 // wait ends the try. The delay before the next try grows with the number of tries.
 func (c *calling) wait(reason string) error {
-	delay := callRetry
-	for try := int32(1); try < activity.GetInfo(c.task).Attempt && delay < callRetryMost; try++ {
-		delay *= 2
-	}
 	activity.RecordHeartbeat(c.task, c.shown())
 	r := Record{Kind: providers.Overloaded, Message: "The call waits: " + reason + ".", Accepted: providers.NotAccepted}
-	delay = min(spreadWait(min(delay, callRetryMost)), max(time.Until(c.in.Deadline), time.Second))
+	delay := min(spreadWait(backoff(failedTries(c.task), callRetry, callRetryMost)), max(time.Until(c.in.Deadline), time.Second))
 	c.queued(delay)
 	return againBenign(r, delay)
 }

@@ -30,10 +30,7 @@ func (c *calling) claimFor(ctx context.Context, channel string) error {
 	defer cancel()
 	_, err := c.Objects.Put(try, c.in.claim(c.claimed), strings.NewReader(owner), int64(len(owner)),
 		archive.PutOptions{ContentType: "text/plain"})
-	if err != nil {
-		return claimFault(err)
-	}
-	return nil
+	return claimFault(err)
 }
 
 // lostAt records the channel that the owner of a claim named.
@@ -64,7 +61,11 @@ func (c *calling) isUnsent(owner string) bool {
 // sent returns the number of claims under which the call was sent, or is sent now.
 func (c *calling) sent() int { return c.claimed - c.unsentClaims }
 
+// claimFault returns the fault of a call that cannot be claimed because of the archive's error, nil for none.
 func claimFault(err error) error {
+	if err == nil {
+		return nil
+	}
 	return &providers.Fault{
 		Kind: providers.Overloaded, Message: "The archive is unavailable; nothing is sent meanwhile.", Accepted: providers.NotAccepted, Err: err,
 	}
@@ -118,7 +119,7 @@ func (c *calling) claimNext(ctx context.Context, owner string) error {
 		}
 		if seen, err := c.seen(ctx); err != nil {
 			c.claimed--
-			return &providers.Fault{Kind: providers.Overloaded, Message: "The archive is unavailable.", Accepted: providers.NotAccepted, Err: err}
+			return claimFault(err)
 		} else if seen || !c.repeats() {
 			break
 		}

@@ -3,7 +3,6 @@ package activities
 import (
 	"bytes"
 	"context"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -102,5 +101,3 @@ func (o *callOutput) Held() []byte {
 
 // Flush implements http.Flusher.
 func (o *callOutput) Flush() {}
-
-var _ io.Writer = (*callOutput)(nil)

@@ -193,14 +193,7 @@ const goneMessage = "The channel that runs the call is not configured any more."
 func (f *following) pause(asked time.Duration) error {
 	f.waits.Since = f.began
 	job := Job{Assignment: Assignment{Vendor: f.to.Channel.Vendor}}
-	timer := time.NewTimer(f.Polls.nextPoll(job, &f.waits, asked))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-f.ctx.Done():
-		return context.Cause(f.ctx)
-	}
+	return Sleep(f.ctx, f.Polls.nextPoll(job, &f.waits, asked))
 }
 
 // glance is the part of a document that is held to determine whether the answer has ended. seenMost bounds an id and a status later in the
@@ -376,15 +369,9 @@ func (c *calling) stopUpstream(ctx context.Context) {
 			_ = resp.Body.Close() // the state follows from the cancel
 			return
 		}
-		if fault := providers.AsFault(err); errors.Is(err, router.ErrChannelGone) || fault.Upstream != nil && !fault.Retryable() {
-			c.Log.WarnContext(ctx, "call not cancelled at its vendor", "task", c.in.TaskID, "channel", ticket.Channel, "error", err)
-			return
-		}
-		timer := time.NewTimer(storeRetry)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		fault := providers.AsFault(err)
+		final := errors.Is(err, router.ErrChannelGone) || fault.Upstream != nil && !fault.Retryable()
+		if final || Sleep(ctx, storeRetry) != nil {
 			c.Log.WarnContext(ctx, "call not cancelled at its vendor", "task", c.in.TaskID, "channel", ticket.Channel, "error", err)
 			return
 		}
@@ -509,15 +496,10 @@ func (u *Upstreams) forget(ctx context.Context, of CallTicket) (again bool, err 
 
 // forgetCopy deletes what the vendor stores of a task's answer, with its ticket. It tries for a day.
 func (a *Remover) forgetCopy(ctx context.Context, taskID string, of CallTicket) error {
-	info := activity.GetInfo(ctx)
 	retry, err := a.forget(ctx, of)
 	switch {
-	case err != nil && retry && time.Since(info.ScheduledTime) < forgetLimit:
-		wait := removalFirst
-		for try := int32(1); try < info.Attempt && wait < forgetMost; try++ {
-			wait *= 2
-		}
-		return again(record(err), min(wait, forgetMost))
+	case err != nil && retry && time.Since(activity.GetInfo(ctx).ScheduledTime) < forgetLimit:
+		return again(record(err), backoff(failedTries(ctx), removalFirst, forgetMost))
 	case err != nil:
 		a.Log.WarnContext(ctx, "copy of an answer at its vendor not deleted", "task", taskID, "channel", of.Channel, "error", err)
 	}
@@ -536,11 +518,10 @@ func (a *Sweeper) sweepTickets(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		day, err := time.Parse(expiryDay, path.Base(folder))
-		if err != nil || time.Since(day) < dayLength {
-			continue // not a folder of ours, or not expired
+		if !expiredFor(folder, 0) {
+			continue
 		}
-		last := time.Since(day) >= dayLength+forgetLimit
+		last := expiredFor(folder, forgetLimit)
 		for object, err := range a.Objects.List(ctx, folder) {
 			if err != nil {
 				return err

@@ -37,14 +37,12 @@ type copying struct {
 	end  context.CancelCauseFunc
 }
 
-// begin and done set and clear the current output.
+// begin sets the current output.
 func (c *copying) begin(p *pace, end context.CancelCauseFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pace, c.end = p, end
 }
-
-func (c *copying) done() { c.begin(nil, nil) }
 
 // release ends the copy of the current output if it is slow and wanted reports that its slot is needed.
 func (c *copying) release(wanted func() bool) {
@@ -56,37 +54,19 @@ func (c *copying) release(wanted func() bool) {
 	}
 }
 
-func (c *copying) slowDown() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.state.Slow = true
-}
-
+// shown returns a copy of the state for a heartbeat.
 func (c *copying) shown() Copied {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Copied{Done: slices.Clone(c.state.Done), Bytes: c.state.Bytes, VariantsDone: c.state.VariantsDone, Slow: c.state.Slow}
+	shown := c.state
+	shown.Done = slices.Clone(shown.Done)
+	return shown
 }
 
-func (c *copying) written(total int64) {
+func (c *copying) update(change func(*Copied)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.state.Bytes = total
-}
-
-func (c *copying) finished(output Output) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.state.Done = append(c.state.Done, output)
-}
-
-// variantsDone records the variants of an output. It copies the list, because a heartbeat may hold the old one.
-func (c *copying) variantsDone(n int, variants []Variant) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.state.Done = slices.Clone(c.state.Done)
-	c.state.Done[n].Variants = variants
-	c.state.VariantsDone = n + 1
+	change(&c.state)
 }
 
 func (a *Copier) copyOutput(ctx context.Context, in ArchiveInput, n int, c *copying) (output Output, err error) {
@@ -104,7 +84,7 @@ func (a *Copier) copyOutput(ctx context.Context, in ArchiveInput, n int, c *copy
 	defer stalled.Stop()
 	pace := new(pace)
 	c.begin(pace, end)
-	defer c.done()
+	defer c.begin(nil, nil)
 	pace.wait()
 	video, err := adapter.Open(ctx, pick.Target, in.Job.Ticket, n)
 	stalled.Stop()
@@ -134,7 +114,7 @@ func (a *Copier) copyOutput(ctx context.Context, in ArchiveInput, n int, c *copy
 	object, err := a.Objects.Put(ctx, key, &source{body: video.Body, limit: a.MaxOutputBytes, stalled: stalled, pace: pace}, video.Length,
 		archive.PutOptions{
 			ContentType: video.ContentType,
-			Progress:    func(read int64) { c.written(before + read) },
+			Progress:    func(read int64) { c.update(func(s *Copied) { s.Bytes = before + read }) },
 		})
 	if err != nil {
 		return Output{}, fmt.Errorf("copy output %d: %w", n, copyFault(ctx, err))

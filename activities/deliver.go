@@ -129,14 +129,9 @@ type Delivery struct {
 // receiver may get the event again.
 func (a *Deliverer) Deliver(ctx context.Context, in DeliverInput) (Delivery, error) {
 	log := a.Log.With("task", in.Event.TaskID, "activity", "Deliver", "token", in.Token, "event", in.Event.ID)
-	var d Delivery
-	if activity.HasHeartbeatDetails(ctx) {
-		if err := activity.GetHeartbeatDetails(ctx, &d); err != nil {
-			log.Warn("heartbeat unreadable, starting over", "error", err)
-			d = Delivery{}
-		}
-	} else {
-		d.Tries = int(activity.GetInfo(ctx).Attempt) - 1 // tries whose workers died
+	d := lastHeartbeat[Delivery](ctx, log)
+	if !activity.HasHeartbeatDetails(ctx) {
+		d.Tries = failedTries(ctx) // their workers died
 	}
 	d.Next = time.Time{}
 	full := a.Shares.Try(in.Token, 1)
@@ -161,7 +156,7 @@ func (a *Deliverer) Deliver(ctx context.Context, in DeliverInput) (Delivery, err
 	}
 	if err != nil { // also for an unknown token: Redis may have lost its data
 		log.Warn("webhook lookup failed", "error", err)
-		wait := min(unavailableFirst<<min(d.Unavailable, 8), unavailableMost)
+		wait := backoff(d.Unavailable, unavailableFirst, unavailableMost)
 		d.Unavailable++
 		return d.again(ctx, in, log, "The gateway cannot look up the webhook now.", wait)
 	}

@@ -1,10 +1,13 @@
 package activities
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
 	"modelrelay/providers"
@@ -104,6 +107,18 @@ func pending(reason string, delay time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(reason, typePending, temporal.ApplicationErrorOptions{
 		NextRetryDelay: delay, Category: temporal.ApplicationErrorCategoryBenign,
 	})
+}
+
+// lastHeartbeat returns the last heartbeat of earlier tries of an activity, the zero value for none. An unreadable one counts as none.
+func lastHeartbeat[Progress any](ctx context.Context, log *slog.Logger) (last Progress) {
+	if !activity.HasHeartbeatDetails(ctx) {
+		return last
+	}
+	if err := activity.GetHeartbeatDetails(ctx, &last); err != nil {
+		log.WarnContext(ctx, "heartbeat unreadable, starting over", "error", err)
+		return *new(Progress)
+	}
+	return last
 }
 
 // Outcome converts an activity's error to a Record. ok is false for nil and for a cancelled activity.

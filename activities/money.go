@@ -50,13 +50,13 @@ func Measure(f providers.Footage) pricing.Measure {
 }
 
 // Ending is the end of a task for its settlement.
-type Ending string
+type Ending = ledger.Outcome
 
 // The endings. For an unknown one, an upstream may charge.
 const (
-	EndedCompleted = Ending(ledger.TaskCompleted)
-	EndedFailed    = Ending(ledger.TaskFailed)
-	EndedUnknown   = Ending(ledger.TaskUnknown)
+	EndedCompleted = ledger.TaskCompleted
+	EndedFailed    = ledger.TaskFailed
+	EndedUnknown   = ledger.TaskUnknown
 )
 
 // Bill is what is settled for an ended task.
@@ -78,7 +78,7 @@ type Bill struct {
 // bill settles a task. A failed task costs nothing, unless its vendor charges for it. A task with an unknown outcome costs as much as its
 // reservation, since an upstream may charge.
 func (a *Settler) bill(ctx context.Context, token string, b Bill) error {
-	end := ledger.TaskEnd{ID: b.Reservation, Token: token, Model: b.Model, Channel: b.Channel, At: b.At, Outcome: ledger.Outcome(b.Ending)}
+	end := ledger.TaskEnd{ID: b.Reservation, Token: token, Model: b.Model, Channel: b.Channel, At: b.At, Outcome: b.Ending}
 	if b.Call != nil {
 		used := b.Call.Usage
 		end.Call, end.Cost, end.InputTokens, end.CachedTokens, end.OutputTokens = true, b.Call.Cost, used.Input, used.Cached, used.Output

@@ -80,13 +80,7 @@ type PollInput struct {
 // releases it.
 func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus, error) {
 	log := taskLog(ctx, a.Log, in.Job.TaskID, in.Job.Assignment)
-	var p Progress
-	if activity.HasHeartbeatDetails(ctx) {
-		if err := activity.GetHeartbeatDetails(ctx, &p); err != nil {
-			log.Warn("heartbeat unreadable, starting over", "error", err)
-			p = Progress{}
-		}
-	}
+	p := lastHeartbeat[Progress](ctx, log)
 	if p.Since.IsZero() { // the first try only schedules the first poll
 		p = Progress{State: providers.JobQueued, Since: in.Job.AcceptedAt, Usual: Duration(a.usual(ctx, in.Job).Round(time.Second))}
 		return a.wait(ctx, in, p, a.nextPoll(in.Job, &p, 0))
@@ -248,18 +242,15 @@ func (a *Poller) wait(ctx context.Context, in PollInput, p Progress, delay time.
 
 // gone waits goneGrace for a channel that is no longer configured, then fails.
 func (a *Poller) gone(ctx context.Context, in PollInput, p Progress, err error) (providers.VideoStatus, error) {
-	r := record(err)
-	if !errors.Is(err, router.ErrChannelGone) {
-		p.Fault = &r
-		return a.wait(ctx, in, p, a.PollMax)
-	}
-	now := time.Now()
-	if p.GoneSince.IsZero() {
-		p.GoneSince = now
-	}
-	if now.Sub(p.GoneSince) >= goneGrace {
-		r.Progress = p.Shown(now)
-		return providers.VideoStatus{}, fail(r)
+	r, now := record(err), time.Now()
+	if errors.Is(err, router.ErrChannelGone) {
+		if p.GoneSince.IsZero() {
+			p.GoneSince = now
+		}
+		if now.Sub(p.GoneSince) >= goneGrace {
+			r.Progress = p.Shown(now)
+			return providers.VideoStatus{}, fail(r)
+		}
 	}
 	p.Fault = &r
 	return a.wait(ctx, in, p, a.PollMax)

@@ -91,7 +91,7 @@ func (a *Remover) cancel(ctx context.Context, in RemoveInput) (Execution, error)
 	case err != nil:
 		return Execution{}, fmt.Errorf("end %s: %w", in.TaskID, err)
 	case !execution.Closed:
-		return Execution{}, pending("still running", retryWait(ctx))
+		return Execution{}, pending("still running", backoff(failedTries(ctx), removalFirst, removalMost))
 	}
 	return execution, nil
 }
@@ -187,12 +187,7 @@ type removeProgress struct {
 // only check. A removal with its task's id does not wait for the deletion of the task's execution, because readers cannot find that by the
 // id.
 func (a *Remover) Remove(ctx context.Context, in RemoveInput) error {
-	var progress removeProgress
-	if activity.HasHeartbeatDetails(ctx) {
-		if err := activity.GetHeartbeatDetails(ctx, &progress); err != nil {
-			progress = removeProgress{}
-		}
-	}
+	progress := lastHeartbeat[removeProgress](ctx, a.Log)
 	info := activity.GetInfo(ctx)
 	if progress.Execution == nil {
 		execution, err := a.cancel(ctx, in)
@@ -216,23 +211,9 @@ func (a *Remover) Remove(ctx context.Context, in RemoveInput) error {
 	}
 	if len(progress.Asked.Runs) > 0 && info.WorkflowExecution.ID != in.TaskID {
 		activity.RecordHeartbeat(ctx, progress)
-		return pending("not deleted yet", retryWaitAfter(info.Attempt-progress.Try))
+		return pending("not deleted yet", backoff(int(info.Attempt-progress.Try), removalFirst, removalMost))
 	}
 	return a.removed(ctx, in, *progress.Execution)
-}
-
-// retryWait returns the wait before the next try of an activity that waits from its first try on.
-func retryWait(ctx context.Context) time.Duration {
-	return retryWaitAfter(activity.GetInfo(ctx).Attempt - 1)
-}
-
-// retryWaitAfter returns the wait before the next check, after a number of checks without success.
-func retryWaitAfter(failed int32) time.Duration {
-	wait := removalFirst
-	for ; failed > 0 && wait < removalMost; failed-- {
-		wait *= 2
-	}
-	return min(wait, removalMost)
 }
 
 // TaskPrefix returns the archive folder of the objects of a task id, without outputs.

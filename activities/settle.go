@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"modelrelay/storage/slots"
 )
 
 // Settler releases the slots of ended tasks, settles their money and corrects their list entries.
@@ -47,7 +45,7 @@ func (a *Settler) Settle(ctx context.Context, in SettleInput) error {
 	a.changed(ctx, in.TaskID)
 	var errs []error
 	if a.Slots != nil && len(in.Channels) > 0 {
-		errs = append(errs, a.Slots.Free(ctx, slots.Waiter(in.Waiter), in.Channels...))
+		errs = append(errs, a.Slots.Free(ctx, in.Waiter, in.Channels...))
 	}
 	if a.Index != nil {
 		errs = append(errs, a.Index.Restore(ctx, in.Entry.Token, in.TaskID, in.Entry.Created, false))

@@ -1,8 +1,11 @@
 package activities
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
+
+	"go.temporal.io/sdk/activity"
 
 	"modelrelay/storage/fair"
 )
@@ -37,8 +40,29 @@ func DeliveryShares() *Shares {
 }
 
 // noSlotWait returns the wait of a delivery after n earlier tries without a slot.
-func noSlotWait(n int) time.Duration {
-	return spreadWait(min(noSlotFirst<<min(n, 10), noSlotMost))
+func noSlotWait(n int) time.Duration { return spreadWait(backoff(n, noSlotFirst, noSlotMost)) }
+
+// backoff returns the wait after a number of failed tries: first, then twice as long each time, up to most.
+func backoff(failed int, first, most time.Duration) time.Duration {
+	for ; failed > 0 && first < most; failed-- {
+		first *= 2
+	}
+	return min(first, most)
+}
+
+// failedTries returns the number of tries of an activity before this one.
+func failedTries(ctx context.Context) int { return int(activity.GetInfo(ctx).Attempt) - 1 }
+
+// Sleep waits. If ctx ends before, it returns the cause at once.
+func Sleep(ctx context.Context, wait time.Duration) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // spreadWait extends a wait at random by up to spread.

@@ -28,14 +28,8 @@ type SlotKeeper struct {
 	Log       *slog.Logger
 }
 
-// Waiter is a task that waits for a slot; see slots.Waiter.
-type Waiter struct {
-	TaskID string    `json:"task_id"`
-	Token  string    `json:"token"`
-	Weight int       `json:"weight,omitempty"`
-	Lane   string    `json:"lane,omitempty"`
-	Since  time.Time `json:"since"`
-}
+// Waiter is a task that waits for a slot.
+type Waiter = slots.Waiter
 
 // LaneIndex returns the place of a token's lane in the order of lanes, from 0.
 func LaneIndex(lane string) int { return slots.LaneIndex(lane) }
@@ -80,7 +74,7 @@ func (k *SlotKeeper) leave(ctx context.Context, w Waiter, channels []string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, slotTimeout)
 	defer cancel()
-	if err := k.Slots.Free(ctx, slots.Waiter(w), channels...); err != nil {
+	if err := k.Slots.Free(ctx, w, channels...); err != nil {
 		k.Log.DebugContext(ctx, "slot not released", "task", w.TaskID, "error", err)
 	}
 }

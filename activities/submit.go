@@ -80,20 +80,6 @@ func (in SubmitInput) TicketObject() string { return AttemptsPrefix(in.TaskID) +
 // BegunObject returns the archive key of the attempt's claim, which is written before anything is sent.
 func (in SubmitInput) BegunObject() string { return in.TicketObject() + ".begun" }
 
-// attempt is the archive object from which a paid job can be recovered.
-type attempt struct {
-	// Model is the public model.
-	Model      string            `json:"model"`
-	Assignment Assignment        `json:"assignment"`
-	Ticket     providers.Ticket  `json:"ticket"`
-	AcceptedAt time.Time         `json:"accepted_at"`
-	Sent       providers.Footage `json:"sent,omitzero"`
-}
-
-func (t attempt) job(taskID string) Job {
-	return Job{TaskID: taskID, Model: t.Model, Assignment: t.Assignment, Ticket: t.Ticket, AcceptedAt: t.AcceptedAt, Sent: t.Sent}
-}
-
 // Submit starts the paid job once: its options permit no retry. It is not idempotent. If its worker dies, the outcome is unknown and
 // Reconcile searches for the ticket. Neither a cancel nor a lost connection to Temporal interrupts the request, which has its own
 // timeout. The ticket is in the archive before the result is sent to Temporal.
@@ -169,7 +155,7 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 	}
 	a.Channels.Report(pick, nil)
 	a.Record.record(in.Assignment.step(StepSubmit, req.Model, OutcomeAccepted))
-	accepted := attempt{Model: req.Model, Assignment: in.Assignment, Ticket: ticket, AcceptedAt: time.Now().UTC(), Sent: sent}
+	accepted := Job{TaskID: in.TaskID, Model: req.Model, Assignment: in.Assignment, Ticket: ticket, AcceptedAt: time.Now().UTC(), Sent: sent}
 
 	stored, cancelStored := context.WithTimeout(context.WithoutCancel(ctx), ticketTimeout)
 	defer cancelStored()
@@ -177,7 +163,7 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		log.Warn("ticket not archived, only the activity's result has it", "job", ticket.Job, "error", err)
 	}
 	log.Info("submitted", "job", ticket.Job)
-	return accepted.job(in.TaskID), nil
+	return accepted, nil
 }
 
 func submitOutcome(r Record) string {
@@ -206,11 +192,15 @@ func start(ctx context.Context, adapter providers.VideoAdapter, to providers.Tar
 func (a *Submitter) earlier(ctx context.Context, in SubmitInput) (Job, bool) {
 	ctx, cancel := context.WithTimeout(ctx, earlierTimeout)
 	defer cancel()
-	var stored attempt
-	if err := a.Objects.GetJSON(ctx, in.TicketObject(), &stored); err != nil {
-		return Job{}, false
-	}
-	return stored.job(in.TaskID), true
+	job, err := a.stored(ctx, in)
+	return job, err == nil
+}
+
+// stored reads the job of an attempt from the archive.
+func (a *Submitter) stored(ctx context.Context, in SubmitInput) (job Job, err error) {
+	err = a.Objects.GetJSON(ctx, in.TicketObject(), &job)
+	job.TaskID = in.TaskID // objects of earlier versions lack it
+	return job, err
 }
 
 // ReconcileInput is an attempt whose answer was lost.
@@ -227,13 +217,12 @@ func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, erro
 	sub := in.Submit
 	log := taskLog(ctx, a.Log, sub.TaskID, sub.Assignment).With("attempt", sub.Attempt)
 	a.hold(ctx, sub.TaskID, sub.Assignment, submitToPoll) // there may be a job, and a lookup may repeat the whole submit
-	var stored attempt
-	err := a.Objects.GetJSON(ctx, sub.TicketObject(), &stored)
+	job, err := a.stored(ctx, sub)
 	switch {
 	case err == nil:
-		log.Info("ticket found in the archive", "job", stored.Ticket.Job)
-		a.Record.record(sub.Assignment.step(StepReconcile, stored.Model, OutcomeFound))
-		return stored.job(sub.TaskID), nil
+		log.Info("ticket found in the archive", "job", job.Ticket.Job)
+		a.Record.record(sub.Assignment.step(StepReconcile, job.Model, OutcomeFound))
+		return job, nil
 	case !errors.Is(err, storage.ErrNotFound):
 		// The ticket may exist: nothing is decided while the archive is unavailable.
 		return Job{}, again(undecided(fmt.Errorf("read the ticket: %w", err)), reconcileWait(ctx))
@@ -252,7 +241,7 @@ func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, erro
 			})
 		}
 	}
-	job, err := a.find(ctx, sub)
+	job, err = a.find(ctx, sub)
 	if errors.Is(err, errNoSlot) {
 		r := noSlot()
 		r.Accepted = providers.AcceptedUnknown // that of the submit
@@ -294,11 +283,7 @@ func undecided(err error) Record {
 
 // reconcileWait returns the wait until the next search for a lost ticket.
 func reconcileWait(ctx context.Context) time.Duration {
-	delay := reconcileEvery
-	for try := int32(1); try < activity.GetInfo(ctx).Attempt && delay < reconcileMost; try++ {
-		delay *= 2
-	}
-	return min(delay, reconcileMost)
+	return backoff(failedTries(ctx), reconcileEvery, reconcileMost)
 }
 
 // errNoSlot reports that the token has no free share at upstreams, so the vendor was not queried.

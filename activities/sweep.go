@@ -57,9 +57,8 @@ func (a *Sweeper) SweepOutputs(ctx context.Context) (Swept, error) {
 		if err != nil {
 			return swept, again(record(err), 0)
 		}
-		day, err := time.Parse(expiryDay, path.Base(folder))
-		if err != nil || time.Since(day) < dayLength {
-			continue // not a folder of ours, or not expired
+		if !expiredFor(folder, 0) {
+			continue
 		}
 		if err := a.Objects.DeletePrefix(ctx, folder); err != nil {
 			return swept, again(record(err), 0)
@@ -68,10 +67,16 @@ func (a *Sweeper) SweepOutputs(ctx context.Context) (Swept, error) {
 		a.Log.InfoContext(ctx, "expired outputs removed", "day", path.Base(folder))
 	}
 	a.sweepUploads(ctx)
-	if err := errors.Join(a.sweepAudit(ctx, time.Now()), a.sweepCalls(ctx, time.Now()), a.sweepTickets(ctx)); err != nil {
+	if err := errors.Join(a.sweepAudit(ctx), a.sweepCalls(ctx), a.sweepTickets(ctx)); err != nil {
 		return swept, again(record(err), 0)
 	}
 	return swept, nil
+}
+
+// expiredFor reports whether a folder or file is one of ours, named for a day, and that day ended longer ago than the age.
+func expiredFor(key string, age time.Duration) bool {
+	day, err := time.Parse(expiryDay, strings.TrimSuffix(path.Base(key), auditEnding))
+	return err == nil && time.Since(day) >= age+dayLength
 }
 
 // sweepUploads aborts the uploads of killed workers. If a bucket's policy forbids that, the other sweeps continue.

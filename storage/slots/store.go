@@ -65,15 +65,15 @@ func New(client redis.UniversalClient) *Store { return &Store{client} }
 
 // Waiter is a task that waits for a slot. All fields but Weight must stay the same while it waits.
 type Waiter struct {
-	TaskID string
+	TaskID string `json:"task_id"`
 	// Token is the stable id of the token.
-	Token string
+	Token string `json:"token"`
 	// Weight is the token's share among waiting tokens; 0 counts as 1. The latest ask of any of its tasks determines it.
-	Weight int
+	Weight int `json:"weight,omitempty"`
 	// Lane is one of Lanes; any other value counts as LaneNormal.
-	Lane string
+	Lane string `json:"lane,omitempty"`
 	// Since is when the task began to wait; of one token's tasks the earliest is first.
-	Since time.Time
+	Since time.Time `json:"since"`
 }
 
 // turn returns the name of the token's turn: lane and token.
