@@ -11,8 +11,8 @@ import (
 const (
 	// relistTimeout bounds the restore of a list entry. The task repeats it later.
 	relistTimeout = time.Second
-	// hintTimeout bounds a hint about a change. Nothing depends on it.
-	hintTimeout = 250 * time.Millisecond
+	// markTimeout bounds the mark of an ended task. Nothing depends on it.
+	markTimeout = 250 * time.Millisecond
 )
 
 // Listing updates what readers of tasks use: the lists of tokens' tasks, and the hints that a task has changed.
@@ -41,7 +41,7 @@ func (l *Listing) relist(ctx context.Context, taskID string, entry Entry, done b
 
 // changed reports to every process that a task may have changed, best effort.
 func (l *Listing) changed(ctx context.Context, taskID string) {
-	if err := publish(ctx, l.Changes, taskindex.Change{TaskID: taskID}); err != nil {
+	if err := l.Changes.Publish(ctx, taskindex.Change{TaskID: taskID}); err != nil {
 		l.Log.DebugContext(ctx, "change not published", "task", taskID, "error", err)
 	}
 }
@@ -50,23 +50,14 @@ func (l *Listing) changed(ctx context.Context, taskID string) {
 // mark is written when it returns.
 func (l *Listing) markEnded(ctx context.Context, taskID string) {
 	if l.Index != nil {
-		marked, cancel := context.WithTimeout(context.WithoutCancel(ctx), hintTimeout)
+		marked, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
 		err := l.Index.Disturb(marked, taskID)
 		cancel()
 		if err != nil {
 			l.Log.DebugContext(ctx, "end not marked", "task", taskID, "error", err)
 		}
 	}
-	if err := publish(ctx, l.Changes, taskindex.Change{TaskID: taskID, Ended: true}); err != nil {
+	if err := l.Changes.Publish(ctx, taskindex.Change{TaskID: taskID, Ended: true}); err != nil {
 		l.Log.DebugContext(ctx, "end not published", "task", taskID, "error", err)
 	}
-}
-
-func publish(ctx context.Context, changes *taskindex.Changes, change taskindex.Change) error {
-	if changes == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hintTimeout)
-	defer cancel()
-	return changes.Publish(ctx, change)
 }

@@ -45,7 +45,7 @@ func (r *RunningCalls) Follow(ctx context.Context, changes *taskindex.Changes, r
 			r.end(change.TaskID)
 		case change.Asked && r.sends(change.TaskID):
 			answers.Go(func() {
-				_ = publish(ctx, changes, taskindex.Change{TaskID: change.TaskID, Sending: true}) // the worker asks again
+				_ = changes.Publish(ctx, taskindex.Change{TaskID: change.TaskID, Sending: true}) // the worker asks again
 			})
 		case change.Sending, change.Ended:
 			r.hear(change)
@@ -108,7 +108,7 @@ func (c *calling) sentElsewhere(ctx context.Context) bool {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for range askTries {
-		if publish(ctx, c.Changes, taskindex.Change{TaskID: c.in.TaskID, Asked: true}) != nil {
+		if c.Changes.Publish(ctx, taskindex.Change{TaskID: c.in.TaskID, Asked: true}) != nil {
 			return false
 		}
 		timer.Reset(askWait)

@@ -149,8 +149,6 @@ func RegisterRemovals(to worker.Registry, acts *activities.Activities) {
 // await prepares Temporal, with retries; it returns false if ctx ended first.
 func (w *Worker) await(ctx context.Context) bool {
 	reported, wait := "", setupRetry
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	for {
 		err := w.setUp(ctx)
 		if err == nil {
@@ -160,13 +158,10 @@ func (w *Worker) await(ctx context.Context) bool {
 			w.opts.Log.Warn("temporal is not ready, waiting", "error", err)
 			reported = text
 		}
-		timer.Reset(wait)
-		wait = min(2*wait, setupRetryMost)
-		select {
-		case <-ctx.Done():
+		if activities.Sleep(ctx, wait) != nil {
 			return false
-		case <-timer.C:
 		}
+		wait = min(2*wait, setupRetryMost)
 	}
 }
 

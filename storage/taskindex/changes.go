@@ -3,6 +3,7 @@ package taskindex
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -35,8 +36,16 @@ func NewChanges(client redis.UniversalClient) *Changes {
 	return &Changes{client: client}
 }
 
-// Publish sends a change to all followers, if there are any.
+// publishTimeout bounds a hint, on which nothing depends.
+const publishTimeout = 250 * time.Millisecond
+
+// Publish sends a change to all followers, if there are any, even if ctx has ended. Nil sends nothing.
 func (c *Changes) Publish(ctx context.Context, change Change) error {
+	if c == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
+	defer cancel()
 	text := change.TaskID
 	switch {
 	case change.Ended:

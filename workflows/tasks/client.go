@@ -28,7 +28,7 @@ const (
 	cancelWait = 2 * time.Second
 	// endPollInterval is the interval at which awaitEnd reads the task, in addition to its long poll for the close of the execution.
 	endPollInterval = 500 * time.Millisecond
-	// markTimeout bounds the check for a removal mark, so that a Redis that hangs delays reads only briefly.
+	// markTimeout bounds the write and the check of a mark in Redis, so that a Redis that hangs delays callers only briefly.
 	markTimeout = 250 * time.Millisecond
 	// retryTemporal is the Retry-After while Temporal is unavailable.
 	retryTemporal = 2 * time.Second
@@ -212,11 +212,9 @@ func (c *Client) cancel(ctx context.Context, id, run string) error {
 
 // publishCancel reports the cancel of a call to its worker.
 func publishCancel(ctx context.Context, changes *taskindex.Changes, id string) error {
-	if activities.KindOf(id) != activities.KindCall || changes == nil {
+	if activities.KindOf(id) != activities.KindCall {
 		return nil
 	}
-	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), hintTimeout)
-	defer done()
 	return changes.Publish(ctx, taskindex.Change{TaskID: id, Cancelled: true})
 }
 
@@ -290,8 +288,13 @@ func notFound(id string) *providers.Fault {
 	return providers.Faultf(providers.NotFound, "No task %q.", id)
 }
 
+// refusal is the fault of a request of which nothing was done.
+func refusal(kind providers.Kind, message string, retry time.Duration, cause error) *providers.Fault {
+	return &providers.Fault{Kind: kind, Message: message, RetryAfter: retry, Accepted: providers.NotAccepted, Err: cause}
+}
+
 func unreadable(err error) *providers.Fault {
-	return &providers.Fault{Kind: providers.Invalid, Message: "The request cannot be read.", Accepted: providers.NotAccepted, Err: err}
+	return refusal(providers.Invalid, "The request cannot be read.", 0, err)
 }
 
 // away returns the fault of an unavailable part of the gateway; it is safe to repeat the request. It returns a fault unchanged.
@@ -302,8 +305,5 @@ func away(what string, err error) *providers.Fault {
 	if errors.Is(err, context.Canceled) {
 		return providers.AsFault(err)
 	}
-	return &providers.Fault{
-		Kind: providers.Overloaded, Message: what + " is not available now.", RetryAfter: retryTemporal,
-		Accepted: providers.NotAccepted, Err: err,
-	}
+	return refusal(providers.Overloaded, what+" is not available now.", retryTemporal, err)
 }

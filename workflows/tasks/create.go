@@ -123,7 +123,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	if err != nil {
 		return otherwise(err)(c.repeatOf(ctx, id))
 	}
-	if listed == entryAdded && !early.mayBeListed() {
+	if listed.added && !early.mayBeListed() {
 		back.add(func(ctx context.Context) { c.relist(ctx, id) })
 	}
 	if err := c.reserve(ctx, start); err != nil {
@@ -148,7 +148,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	if m.RequestObject != "" {
 		c.prompts.put(c.in.TokenID, m.RequestObject, *req)
 	}
-	if listed == entryThere {
+	if !listed.added && listed.err == nil { // another create made the entry
 		c.keep(ctx, task)
 	}
 	c.unknownIDs.found(id, c.in.TokenID) // the id may be known as missing, from an earlier task of the key
@@ -232,19 +232,17 @@ func (c *creation) start(ctx context.Context, start workflows.Input, m memo) err
 		summary += " · " + c.in.Request.Seconds + " s"
 	}
 	summary += " · " + c.in.TokenName
-	queue, workflow := c.opts.TaskQueue, any(workflows.Video)
+	queue, workflow, phase := c.opts.TaskQueue, any(workflows.Video), workflows.PhaseQueued
 	attributes := []temporal.SearchAttributeUpdate{
 		workflows.Keyword(workflows.AttrModel).ValueSet(start.Model), workflows.Keyword(workflows.AttrToken).ValueSet(c.in.TokenID),
 	}
 	if start.Call != nil {
 		summary = start.Call.Operation() + " · " + summary
-		queue, workflow = c.opts.CallQueue, workflows.Call
-		attributes = append(attributes, workflows.Keyword(workflows.AttrState).ValueSet(string(workflows.PhaseCalling)),
-			workflows.Keyword(workflows.AttrOperation).ValueSet(start.Call.Operation()),
+		queue, workflow, phase = c.opts.CallQueue, workflows.Call, workflows.PhaseCalling
+		attributes = append(attributes, workflows.Keyword(workflows.AttrOperation).ValueSet(start.Call.Operation()),
 			workflows.CallDue(start.Created.Add(time.Duration(start.Limits.Deadline))))
-	} else {
-		attributes = append(attributes, workflows.Keyword(workflows.AttrState).ValueSet(string(workflows.PhaseQueued)))
 	}
+	attributes = append(attributes, workflows.Keyword(workflows.AttrState).ValueSet(string(phase)))
 	_, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID:                                       start.TaskID,
 		TaskQueue:                                queue,
@@ -301,10 +299,7 @@ func (c *creation) reserve(ctx context.Context, start workflows.Input) error {
 	})
 	switch {
 	case errors.Is(err, ledger.ErrBudget):
-		return &providers.Fault{
-			Kind: providers.Quota, Message: "The budget of this API key does not cover the task.", Accepted: providers.NotAccepted,
-			RetryAfter: quotaRetry, Err: err,
-		}
+		return refusal(providers.Quota, "The budget of this API key does not cover the task.", quotaRetry, err)
 	case err == nil || errors.Is(err, context.Canceled):
 		return err
 	}
@@ -332,15 +327,11 @@ func (c *creation) source(ctx context.Context, req *providers.VideoRequest) (*ac
 	case err != nil:
 		return nil, err
 	case task.State != workflows.Completed || task.Job == nil:
-		return nil, &providers.Fault{
-			Kind: providers.Invalid, Param: "video_id", Accepted: providers.NotAccepted, Message: "Only a completed video can be remixed.",
-		}
+		return nil, providers.InvalidField("video_id", "Only a completed video can be remixed.")
 	}
 	to := task.Job.Assignment
 	if _, ok := c.opts.Catalog[to.Vendor].Video.(providers.Remixer); !ok {
-		return nil, &providers.Fault{
-			Kind: providers.Invalid, Param: "video_id", Accepted: providers.NotAccepted, Message: "The upstream of this video cannot remix it.",
-		}
+		return nil, providers.InvalidField("video_id", "The upstream of this video cannot remix it.")
 	}
 	req.Model, req.Asked, req.Source = task.Request.Model, task.Request.Asked, &task.Job.Ticket
 	return &to, nil

@@ -114,8 +114,5 @@ func (c *creation) callsFull(ctx context.Context) error {
 	if err != nil || running < int64(c.opts.MaxCalls) {
 		return nil //nolint:nilerr // the start of the workflow reports an engine that is away
 	}
-	return &providers.Fault{
-		Kind: providers.Overloaded, Message: "Too many background calls are unfinished.", RetryAfter: tooManyRetry,
-		Accepted: providers.NotAccepted,
-	}
+	return refusal(providers.Overloaded, "Too many background calls are unfinished.", tooManyRetry, nil)
 }

@@ -22,8 +22,6 @@ const (
 	// deleteCheckFirst is the first wait between two checks of the removal; each wait is twice as long as the one before. A long poll
 	// would cost Temporal as much as a third of the removal: it answers at each of its events.
 	deleteCheckFirst = 250 * time.Millisecond
-	// hintTimeout bounds the hint about a removal, on which nothing depends.
-	hintTimeout = 250 * time.Millisecond
 	// removedRetry is the Retry-After of a create whose key belongs to a task under removal.
 	removedRetry = time.Second
 )
@@ -62,15 +60,8 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 	// For so long, other processes may return what they read before the removal. It is unknown whether they received the hint.
 	latest := time.Now().Add(deleteWait)
 	for wait, next := others, deleteCheckFirst; ; wait, next = next, 2*next {
-		pause := time.NewTimer(wait)
-		select {
-		case <-pause.C:
-		case <-ctx.Done(): // the client has left
-			pause.Stop()
-			c.reads.forget(id)
-			return nil
-		}
-		if time.Now().After(latest) || removalEnded(ctx, c.temporal, run) {
+		left := activities.Sleep(ctx, wait) != nil
+		if left || time.Now().After(latest) || removalEnded(ctx, c.temporal, run) {
 			break
 		}
 	}
@@ -94,8 +85,6 @@ func (c *Client) hide(ctx context.Context, tokenID, id string, created time.Time
 	if err := c.opts.Index.Bury(ctx, tokenID, id, created); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hintTimeout)
-	defer cancel()
 	return c.opts.Changes.Publish(ctx, taskindex.Change{TaskID: id, Ended: true})
 }
 

@@ -156,12 +156,11 @@ func (e Executions) Incarnation(ctx context.Context, taskID string) (string, err
 func (e Executions) Left(ctx context.Context, taskID string, runs []string) ([]string, error) {
 	var left []string
 	for _, run := range runs {
-		_, err := e.temporal.DescribeWorkflowExecution(ctx, taskID, run)
-		switch {
-		case err == nil:
+		switch exists, err := e.exists(ctx, taskID, run); {
+		case err != nil:
+			return nil, err
+		case exists:
 			left = append(left, run)
-		case !isGone(err):
-			return nil, fmt.Errorf("describe: %w", err)
 		}
 	}
 	return left, nil

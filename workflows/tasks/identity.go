@@ -82,8 +82,7 @@ func requestHash(req providers.VideoRequest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(doc)
-	return hex.EncodeToString(sum[:]), nil
+	return digest(doc), nil
 }
 
 // canonical marshals a request in a unique form. Its objects must be in order: see ordered.

@@ -66,10 +66,7 @@ func CountRefusals(
 
 // exhausted is the fault of a create that the namespace refused because of its rate or load.
 func exhausted(err error) *providers.Fault {
-	return &providers.Fault{
-		Kind: providers.Overloaded, Message: "The task engine takes no more tasks at the moment.", RetryAfter: exhaustedRetry,
-		Accepted: providers.NotAccepted, Err: err,
-	}
+	return refusal(providers.Overloaded, "The task engine takes no more tasks at the moment.", exhaustedRetry, err)
 }
 
 type interactiveKey struct{}

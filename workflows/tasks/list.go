@@ -146,15 +146,6 @@ func (c *Client) lookAll(ctx context.Context, tokenID string, entries []taskinde
 	return tasks, gone, nil
 }
 
-// entry is the outcome of enlist.
-type entry int
-
-const (
-	entryMissing entry = iota // the list is unavailable
-	entryAdded                // this create made the entry
-	entryThere                // another create made it
-)
-
 // listAttempt is the outcome of one try to add a task to its token's list.
 type listAttempt struct {
 	added bool // false: the entry existed
@@ -171,8 +162,8 @@ func (c *creation) add(ctx context.Context, id string, created time.Time, others
 }
 
 // enlist adds a task that is about to start to the token's list, which also bounds the token's unfinished tasks. An unavailable list does
-// not stop the create, because no task depends on it. first is the outcome of an earlier try, nil if there was none.
-func (c *creation) enlist(ctx context.Context, id string, created time.Time, first *listAttempt) (entry, error) {
+// not stop the create, because no task depends on it; the result has its error. first is the outcome of an earlier try, nil if there was none.
+func (c *creation) enlist(ctx context.Context, id string, created time.Time, first *listAttempt) (listAttempt, error) {
 	others := c.otherIDs()
 	for again := false; ; first = nil {
 		if first == nil {
@@ -182,33 +173,29 @@ func (c *creation) enlist(ctx context.Context, id string, created time.Time, fir
 		err := first.err
 		if excluded, is := errors.AsType[*taskindex.ExcludedError](err); is {
 			if err := c.otherListed(ctx, excluded.Created); err != nil {
-				return entryMissing, err
+				return listAttempt{}, err
 			}
 			others = nil
 			continue
 		}
 		switch {
-		case err == nil && first.added:
-			return entryAdded, nil
 		case err == nil:
-			return entryThere, nil
+			return *first, nil
 		case errors.Is(err, context.Canceled):
-			return entryMissing, providers.AsFault(err)
+			return listAttempt{}, providers.AsFault(err)
 		case !errors.Is(err, taskindex.ErrTooMany):
 			c.opts.Log.WarnContext(ctx, "task not listed", "task", id, "token", c.in.TokenID, "err", err)
-			return entryMissing, nil
+			return *first, nil
 		}
 		freed := 0
 		if !again {
 			var lookErr error
 			if freed, lookErr = c.free(ctx); lookErr != nil {
-				return entryMissing, lookErr
+				return listAttempt{}, lookErr
 			}
 		}
 		if freed == 0 {
-			return entryMissing, &providers.Fault{
-				Kind: providers.RateLimited, Message: "Too many unfinished tasks.", RetryAfter: tooManyRetry, Accepted: providers.NotAccepted, Err: err,
-			}
+			return listAttempt{}, refusal(providers.RateLimited, "Too many unfinished tasks.", tooManyRetry, err)
 		}
 		again = true
 	}

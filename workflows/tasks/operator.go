@@ -51,22 +51,20 @@ func (o *Operator) Runs(ctx context.Context, id string) (bool, error) {
 
 // Fail ends a running task as failed; the reason is the message for the client. It returns Conflict if the task has ended.
 func (o *Operator) Fail(ctx context.Context, id, reason string) error {
-	if err := o.ready(ctx, id); err != nil {
-		return err
-	}
-	if err := o.temporal.SignalWorkflow(ctx, id, "", workflows.SignalFail, reason); err != nil {
-		return o.explain(id, err)
-	}
-	_ = publishCancel(ctx, o.Changes, id) // without it the end comes later
-	return nil
+	return o.end(ctx, id, func() error { return o.temporal.SignalWorkflow(ctx, id, "", workflows.SignalFail, reason) })
 }
 
 // Cancel cancels a running task as its client can. It returns Conflict if the task has ended.
 func (o *Operator) Cancel(ctx context.Context, id string) error {
+	return o.end(ctx, id, func() error { return o.temporal.CancelWorkflow(ctx, id, "") })
+}
+
+// end ends a running task.
+func (o *Operator) end(ctx context.Context, id string, request func() error) error {
 	if err := o.ready(ctx, id); err != nil {
 		return err
 	}
-	if err := o.temporal.CancelWorkflow(ctx, id, ""); err != nil {
+	if err := request(); err != nil {
 		return o.explain(id, err)
 	}
 	_ = publishCancel(ctx, o.Changes, id) // without it the end comes later

@@ -19,16 +19,15 @@ import (
 // RequestObject, the rest of the request is there.
 func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, now time.Time) (Task, memo, error) {
 	info := answer.GetWorkflowExecutionInfo()
-	fields := info.GetMemo().GetFields()
 	if isRemoval(answer) {
 		return readRemoval(id, answer)
 	}
 	var m memo
-	if fields[memoTask] == nil {
+	switch found, err := memoField(info, memoTask, &m); {
+	case err != nil:
+		return Task{}, memo{}, err
+	case !found:
 		return Task{}, memo{}, fmt.Errorf("execution %s is not a task: its memo has no %q", id, memoTask)
-	}
-	if err := converter.GetDefaultDataConverter().FromPayload(fields[memoTask], &m); err != nil {
-		return Task{}, memo{}, fmt.Errorf("read the memo of task %s: %w", id, err)
 	}
 	task := Task{
 		ID: id, Token: m.Token, Format: m.Format, Operation: m.Operation, Stream: m.Stream, Body: m.Body, Items: m.Items, CreatedAt: m.CreatedAt,
@@ -39,12 +38,11 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 	if m.Request != nil {
 		task.describe(*m.Request)
 	}
-	if result := fields[workflows.MemoResult]; result != nil {
-		var r workflows.Result
-		if err := converter.GetDefaultDataConverter().FromPayload(result, &r); err != nil {
-			return Task{}, memo{}, fmt.Errorf("read the result of %s: %w", id, err)
-		}
-		task.end(r)
+	var result workflows.Result
+	if ended, err := memoField(info, workflows.MemoResult, &result); err != nil {
+		return Task{}, memo{}, err
+	} else if ended {
+		task.end(result)
 		return task, m, nil
 	}
 	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
@@ -56,20 +54,39 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 		return task, m, nil
 	}
 	task.State, task.Progress, task.poll = progressOf(info, answer.GetPendingActivities(), now)
-	task.QueuePosition = position(answer.GetPendingActivities())
+	var place activities.Waiting
+	_, _ = heartbeat(answer.GetPendingActivities(), "Await", &place) // a task that does not wait has none
+	task.QueuePosition = place.Position
 	return task, m, nil
+}
+
+// memoField decodes a field of an execution's memo, and reports whether there is one.
+func memoField(info *workflowpb.WorkflowExecutionInfo, name string, into any) (bool, error) {
+	payload := info.GetMemo().GetFields()[name]
+	if payload == nil {
+		return false, nil
+	}
+	if err := converter.GetDefaultDataConverter().FromPayload(payload, into); err != nil {
+		return true, fmt.Errorf("read the %s in the memo of %s: %w", name, info.GetExecution().GetWorkflowId(), err)
+	}
+	return true, nil
+}
+
+// heartbeat decodes the last heartbeat of a pending activity. found reports whether it is pending, and err that it has no such heartbeat.
+func heartbeat(pending []*workflowpb.PendingActivityInfo, name string, into any) (found bool, err error) {
+	for _, act := range pending {
+		if act.GetActivityType().GetName() == name {
+			return true, converter.GetDefaultDataConverter().FromPayloads(act.GetHeartbeatDetails(), into)
+		}
+	}
+	return false, nil
 }
 
 // callProgress sets the state of a running call: in progress once a request to an upstream has begun. After the end of its activity, whose
 // heartbeats end with it, a call is in progress until it has its result.
 func (t *Task) callProgress(answer *workflowservice.DescribeWorkflowExecutionResponse) {
-	relayed := answer.GetWorkflowExecutionInfo().GetHistoryLength() > eventsBeforeRelay
-	for _, act := range answer.GetPendingActivities() {
-		if act.GetActivityType().GetName() == "Relay" {
-			relayed = false
-			_ = converter.GetDefaultDataConverter().FromPayloads(act.GetHeartbeatDetails(), &t.Progressed) // before the first there are none
-		}
-	}
+	pending, _ := heartbeat(answer.GetPendingActivities(), "Relay", &t.Progressed) // before the first there are none
+	relayed := !pending && answer.GetWorkflowExecutionInfo().GetHistoryLength() > eventsBeforeRelay
 	if relayed {
 		t.Progressed.Stage = activities.StageStoring
 	}
@@ -83,20 +100,6 @@ func (t *Task) callProgress(answer *workflowservice.DescribeWorkflowExecutionRes
 // first workflow task, which may have failed.
 const eventsBeforeRelay = 4
 
-// position returns the task's position in the line at a full channel, as of its last heartbeat; 0 if it does not wait.
-func position(pending []*workflowpb.PendingActivityInfo) int {
-	for _, act := range pending {
-		if act.GetActivityType().GetName() != "Await" {
-			continue
-		}
-		var w activities.Waiting
-		if err := converter.GetDefaultDataConverter().FromPayloads(act.GetHeartbeatDetails(), &w); err == nil {
-			return w.Position
-		}
-	}
-	return 0
-}
-
 // progressOf returns the state and progress of a running task, and the last heartbeat of its poll.
 func progressOf(
 	info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.PendingActivityInfo, now time.Time,
@@ -108,13 +111,12 @@ func progressOf(
 	default:
 		return workflows.Queued, 0, nil
 	}
-	poll := pendingPoll(pending)
-	if poll == nil {
-		return workflows.InProgress, activities.MostShown, nil // the job has ended, and the workflow has not processed that yet
-	}
 	var p activities.Progress
-	if err := converter.GetDefaultDataConverter().FromPayloads(poll.GetHeartbeatDetails(), &p); err != nil {
-		return workflows.Queued, 0, nil // the first poll has not ended
+	switch found, err := heartbeat(pending, "Poll", &p); {
+	case !found: // the job has ended, and the workflow has not processed that yet
+		return workflows.InProgress, activities.MostShown, nil
+	case err != nil: // the first poll has not ended
+		return workflows.Queued, 0, nil
 	}
 	if p.State != providers.JobRunning {
 		return workflows.Queued, 0, &p
@@ -133,16 +135,6 @@ func attribute(info *workflowpb.WorkflowExecutionInfo, name string) (value strin
 		_ = converter.GetDefaultDataConverter().FromPayload(payload, &value) // an unreadable value counts as none
 	}
 	return value
-}
-
-// pendingPoll returns the pending poll, nil if there is none.
-func pendingPoll(pending []*workflowpb.PendingActivityInfo) *workflowpb.PendingActivityInfo {
-	for _, act := range pending {
-		if act.GetActivityType().GetName() == "Poll" {
-			return act
-		}
-	}
-	return nil
 }
 
 // describe sets the parts of the request that answers repeat.

@@ -32,15 +32,9 @@ func (c *Client) readTurn(ctx context.Context, tokenID string) (leave func(), er
 	_, err = fair.Wait(ctx, fair.Ask[string]{Key: tokenID, Limit: turnTimeout}, c.readQueue)
 	switch {
 	case errors.Is(err, fair.ErrFull):
-		return nil, tooManyReads()
+		return nil, refusal(providers.Overloaded, "Too many reads of tasks are waiting.", time.Second, nil)
 	case err != nil:
 		return nil, providers.AsFault(ctx.Err())
 	}
 	return func() { c.readQueue.Release(tokenID, 1) }, nil
-}
-
-func tooManyReads() *providers.Fault {
-	return &providers.Fault{
-		Kind: providers.Overloaded, Message: "Too many reads of tasks are waiting.", RetryAfter: time.Second, Accepted: providers.NotAccepted,
-	}
 }

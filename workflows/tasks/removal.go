@@ -68,9 +68,8 @@ func isRemoval(answer *workflowservice.DescribeWorkflowExecutionResponse) bool {
 // readRemoval is read for the execution of a removal.
 func readRemoval(id string, answer *workflowservice.DescribeWorkflowExecutionResponse) (Task, memo, error) {
 	var r removal
-	payload := answer.GetWorkflowExecutionInfo().GetMemo().GetFields()[memoRemoval]
-	if err := converter.GetDefaultDataConverter().FromPayload(payload, &r); err != nil {
-		return Task{}, memo{}, fmt.Errorf("read the removal of %s: %w", id, err)
+	if _, err := memoField(answer.GetWorkflowExecutionInfo(), memoRemoval, &r); err != nil {
+		return Task{}, memo{}, err
 	}
 	return Task{
 		ID: id, Token: r.Token, CreatedAt: r.CreatedAt, State: workflows.Failed,
@@ -178,12 +177,8 @@ func (c *Client) mark(ctx context.Context, task Task) (*workflowservice.StartWor
 		if err == nil || !isBusy(err) {
 			return answer, err
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, fmt.Errorf("%w: %w", ctx.Err(), err)
+		if ended := activities.Sleep(ctx, wait); ended != nil {
+			return nil, fmt.Errorf("%w: %w", ended, err)
 		}
 	}
 }

@@ -11,8 +11,6 @@ const (
 	renewableFor = 5 * time.Second
 	// renewableText bounds the texts of a task that is stored so long, in bytes: there may be thousands.
 	renewableText = 4 << 10
-	// changeTimeout bounds the write and the check of a mark, so that a Redis that hangs delays callers only briefly.
-	changeTimeout = 250 * time.Millisecond
 )
 
 // renewable reports whether a task cannot change for a while and is small enough to be stored for renewableFor.
@@ -27,9 +25,7 @@ func (c *Client) renewed(ctx context.Context, old Task) (Task, bool) {
 	if now.Sub(old.readAt) >= renewableFor || !waits && !old.Ended() || !old.renewable() {
 		return Task{}, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
-	defer cancel()
-	if calm, err := c.opts.Index.Calm(ctx, old.ID); err != nil || !calm {
+	if calm, err := c.calm(ctx, old.ID); err != nil || !calm {
 		return Task{}, false
 	}
 	if waits && !old.Ended() {
@@ -40,16 +36,21 @@ func (c *Client) renewed(ctx context.Context, old Task) (Task, bool) {
 
 // changed reports whether a task is marked as changed. It is false while Redis is unavailable.
 func (c *Client) changed(ctx context.Context, id string) bool {
-	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
-	defer cancel()
-	calm, err := c.opts.Index.Calm(ctx, id)
+	calm, err := c.calm(ctx, id)
 	return err == nil && !calm
+}
+
+// calm reports whether a task has no mark of a change.
+func (c *Client) calm(ctx context.Context, id string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, markTimeout)
+	defer cancel()
+	return c.opts.Index.Calm(ctx, id)
 }
 
 // markChanged makes every process read the task from Temporal, for as long as a process may have an older read. While Redis is
 // unavailable they do that anyway.
 func (c *Client) markChanged(ctx context.Context, id string) {
-	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, markTimeout)
 	defer cancel()
 	if err := c.opts.Index.Disturb(ctx, id); err != nil {
 		c.opts.Log.WarnContext(ctx, "change not marked, other processes may see it late", "task", id, "error", err)

@@ -66,18 +66,15 @@ func (c *sharedCache[K, V]) do(ctx context.Context, key K, read func(context.Con
 	c.mu.Lock()
 	e, ok := c.entries[key]
 	if ok {
-		ok = time.Since(e.at) < c.ttl
-		select {
-		case <-e.done:
-			ok = ok && e.err == nil
-			switch {
-			case ok && c.refreshAfter > 0 && e.next == nil && time.Since(e.at) >= c.refreshAfter:
-				e.next = &cacheEntry[V]{done: make(chan struct{}), at: time.Now()}
-				go c.refresh(context.WithoutCancel(ctx), key, e, read)
-			case !ok && e.next != nil && time.Since(e.next.at) < c.ttl: // it is in progress, or has failed
-				e, ok = e.next, !finished(e.next) || e.next.err == nil
-			}
-		default:
+		fresh, ended := time.Since(e.at) < c.ttl, finished(e)
+		ok = fresh && (!ended || e.err == nil)
+		switch {
+		case !ended:
+		case ok && c.refreshAfter > 0 && e.next == nil && time.Since(e.at) >= c.refreshAfter:
+			e.next = &cacheEntry[V]{done: make(chan struct{}), at: time.Now()}
+			go c.refresh(context.WithoutCancel(ctx), key, e, read)
+		case !ok && e.next != nil && time.Since(e.next.at) < c.ttl: // it is in progress, or has failed
+			e, ok = e.next, !finished(e.next) || e.next.err == nil
 		}
 	}
 	if !ok {
@@ -91,8 +88,7 @@ func (c *sharedCache[K, V]) do(ctx context.Context, key K, read func(context.Con
 	case <-e.done:
 		return e.value, e.err
 	case <-ctx.Done():
-		var none V
-		return none, providers.AsFault(ctx.Err())
+		return *new(V), providers.AsFault(ctx.Err())
 	}
 }
 

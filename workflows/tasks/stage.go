@@ -116,10 +116,7 @@ func (c *creation) put(ctx context.Context, input upload) error {
 	if input.from != "" {
 		source, err := c.opts.Objects.Open(ctx, input.from)
 		if errors.Is(err, storage.ErrNotFound) {
-			return &providers.Fault{
-				Kind: providers.NotFound, Message: "The source video no longer exists.", Accepted: providers.NotAccepted,
-				Err: err,
-			}
+			return refusal(providers.NotFound, "The source video no longer exists.", 0, err)
 		}
 		if err != nil {
 			return err
@@ -133,9 +130,7 @@ func (c *creation) put(ctx context.Context, input upload) error {
 
 // tooLarge is the fault of a request that is larger than a document of the archive.
 func tooLarge(err error) *providers.Fault {
-	return &providers.Fault{
-		Kind: providers.TooLarge, Message: "The request is too large without its media.", Accepted: providers.NotAccepted, Err: err,
-	}
+	return refusal(providers.TooLarge, "The request is too large without its media.", 0, err)
 }
 
 // unstage removes the objects of a create without a task. The sweep removes those that stay.

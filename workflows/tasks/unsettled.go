@@ -11,7 +11,6 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"modelrelay/providers"
@@ -60,7 +59,7 @@ func (e Executions) Finish(ctx context.Context, since time.Time, cursor []byte) 
 
 // finish starts the workflow Finish for a run, unless it was started before, or a reset continued the task.
 func (e Executions) finish(ctx context.Context, id, run string) error {
-	if known, err := e.exists(ctx, workflows.FinishID(id, run)); err != nil || known {
+	if known, err := e.exists(ctx, workflows.FinishID(id, run), ""); err != nil || known {
 		return err
 	}
 	answer, err := e.temporal.DescribeWorkflowExecution(ctx, id, "")
@@ -97,11 +96,10 @@ func (e Executions) finish(ctx context.Context, id, run string) error {
 	if request := in.Task.Request; request != nil { // the rest of the request must not outlive the task's removal
 		in.Task.Request = &providers.VideoRequest{WebhookURL: request.WebhookURL}
 	}
-	if result := info.GetMemo().GetFields()[workflows.MemoResult]; result != nil {
-		if err := converter.GetDefaultDataConverter().FromPayload(result, &in.Result); err != nil {
-			return fmt.Errorf("read the result: %w", err)
-		}
-		started, err := e.exists(ctx, in.Task.NotifyID(in.Result.State))
+	if ended, err := memoField(info, workflows.MemoResult, &in.Result); err != nil {
+		return err
+	} else if ended {
+		started, err := e.exists(ctx, in.Task.NotifyID(in.Result.State), "")
 		if err != nil {
 			return err
 		}
@@ -122,9 +120,9 @@ func (e Executions) finish(ctx context.Context, id, run string) error {
 	return nil
 }
 
-// exists reports whether Temporal has an execution with the id, open or closed.
-func (e Executions) exists(ctx context.Context, id string) (bool, error) {
-	_, err := e.temporal.DescribeWorkflowExecution(ctx, id, "")
+// exists reports whether Temporal has a run of an execution, open or closed; "" is the newest.
+func (e Executions) exists(ctx context.Context, id, run string) (bool, error) {
+	_, err := e.temporal.DescribeWorkflowExecution(ctx, id, run)
 	switch {
 	case isGone(err):
 		return false, nil

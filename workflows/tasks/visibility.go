@@ -13,7 +13,6 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 	"golang.org/x/sync/errgroup"
 
 	"modelrelay/activities"
@@ -279,18 +278,17 @@ func listed(info *workflowpb.WorkflowExecutionInfo) Listed {
 		row.Due = due
 	}
 	var m memo // the execution may be a later run of the task
-	if payload := info.GetMemo().GetFields()[memoTask]; payload != nil && converter.GetDefaultDataConverter().FromPayload(payload, &m) == nil {
+	if found, err := memoField(info, memoTask, &m); found && err == nil {
 		row.Created = m.CreatedAt
 	}
 	var result workflows.Result
-	if payload := info.GetMemo().GetFields()[workflows.MemoResult]; payload != nil {
-		if converter.GetDefaultDataConverter().FromPayload(payload, &result) == nil && result.Failure != nil {
-			row.Code = result.Failure.Code
-		}
-		if call := result.Call; call != nil {
-			if row.Tokens = call.Usage.Input + call.Usage.Output; call.Priced {
-				row.Cost = new(pricing.Money(call.Cost))
-			}
+	_, _ = memoField(info, workflows.MemoResult, &result) // an unreadable result counts as none
+	if result.Failure != nil {
+		row.Code = result.Failure.Code
+	}
+	if call := result.Call; call != nil {
+		if row.Tokens = call.Usage.Input + call.Usage.Output; call.Priced {
+			row.Cost = new(pricing.Money(call.Cost))
 		}
 	}
 	return row
@@ -315,12 +313,8 @@ func (o *Operator) Index(ctx context.Context, each func(Indexed) error) error {
 		err := o.visibility.each(ctx, query, func(info *workflowpb.WorkflowExecutionInfo) error {
 			var m memo
 			id := info.GetExecution().GetWorkflowId()
-			payload := info.GetMemo().GetFields()[memoTask]
-			if payload == nil || done[id] {
-				return nil
-			}
-			if err := converter.GetDefaultDataConverter().FromPayload(payload, &m); err != nil {
-				return fmt.Errorf("read the memo of %s: %w", id, err)
+			if found, err := memoField(info, memoTask, &m); err != nil || !found || done[id] {
+				return err
 			}
 			done[id] = true
 			if removed[RemoveID(id, m.CreatedAt)] {
@@ -348,11 +342,10 @@ func (o *Operator) removals(ctx context.Context) (map[string]bool, error) {
 	err := o.visibility.each(ctx, "WorkflowType = '"+workflows.RemoveType+"' AND ExecutionStatus = 'Running'",
 		func(info *workflowpb.WorkflowExecutionInfo) error {
 			id := info.GetExecution().GetWorkflowId()
-			if payload := info.GetMemo().GetFields()[memoRemoval]; payload != nil {
-				var r removal
-				if err := converter.GetDefaultDataConverter().FromPayload(payload, &r); err != nil {
-					return fmt.Errorf("read the removal of %s: %w", id, err)
-				}
+			var r removal
+			if found, err := memoField(info, memoRemoval, &r); err != nil {
+				return err
+			} else if found {
 				id = RemoveID(id, r.CreatedAt)
 			}
 			removed[id] = true
