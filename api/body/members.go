@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -42,6 +43,23 @@ func AppendMember(object, name, value []byte) []byte {
 	object = append(object, name...)
 	object = append(object, ':')
 	return append(object, value...)
+}
+
+// OrNull returns a pointer to a value, which JSON shows as null if it is the zero value.
+func OrNull[T comparable](value T) *T {
+	var zero T
+	if value == zero {
+		return nil
+	}
+	return &value
+}
+
+// UnixOrNull is OrNull of a time in Unix seconds.
+func UnixOrNull(at time.Time) *int64 {
+	if at.IsZero() {
+		return nil
+	}
+	return new(at.Unix())
 }
 
 // Member is a member of a JSON object.

@@ -1,6 +1,7 @@
 package body
 
 import (
+	"maps"
 	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -19,10 +20,17 @@ func DeclareJSON[Fields any](registry huma.Registry) *huma.RequestBody {
 }
 
 // DeclareForm declares a multipart request body from its struct.
-func DeclareForm[Fields any](registry huma.Registry) *huma.RequestBody {
+func DeclareForm[Form any](registry huma.Registry) *huma.RequestBody {
 	return &huma.RequestBody{
-		Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: SchemaOf[Fields](registry)}},
+		Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: SchemaOf[Form](registry)}},
 	}
+}
+
+// DeclareEither declares a request body that is JSON or multipart, from the struct of each.
+func DeclareEither[Fields, Form any](registry huma.Registry) *huma.RequestBody {
+	either := DeclareJSON[Fields](registry)
+	maps.Copy(either.Content, DeclareForm[Form](registry).Content)
+	return either
 }
 
 // DeclareAnswer declares a 200 from its struct.
@@ -67,12 +75,7 @@ func DeclareContent(op *huma.Operation, fault *huma.Schema) {
 type TextOrTexts struct{}
 
 // Schema implements huma.SchemaProvider.
-func (TextOrTexts) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{OneOf: []*huma.Schema{
-		{Type: huma.TypeString},
-		{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}},
-	}}
-}
+func (TextOrTexts) Schema(huma.Registry) *huma.Schema { return AnyOf(Text(), ArrayOf(Text())) }
 
 // AnyObject is an object whose members do not matter here.
 func AnyObject() *huma.Schema {
@@ -86,6 +89,11 @@ func ArrayOf(items *huma.Schema) *huma.Schema {
 
 // AnyOf is any of the alternatives.
 func AnyOf(alternatives ...*huma.Schema) *huma.Schema { return &huma.Schema{OneOf: alternatives} }
+
+// Described is any string, with a description.
+func Described(description string) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Description: description}
+}
 
 // Text is any string.
 func Text() *huma.Schema { return &huma.Schema{Type: huma.TypeString} }

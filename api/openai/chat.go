@@ -40,10 +40,7 @@ type openAIToolChoice struct{}
 
 // Schema implements huma.SchemaProvider.
 func (openAIToolChoice) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{OneOf: []*huma.Schema{
-		{Type: huma.TypeString, Enum: []any{"none", "auto", "required"}},
-		{Type: huma.TypeObject, AdditionalProperties: true},
-	}}
+	return body.AnyOf(&huma.Schema{Type: huma.TypeString, Enum: []any{"none", "auto", "required"}}, body.AnyObject())
 }
 
 // addChat adds POST /v1/chat/completions.

@@ -44,16 +44,16 @@ type openAIErrorBody struct {
 
 func newErrorBody(fault *providers.Fault) openAIErrorBody {
 	class, code := classOf(fault.Kind)
-	return openAIErrorBody{Message: cmp.Or(fault.UpstreamMessage, fault.Message), Type: orNull(class), Param: orNull(fault.Param), Code: code}
+	return openAIErrorBody{Message: cmp.Or(fault.UpstreamMessage, fault.Message), Type: body.OrNull(class), Param: body.OrNull(fault.Param), Code: code}
 }
 
 // newStreamErrorBody is the error of an event. Clients send a call again whose stream ends with the vendor's own word for its failures.
 func newStreamErrorBody(fault *providers.Fault) openAIErrorBody {
-	body := newErrorBody(fault)
-	if body.Type != nil && *body.Type == apiError {
-		body.Type = orNull("server_error")
+	shown := newErrorBody(fault)
+	if shown.Type != nil && *shown.Type == apiError {
+		*shown.Type = "server_error"
 	}
-	return body
+	return shown
 }
 
 // apiError is the type of the gateway's and the upstreams' own failures.
@@ -118,13 +118,6 @@ func ResponseError(fault *providers.Fault, number int) []byte {
 		Type: "error", Code: body.Code, Message: body.Message, Param: body.Param, SequenceNumber: number, Error: body,
 	})
 	return append(append([]byte("event: error\ndata: "), event...), "\n\n"...)
-}
-
-func orNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }
 
 // openAIModel is one entry of the model list in OpenAI's shape.

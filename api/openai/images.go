@@ -94,14 +94,12 @@ func (a adder) addImages() {
 	addCall[openAIImage](a, generation)
 	generation.RequestBody = body.DeclareJSON[openAIImage](registry)
 	check, fields := newChecker[openAIImageEdit](registry), body.NewChecker[openAIImageForm](registry)
-	request := body.DeclareJSON[openAIImageEdit](registry)
-	request.Content["multipart/form-data"] = body.DeclareForm[openAIImageForm](registry).Content["multipart/form-data"]
 	edit := relayed{name: providers.ImageEdit, finish: needPrompt}
 	readGeneration, readJSON := readJSON(newChecker[openAIImage](registry), generation), readJSON(check, edit)
 	edits := huma.Operation{
 		OperationID: "editImage", Method: http.MethodPost, Path: "/v1/images/edits", Tags: tags, Summary: "Edit an image",
 		Description: either + "Fields and parts that are not listed here reach the upstream untouched.",
-		RequestBody: request, Responses: calls.DeclareAnswer("The images", true),
+		RequestBody: body.DeclareEither[openAIImageEdit, openAIImageForm](registry), Responses: calls.DeclareAnswer("The images", true),
 	}
 	readEdit := func(x *edge.Request, r *http.Request, raw []byte) (calls.Call, error) {
 		if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {

@@ -16,9 +16,6 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// keepAlive is the comment of a stream after a silence.
-const keepAlive = ":\n\n"
-
 const (
 	// streamEndWait is how long a stream whose events are all sent stays open until its call has ended: a client that has read to the end
 	// finds the call ended.
@@ -62,27 +59,14 @@ func (s *Service) Stream(
 	if err != nil {
 		return err
 	}
-	unwatch, err := x.Watch()
+	ctx, stream, done, err := s.events.begin(x, r)
 	if err != nil {
 		return err
 	}
-	defer unwatch()
-	if err := x.WhilePermitted(); err != nil {
-		return err
-	}
+	defer done()
 	x.Outcome.Model = of.Request.Model
 	s.edge.Speak(x, of.Format)
-	x.Header().Set("Content-Type", "text/event-stream")
-	x.Header().Set("X-Accel-Buffering", "no") // nginx must not buffer events
-	x.WriteHeader(http.StatusOK)
-	s.events.Open.Add(1)
-	defer s.events.Open.Add(-1)
-	ctx, done := s.edge.UntilStopping(r.Context())
-	defer done()
-	out := &liveStream{out: EventStream{Writer: x.Paced()}}
-	if err := out.flush(); err != nil {
-		return err
-	}
+	out := &liveStream{out: stream}
 	for n := after + 1; n < int64(len(opening)); n++ {
 		if err := out.write(whole(n, opening[n]), true); err != nil {
 			return err
@@ -96,7 +80,7 @@ func (s *Service) Stream(
 	defer end(nil)
 	var watching sync.WaitGroup
 	watching.Go(func() { s.attend(reading, end, of, out) })
-	err = s.log.Read(reading, of.ID, activities.EventsFolder(of.Folder()), after, func(event eventlog.Piece) error {
+	err = s.Events.Read(reading, of.ID, activities.EventsFolder(of.Folder()), after, func(event eventlog.Piece) error {
 		last = event.N
 		return out.write(show(event), event.Ends)
 	})
@@ -133,14 +117,14 @@ func (s *Service) Stream(
 	}
 	if fault.Kind != providers.Canceled {
 		staged := activities.StagedCall{Path: strings.TrimPrefix(of.Operation, http.MethodPost+" "), Format: of.Format}
-		_ = out.write(whole(last+1, s.faults(staged, fault, last+1)), true) // the client may be gone
+		_ = out.write(whole(last+1, s.Faults(staged, fault, last+1)), true) // the client may be gone
 	}
 	return fault
 }
 
 // openingEvents are the first events of a call's log, which exist before the call is sent.
 func (s *Service) openingEvents(ctx context.Context, of tasks.Task, request []byte) (events [][]byte, err error) {
-	open := s.opening(of)
+	open := s.Opening(of)
 	if open == nil {
 		return nil, nil
 	}
@@ -172,7 +156,7 @@ func (s *Service) attend(ctx context.Context, end context.CancelCauseFunc, of ta
 			return
 		}
 		quiet, cancel := context.WithTimeout(ctx, s.events.Every)
-		task, err := s.tasks.Watch(quiet, of)
+		task, err := s.Tasks.Watch(quiet, of)
 		cancel()
 		switch {
 		case err == nil:
@@ -193,7 +177,7 @@ func (s *Service) attend(ctx context.Context, end context.CancelCauseFunc, of ta
 // liveStream is a stream that events and comments are written to concurrently.
 type liveStream struct {
 	mu     sync.Mutex
-	out    EventStream
+	out    *EventStream
 	last   time.Time
 	within bool // an event was written in part
 }
@@ -215,13 +199,4 @@ func (l *liveStream) comment(silence time.Duration) error {
 	}
 	l.last = time.Now()
 	return l.out.WriteEvent([]byte(keepAlive))
-}
-
-func (l *liveStream) flush() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.out.Flush(); err != nil {
-		return edge.ClientGone(err)
-	}
-	return nil
 }

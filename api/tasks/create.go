@@ -60,9 +60,9 @@ func isRepeat(header http.Header) bool {
 // create creates the task of a call, or finds that of an equal create if a new one is refused.
 func (s *Service) create(ctx context.Context, create tasks.Create, refusal error) (tasks.Task, error) {
 	if refusal == nil {
-		return s.tasks.Create(ctx, create)
+		return s.Tasks.Create(ctx, create)
 	}
-	task, err := s.tasks.Repeated(ctx, create)
+	task, err := s.Tasks.Repeated(ctx, create)
 	if err != nil && providers.AsFault(err).Kind == providers.NotFound {
 		err = refusal
 	}

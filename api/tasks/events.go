@@ -49,31 +49,16 @@ func (e *Events) Serve(x *edge.Request, r *http.Request, shape TaskEvents) error
 		x.WriteHeader(shape.Over)
 		return nil
 	}
-	unwatch, err := x.Watch()
+	ctx, out, done, err := e.begin(x, r)
 	if err != nil {
 		return err
 	}
-	defer unwatch()
-	if err := x.WhilePermitted(); err != nil {
-		return err
-	}
-	header := x.Header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("X-Accel-Buffering", "no") // nginx must not buffer events
-	e.Open.Add(1)
-	defer e.Open.Add(-1)
-	out := EventStream{Writer: x.Paced()}
-	x.WriteHeader(http.StatusOK)
-	ctx, done := e.Edge.UntilStopping(r.Context())
 	defer done()
-	if err := out.Flush(); err != nil {
-		return edge.ClientGone(err)
-	}
 	if !seen {
 		err = out.Send(shape.ID(task), shape.Name, shape.Object(ctx, task))
 	}
 	for err == nil && !task.Ended() {
-		task, err = e.next(ctx, &out, task, shape)
+		task, err = e.next(ctx, out, task, shape)
 	}
 	switch {
 	case err == nil:
@@ -92,6 +77,37 @@ func (e *Events) Serve(x *edge.Request, r *http.Request, shape TaskEvents) error
 	return fault
 }
 
+// begin begins the event stream of a request. ctx ends with the request, and when the process stops; done ends the stream.
+func (e *Events) begin(x *edge.Request, r *http.Request) (ctx context.Context, out *EventStream, done func(), err error) {
+	unwatch, err := x.Watch()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if err := x.WhilePermitted(); err != nil {
+		unwatch()
+		return nil, nil, nil, err
+	}
+	x.Header().Set("Content-Type", "text/event-stream")
+	x.Header().Set("X-Accel-Buffering", "no") // nginx must not buffer events
+	x.WriteHeader(http.StatusOK)
+	e.Open.Add(1)
+	ctx, stop := e.Edge.UntilStopping(r.Context())
+	done = func() {
+		stop()
+		e.Open.Add(-1)
+		unwatch()
+	}
+	out = &EventStream{Writer: x.Paced()}
+	if err := out.Flush(); err != nil {
+		done()
+		return nil, nil, nil, edge.ClientGone(err)
+	}
+	return ctx, out, done, nil
+}
+
+// keepAlive is the comment of a stream after a silence.
+const keepAlive = ":\n\n"
+
 // next sends the next change of a task, or a comment after a silence.
 func (e *Events) next(ctx context.Context, out *EventStream, last tasks.Task, shape TaskEvents) (tasks.Task, error) {
 	quiet, cancel := context.WithTimeout(ctx, e.Every)
@@ -101,7 +117,7 @@ func (e *Events) next(ctx context.Context, out *EventStream, last tasks.Task, sh
 	case err == nil:
 		return task, out.Send(shape.ID(task), shape.Name, shape.Object(ctx, task))
 	case ctx.Err() == nil && quiet.Err() != nil:
-		return last, out.WriteEvent([]byte(":\n\n"))
+		return last, out.WriteEvent([]byte(keepAlive))
 	default:
 		return last, err
 	}

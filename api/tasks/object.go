@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/activities"
+	"modelrelay/api/body"
 	"modelrelay/providers"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
@@ -101,9 +101,9 @@ func statusOf(t tasks.Task) workflows.State {
 
 func newTask(t tasks.Task) task {
 	shown := task{
-		ID: t.ID, Object: "task", Kind: string(t.Kind()), Operation: orNull(t.Operation), Model: t.Request.Named(), Status: string(statusOf(t)),
-		Attempts: t.Progressed.Attempts, CreatedAt: t.CreatedAt.Unix(), StartedAt: unixOrNull(t.Progressed.StartedAt),
-		CompletedAt: unixOrNull(t.CompletedAt), ExpiresAt: unixOrNull(t.ExpiresAt), Metadata: t.Request.Metadata,
+		ID: t.ID, Object: "task", Kind: string(t.Kind()), Operation: body.OrNull(t.Operation), Model: t.Request.Named(), Status: string(statusOf(t)),
+		Attempts: t.Progressed.Attempts, CreatedAt: t.CreatedAt.Unix(), StartedAt: body.UnixOrNull(t.Progressed.StartedAt),
+		CompletedAt: body.UnixOrNull(t.CompletedAt), ExpiresAt: body.UnixOrNull(t.ExpiresAt), Metadata: t.Request.Metadata,
 	}
 	if len(shown.Metadata) == 0 {
 		shown.Metadata = json.RawMessage("{}")
@@ -112,7 +112,7 @@ func newTask(t tasks.Task) task {
 		shown.QueuePosition = &t.QueuePosition
 	}
 	if t.Kind() == activities.KindCall && !t.Ended() {
-		shown.Stage = orNull(string(cmp.Or(t.Progressed.Stage, activities.StageWaiting)))
+		shown.Stage = body.OrNull(string(cmp.Or(t.Progressed.Stage, activities.StageWaiting)))
 	}
 	if t.Job != nil {
 		shown.Attempts = 1
@@ -121,13 +121,12 @@ func newTask(t tasks.Task) task {
 		shown.Error = &taskError{t.Failure.Code, t.Failure.Message}
 	}
 	if call := t.Call; call != nil {
-		shown.Attempts, shown.StartedAt = call.Attempts, unixOrNull(call.StartedAt)
+		shown.Attempts, shown.StartedAt = call.Attempts, body.UnixOrNull(call.StartedAt)
 		if used := call.Usage; used != (providers.Usage{}) {
 			shown.Usage = &taskUsage{used.Input, used.Output, used.Input + used.Output}
 		}
 		if call.Priced {
-			cost := float64(call.Cost) / 1e9
-			shown.Cost = &cost
+			shown.Cost = new(float64(call.Cost) / 1e9)
 		}
 	}
 	if len(t.Outputs) > 0 && shown.Status != string(workflows.Cancelled) { // whose result is a conflict
@@ -142,18 +141,3 @@ func newTask(t tasks.Task) task {
 
 // resultPath returns the path of a task's result.
 func resultPath(id string) string { return root + "/" + id + "/result" }
-
-func orNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
-func unixOrNull(at time.Time) *int64 {
-	if at.IsZero() {
-		return nil
-	}
-	seconds := at.Unix()
-	return &seconds
-}

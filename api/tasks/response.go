@@ -19,26 +19,23 @@ func (s *Service) Response(ctx context.Context, tokenID, id string) (tasks.Task,
 	if !tasks.IsTaskID(id) || !strings.HasPrefix(id, activities.ResponseIDs) {
 		return tasks.Task{}, false, nil
 	}
-	found, err := s.tasks.Find(ctx, id, tokenID)
+	found, err := s.Tasks.Find(ctx, id, tokenID)
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
 		return tasks.Task{}, false, nil
 	}
-	return found, err == nil && !expired(found), err
+	return found, err == nil && !found.Expired(), err
 }
-
-// expired reports whether readers of a task do not find it any more.
-func expired(t tasks.Task) bool { return !t.ExpiresAt.IsZero() && !time.Now().Before(t.ExpiresAt) }
 
 // Cancel cancels a task of a token, and returns it as it is after at most two seconds.
 func (s *Service) Cancel(ctx context.Context, tokenID, id string) (tasks.Task, error) {
-	return s.tasks.Cancel(ctx, id, tokenID)
+	return s.Tasks.Cancel(ctx, id, tokenID)
 }
 
 // Delete deletes a task of a token.
 func (s *Service) Delete(ctx context.Context, tokenID, id string) error {
-	err := s.tasks.Delete(ctx, id, tokenID)
-	if err == nil && s.deleted != nil && strings.HasPrefix(id, activities.ResponseIDs) {
-		s.deleted(ctx, tokenID, id)
+	err := s.Tasks.Delete(ctx, id, tokenID)
+	if err == nil && s.Deleted != nil && strings.HasPrefix(id, activities.ResponseIDs) {
+		s.Deleted(ctx, tokenID, id)
 	}
 	return err
 }
@@ -62,7 +59,7 @@ func (s *Service) Output(ctx context.Context, of tasks.Task, read func(io.Reader
 }
 
 func (s *Service) read(ctx context.Context, of tasks.Task, key string, read func(io.Reader) ([]byte, error)) ([]byte, error) {
-	object, err := s.archive.Open(ctx, key)
+	object, err := s.Archive.Open(ctx, key)
 	if err != nil {
 		return nil, Object{Gone: noResult(of)}.fault(err)
 	}
@@ -100,7 +97,7 @@ func (s *Service) Latest(of tasks.Task) time.Time {
 	if !of.ExpiresAt.IsZero() {
 		return of.ExpiresAt
 	}
-	return of.CreatedAt.Add(s.life)
+	return of.CreatedAt.Add(s.CallLife)
 }
 
 // IsCall reports whether an id has the form of that of a call.
@@ -120,8 +117,8 @@ func (s *Service) AwaitEnd(ctx context.Context, of tasks.Task) (tasks.Task, erro
 
 // Call finds a call of a token that is of the format; any other task is NotFound.
 func (s *Service) Call(ctx context.Context, tokenID, id string, is func(tasks.Task) bool) (tasks.Task, error) {
-	found, err := s.tasks.Find(ctx, id, tokenID)
-	if err == nil && (found.Kind() != activities.KindCall || !is(found) || expired(found)) {
+	found, err := s.Tasks.Find(ctx, id, tokenID)
+	if err == nil && (found.Kind() != activities.KindCall || !is(found) || found.Expired()) {
 		err = providers.Faultf(providers.NotFound, "No task %q.", id)
 	}
 	return found, err

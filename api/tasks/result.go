@@ -35,7 +35,7 @@ func (s *Service) addResult(g *edge.Group, tags []string) {
 }
 
 func (s *Service) serveResult(x *edge.Request, r *http.Request) error {
-	found, err := s.tasks.Find(r.Context(), r.PathValue("task_id"), x.Caller.ID)
+	found, err := s.Tasks.Find(r.Context(), r.PathValue("task_id"), x.Caller.ID)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (s *Service) ServeResult(x *edge.Request, r *http.Request, t tasks.Task) er
 	case !t.Ended():
 		x.Header().Set("Retry-After", retryTask)
 		return x.JSONStatus(http.StatusAccepted, newTask(t))
-	case expired(t):
+	case t.Expired():
 		return gone
 	case len(t.Outputs) == 0 || statusOf(t) == workflows.Cancelled:
 		s.edge.Speak(x, t.Format)
@@ -67,7 +67,7 @@ func (s *Service) ServeResult(x *edge.Request, r *http.Request, t tasks.Task) er
 		Noun: "result", Gone: gone,
 	}
 	if t.Call == nil {
-		return ServeObject(x, r, s.archive, object)
+		return ServeObject(x, r, s.Archive, object)
 	}
 	maps.Copy(x.Header(), t.Call.Header)
 	if t.Call.Status != http.StatusOK {
@@ -76,7 +76,7 @@ func (s *Service) ServeResult(x *edge.Request, r *http.Request, t tasks.Task) er
 			x.Header().Set("X-Should-Retry", "false")
 		}
 	}
-	return ServeObject(x, r, s.archive, object)
+	return ServeObject(x, r, s.Archive, object)
 }
 
 // faultOf returns the status and the fault of a task that ended without an answer.

@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/activities"
+	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/storage/eventlog"
@@ -58,24 +59,17 @@ type EventLog interface {
 
 // Service has the operations on tasks of every kind. It is safe for concurrent use.
 type Service struct {
-	tasks   Tasks
-	archive Archive
-	edge    *edge.Edge
-	reader  Reader
-	events  *Events
-	log     EventLog
-	life    time.Duration
-	deleted func(ctx context.Context, tokenID, id string)
-	// faults returns what ends a stream that failed.
-	faults  func(call activities.StagedCall, fault *providers.Fault, n int64) []byte
-	opening func(of tasks.Task) func(request []byte) [][]byte
+	Options
+
+	edge   *edge.Edge
+	reader Reader
+	events *Events
 }
 
 // New returns a Service for the requests of an edge.
 func New(e *edge.Edge, o Options) *Service {
 	return &Service{
-		tasks: o.Tasks, archive: o.Archive, edge: e, reader: Reader{o.Tasks, e}, log: o.Events, life: o.CallLife, deleted: o.Deleted,
-		faults: o.Faults, opening: o.Opening, events: &Events{Tasks: o.Tasks, Edge: e, Every: EventsEvery},
+		Options: o, edge: e, reader: Reader{o.Tasks, e}, events: &Events{Tasks: o.Tasks, Edge: e, Every: EventsEvery},
 	}
 }
 
@@ -145,7 +139,7 @@ func (s *Service) Add(group *edge.Group) {
 		OperationID: "cancelTask", Method: http.MethodPost, Path: root + "/{task_id}/cancel", Tags: tags, Summary: "Cancel a task",
 		Description: "Waits up to two seconds for the effect. A task that has ended does not change.",
 	}, func(ctx context.Context, in *taskPath) (task, error) {
-		found, err := s.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
+		found, err := s.Tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
 		return newTask(found), err
 	})
 	edge.Register(g, huma.Operation{
@@ -159,7 +153,7 @@ func (s *Service) Add(group *edge.Group) {
 }
 
 func (s *Service) list(ctx context.Context, in *taskList) (taskPage, error) {
-	page, err := s.tasks.List(ctx, tasks.ListQuery{
+	page, err := s.Tasks.List(ctx, tasks.ListQuery{
 		TokenID: edge.Of(ctx).Caller.ID, After: in.After, Limit: in.Limit, Ascending: in.Order == "asc", Kind: activities.Kind(in.Kind),
 		Match: func(t tasks.Task) bool {
 			return (in.Status == "" || in.Status == string(statusOf(t))) && (in.Model == "" || in.Model == t.Request.Named()) &&
@@ -169,7 +163,7 @@ func (s *Service) list(ctx context.Context, in *taskList) (taskPage, error) {
 	if err != nil {
 		return taskPage{}, err
 	}
-	shown := taskPage{Object: "list", Data: make([]task, 0, len(page.Tasks)), LastID: orNull(page.Last), HasMore: page.More}
+	shown := taskPage{Object: "list", Data: make([]task, 0, len(page.Tasks)), LastID: body.OrNull(page.Last), HasMore: page.More}
 	for _, t := range page.Tasks {
 		shown.Data = append(shown.Data, newTask(t))
 	}
@@ -196,7 +190,7 @@ func (s *Service) addEvents(g *edge.Group, tags []string) {
 			"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}},
 		}}},
 	}, func(x *edge.Request, r *http.Request) error {
-		found, err := s.tasks.Find(r.Context(), r.PathValue("task_id"), x.Caller.ID)
+		found, err := s.Tasks.Find(r.Context(), r.PathValue("task_id"), x.Caller.ID)
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ const linkLife = time.Hour
 // outputs returns the addresses of a task's outputs, in order: links that require no token if the deployment has them, else paths below
 // base for the token of the task. It returns none before the task is completed and after the outputs have expired.
 func (a addresses) outputs(ctx context.Context, task tasks.Task, base string) []string {
-	if task.State != workflows.Completed || expired(task) {
+	if task.State != workflows.Completed || task.Expired() {
 		return []string{}
 	}
 	life := linkLife

@@ -31,7 +31,7 @@ type textOrSwitch struct{}
 
 // Schema implements huma.SchemaProvider.
 func (textOrSwitch) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{OneOf: []*huma.Schema{{Type: huma.TypeBoolean}, {Type: huma.TypeString}}}
+	return body.AnyOf(&huma.Schema{Type: huma.TypeBoolean}, body.Text())
 }
 
 // roles are the roles of images: one, or an array.

@@ -68,7 +68,7 @@ func (c content) serveOutput(x *edge.Request, r *http.Request, id string, index 
 	if err := x.WhilePermitted(); err != nil {
 		return err
 	}
-	return c.send(x, r, task, output)
+	return apitasks.ServeObject(x, r, c.archive, output)
 }
 
 // ServeContent serves the output of a task that the query selects, without a check of permissions: the caller has made it.
@@ -81,42 +81,29 @@ func (s *Service) ServeContent(x *edge.Request, r *http.Request, task tasks.Task
 	if err != nil {
 		return err
 	}
-	return s.content.send(x, r, task, output)
-}
-
-// output is an output or a variant of it.
-type output struct {
-	object, contentType, sha256 string
-	size                        int64
+	return apitasks.ServeObject(x, r, s.content.archive, output)
 }
 
 // outputOf returns an output of a task, or a variant of it; NotFound if there is none.
-func outputOf(task tasks.Task, index int, variant string) (output, error) {
-	if task.State != workflows.Completed || expired(task) || index >= len(task.Outputs) {
-		return output{}, noContent()
+func outputOf(task tasks.Task, index int, variant string) (apitasks.Object, error) {
+	object := apitasks.Object{Modified: task.CompletedAt, Noun: "video", Gone: noContent()}
+	if task.State != workflows.Completed || task.Expired() || index >= len(task.Outputs) {
+		return object, noContent()
 	}
 	whole := task.Outputs[index]
 	if variant == "" {
-		return output{whole.Object, contentType(whole.ContentType, variant), whole.SHA256, whole.Size}, nil
+		object.Key, object.SHA256, object.Size = whole.Object, whole.SHA256, whole.Size
+		object.ContentType = contentType(whole.ContentType, variant)
+		return object, nil
 	}
-	var found output
 	for _, picture := range whole.Variants {
 		if picture.Name == variant {
-			found = output{picture.Object, contentType(picture.ContentType, variant), picture.SHA256, picture.Size}
+			object.Key, object.SHA256, object.Size = picture.Object, picture.SHA256, picture.Size
+			object.ContentType = contentType(picture.ContentType, variant)
+			return object, nil
 		}
 	}
-	if found.object == "" {
-		return output{}, noContent()
-	}
-	return found, nil
-}
-
-// send serves an output.
-func (c content) send(x *edge.Request, r *http.Request, task tasks.Task, of output) error {
-	return apitasks.ServeObject(x, r, c.archive, apitasks.Object{
-		Key: of.object, ContentType: of.contentType, SHA256: of.sha256, Size: of.size, Modified: task.CompletedAt, Noun: "video",
-		Gone: noContent(),
-	})
+	return object, noContent()
 }
 
 // contentType returns the content type of an output, or of a variant of it. The vendor's type is used only if it is a video or a picture:

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
@@ -70,23 +72,13 @@ func tooMuchExtra() *providers.Fault {
 
 // checkNesting refuses a valid JSON value that is nested too deeply.
 func checkNesting(param string, value []byte) error {
-	depth, quoted := 0, false
-	for i := 0; i < len(value); i++ {
-		switch c := value[i]; {
-		case quoted:
-			if c == '\\' {
-				i++
-			}
-			quoted = c != '"'
-		case c == '"':
-			quoted = true
-		case c == '[' || c == '{':
-			if depth++; depth > maxNesting {
-				return providers.InvalidField(param, "The metadata, or a field that is not documented here, is nested too deeply: %d levels are allowed.", maxNesting)
-			}
-		case c == ']' || c == '}':
-			depth--
+	dec := jsontext.NewDecoder(bytes.NewReader(value), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	for {
+		if _, err := dec.ReadToken(); err != nil { // the end
+			return nil
+		}
+		if dec.StackDepth() > maxNesting {
+			return providers.InvalidField(param, "The metadata, or a field that is not documented here, is nested too deeply: %d levels are allowed.", maxNesting)
 		}
 	}
-	return nil
 }

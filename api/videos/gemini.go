@@ -166,7 +166,7 @@ func newGeminiOperation(task tasks.Task, base string) geminiOperation {
 		operation.Error = &geminiOperationError{Code: rpcCode(failure.Code), Message: strings.TrimPrefix(failure.Code+": "+failure.Message, ": ")}
 	case workflows.Completed:
 		response := geminiVideoResponse{Samples: []geminiVideoSample{}}
-		if !expired(task) {
+		if !task.Expired() {
 			for index := range task.Outputs {
 				response.Samples = append(response.Samples, geminiVideoSample{geminiVideoFile{fileURI(base, task.ID, index)}})
 			}

@@ -60,8 +60,8 @@ func newGenericCreated(task tasks.Task) genericCreated {
 func newGenericVideo(task tasks.Task, urls []string) genericVideo {
 	video := genericVideo{
 		ID: task.ID, TaskID: task.ID, Object: "video", Model: task.Request.Named(), Status: string(task.State),
-		Progress: task.Progress, CreatedAt: task.CreatedAt.Unix(), CompletedAt: unixOrNull(task.CompletedAt),
-		ExpiresAt: unixOrNull(task.ExpiresAt), URLs: urls, Error: newFailure(task.Failure), Metadata: task.Request.Metadata,
+		Progress: task.Progress, CreatedAt: task.CreatedAt.Unix(), CompletedAt: body.UnixOrNull(task.CompletedAt),
+		ExpiresAt: body.UnixOrNull(task.ExpiresAt), URLs: urls, Error: newFailure(task.Failure), Metadata: task.Request.Metadata,
 	}
 	video.QueuePosition = task.QueuePosition
 	if len(urls) > 0 {

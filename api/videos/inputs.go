@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gabriel-vasile/mimetype"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 )
@@ -156,14 +157,11 @@ type imageReference struct{}
 
 // Schema implements huma.SchemaProvider.
 func (imageReference) Schema(huma.Registry) *huma.Schema {
-	text := func(description string) *huma.Schema {
-		return &huma.Schema{Type: huma.TypeString, Description: description}
-	}
 	one := []*huma.Schema{
-		text("The image's http, https or data URL, or its bytes in Base64: PNG, JPEG or WebP, and other kinds where the model takes them, 32 MiB at most"),
+		body.Described("The image's http, https or data URL, or its bytes in Base64: PNG, JPEG or WebP, and other kinds where the model takes them, 32 MiB at most"),
 		{
 			Type: huma.TypeObject, AdditionalProperties: true, Properties: map[string]*huma.Schema{
-				"image_url": text("The image's http, https or data URL, or its bytes in Base64"), "file_id": text("Not supported here"),
+				"image_url": body.Described("The image's http, https or data URL, or its bytes in Base64"), "file_id": body.Described("Not supported here"),
 			},
 		},
 	}

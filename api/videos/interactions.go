@@ -73,7 +73,7 @@ func interactionOf(task tasks.Task, base string) Interaction {
 		i.Errors = []interactionError{{failure.Code, failure.Message}}
 	case workflows.Completed:
 		i.Status = "completed"
-		if expired(task) || len(task.Outputs) == 0 {
+		if task.Expired() || len(task.Outputs) == 0 {
 			break
 		}
 		var videos []interactionContent

@@ -17,7 +17,7 @@ type textOrNumber struct{}
 
 // Schema implements huma.SchemaProvider.
 func (textOrNumber) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{OneOf: []*huma.Schema{{Type: huma.TypeString}, {Type: huma.TypeNumber}}}
+	return body.AnyOf(body.Text(), &huma.Schema{Type: huma.TypeNumber})
 }
 
 // numeral returns the text of a JSON number or string.

@@ -8,7 +8,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/edge"
-	"modelrelay/workflows/tasks"
 )
 
 // videoPath is the input of the operations on one task.
@@ -41,9 +40,4 @@ func (s *Service) addDelete(g *edge.Group, operationID, path string) {
 	}, func(ctx context.Context, in *videoPath) (videoDeleted, error) {
 		return videoDeleted{ID: in.ID, Object: "video.deleted", Deleted: true}, s.tasks.Delete(ctx, in.ID, edge.Of(ctx).Caller.ID)
 	})
-}
-
-// expired reports whether a task's outputs have expired.
-func expired(task tasks.Task) bool {
-	return !task.ExpiresAt.IsZero() && !time.Now().Before(task.ExpiresAt)
 }

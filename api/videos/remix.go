@@ -36,12 +36,9 @@ func (s sora) addRemix(g *edge.Group, tags []string) {
 		Summary: "Make a variation of a completed video",
 		Description: "A new task at the upstream that made the video; upstreams that cannot do it are answered 400. Model, seconds " +
 			"and size are those of the video: a field that says something of them is refused.",
-		Parameters: []*huma.Param{edge.PathParameter("task_id", "Id of the video to remix"), idempotencyParameter()},
-		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-			"application/json":    {Schema: body.SchemaOf[openAIRemixBody](registry)},
-			"multipart/form-data": {Schema: body.SchemaOf[openAIRemixForm](registry)},
-		}},
-		Responses: body.DeclareAnswer[openAIVideo](registry, "The new task"),
+		Parameters:  []*huma.Param{edge.PathParameter("task_id", "Id of the video to remix"), idempotencyParameter()},
+		RequestBody: body.DeclareEither[openAIRemixBody, openAIRemixForm](registry),
+		Responses:   body.DeclareAnswer[openAIVideo](registry, "The new task"),
 	}, s.service.creator.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
 		req, err := s.service.checks.readRemix(x, r, check)
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -60,14 +59,14 @@ func (openAIFailure) Schema(huma.Registry) *huma.Schema {
 func newOpenAIVideo(task tasks.Task) openAIVideo {
 	video := openAIVideo{
 		ID: task.ID, Object: "video", Model: task.Request.Named(), Status: string(task.State), Progress: task.Progress,
-		CreatedAt: task.CreatedAt.Unix(), CompletedAt: unixOrNull(task.CompletedAt), ExpiresAt: unixOrNull(task.ExpiresAt),
-		Seconds: cmp.Or(task.Request.Seconds, task.Seconds, defaultSeconds), Size: orNull(task.Request.Size),
-		Prompt: orNull(task.Request.Prompt), Metadata: task.Request.Metadata,
+		CreatedAt: task.CreatedAt.Unix(), CompletedAt: body.UnixOrNull(task.CompletedAt), ExpiresAt: body.UnixOrNull(task.ExpiresAt),
+		Seconds: cmp.Or(task.Request.Seconds, task.Seconds, defaultSeconds), Size: body.OrNull(task.Request.Size),
+		Prompt: body.OrNull(task.Request.Prompt), Metadata: task.Request.Metadata,
 	}
 	if video.Size == nil && task.Width > 0 && task.Height > 0 {
-		video.Size = orNull(strconv.Itoa(task.Width) + "x" + strconv.Itoa(task.Height))
+		video.Size = body.OrNull(strconv.Itoa(task.Width) + "x" + strconv.Itoa(task.Height))
 	}
-	video.Error, video.RemixedFrom, video.QueuePosition = newFailure(task.Failure), orNull(task.Request.RemixOf), task.QueuePosition
+	video.Error, video.RemixedFrom, video.QueuePosition = newFailure(task.Failure), body.OrNull(task.Request.RemixOf), task.QueuePosition
 	return video
 }
 
@@ -77,14 +76,6 @@ func newFailure(failure *providers.VideoFailure) *openAIFailure {
 		return nil
 	}
 	return &openAIFailure{Code: failure.Code, Message: failure.Message}
-}
-
-func unixOrNull(t time.Time) *int64 {
-	if t.IsZero() {
-		return nil
-	}
-	seconds := t.Unix()
-	return &seconds
 }
 
 // sora has the operations of the Sora-compatible format.
@@ -141,11 +132,8 @@ func (s sora) addCreate(g *edge.Group, tags []string) {
 		Summary:     "Create a video task",
 		Description: createWords,
 		Parameters:  []*huma.Param{idempotencyParameter()},
-		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-			"multipart/form-data": {Schema: body.SchemaOf[openAIVideoForm](registry)},
-			"application/json":    {Schema: body.SchemaOf[openAIVideoBody](registry)},
-		}},
-		Responses: body.DeclareAnswer[openAIVideo](registry, "The task"),
+		RequestBody: body.DeclareEither[openAIVideoBody, openAIVideoForm](registry),
+		Responses:   body.DeclareAnswer[openAIVideo](registry, "The task"),
 	}, s.service.creator.create(dialect{
 		format: providers.OpenAI,
 		read: func(x *edge.Request, r *http.Request) (providers.VideoRequest, error) {
@@ -189,7 +177,7 @@ func (s sora) addList(g *edge.Group, tags []string) {
 		if err != nil {
 			return list, err
 		}
-		list = openAIVideoList{Object: "list", Data: make([]openAIVideo, len(page.Tasks)), LastID: orNull(page.Last), HasMore: page.More}
+		list = openAIVideoList{Object: "list", Data: make([]openAIVideo, len(page.Tasks)), LastID: body.OrNull(page.Last), HasMore: page.More}
 		for i, task := range page.Tasks {
 			list.Data[i] = newOpenAIVideo(task)
 		}
@@ -198,11 +186,4 @@ func (s sora) addList(g *edge.Group, tags []string) {
 		}
 		return list, nil
 	})
-}
-
-func orNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/workflows/tasks"
 )
 
@@ -47,14 +49,14 @@ type videoForm struct {
 	// sources: the video may be a task, whose id is source then.
 	sources   bool
 	source    string
-	extra     map[string]*formValue
-	order     []string // of extra
+	extra     []*formValue
 	seen      map[string]bool
 	extraSize int // bytes of extra
 }
 
 // formValue is an undocumented field. One that is repeated, or named "name[]", is an array.
 type formValue struct {
+	name  string
 	texts []string
 	array bool
 }
@@ -77,7 +79,7 @@ func (f *videoForm) read(x *edge.Request, r *http.Request, boundary string) (pro
 	if len(parts) > maxFormParts {
 		return providers.VideoRequest{}, providers.InvalidField("", "The multipart body has too many parts.")
 	}
-	f.seen, f.extra = make(map[string]bool), make(map[string]*formValue)
+	f.seen = make(map[string]bool)
 	for _, part := range parts {
 		if err := f.add(part); err != nil {
 			return providers.VideoRequest{}, err
@@ -132,7 +134,7 @@ func splitName(name string) (field, member string) {
 }
 
 func (f *videoForm) addText(name, field, member, text string) error {
-	if member == "" && isVideoField(field) {
+	if member == "" && slices.Contains([]string{"model", "prompt", "size", "seconds", "metadata", "webhook_url"}, field) {
 		if f.seen[field] {
 			return providers.InvalidField(field, "Invalid request: '%s' is given more than once.", field)
 		}
@@ -180,24 +182,15 @@ func (f *videoForm) addExtra(name, text string) error {
 		return tooMuchExtra()
 	}
 	name, array := strings.CutSuffix(name, "[]")
-	value, known := f.extra[name]
-	if !known {
-		value = &formValue{}
-		f.extra[name] = value
-		f.order = append(f.order, name)
+	at := slices.IndexFunc(f.extra, func(other *formValue) bool { return other.name == name })
+	if at < 0 {
+		at = len(f.extra)
+		f.extra = append(f.extra, &formValue{name: name})
 	}
+	value := f.extra[at]
 	value.texts = append(value.texts, text)
 	value.array = value.array || array || len(value.texts) > 1
 	return nil
-}
-
-func isVideoField(name string) bool {
-	switch name {
-	case "model", "prompt", "size", "seconds", "metadata", "webhook_url":
-		return true
-	default:
-		return false
-	}
 }
 
 func withMember(members map[string]string, name, text string) map[string]string {
@@ -262,20 +255,16 @@ func (f *videoForm) request() (providers.VideoRequest, error) {
 		f.req.Metadata = raw
 	}
 	var out []byte
-	for _, name := range f.order {
-		var value any = f.extra[name].texts
-		if !f.extra[name].array {
-			value = f.extra[name].texts[0]
-		}
-		key, err := json.Marshal(name)
-		if err != nil {
-			return providers.VideoRequest{}, err
+	for _, field := range f.extra {
+		var value any = field.texts
+		if !field.array {
+			value = field.texts[0]
 		}
 		text, err := json.Marshal(value)
 		if err != nil {
 			return providers.VideoRequest{}, err
 		}
-		out = body.AppendMember(out, key, text)
+		out = body.AppendMember(out, rawjson.Quote(field.name), text)
 	}
 	if out != nil {
 		f.req.Extra = append(out, '}')

@@ -46,14 +46,11 @@ type videoSource struct{}
 
 // Schema implements huma.SchemaProvider.
 func (videoSource) Schema(huma.Registry) *huma.Schema {
-	text := func(description string) *huma.Schema {
-		return &huma.Schema{Type: huma.TypeString, Description: description}
-	}
 	return &huma.Schema{OneOf: []*huma.Schema{
 		{Type: huma.TypeObject, AdditionalProperties: true, Properties: map[string]*huma.Schema{
-			"id": text("Id of a completed video task"), "url": text("http, https or data URL"),
+			"id": body.Described("Id of a completed video task"), "url": body.Described("http, https or data URL"),
 		}},
-		text("Id of a completed video task, an http, https or data URL, or the video's bytes in Base64"),
+		body.Described("Id of a completed video task, an http, https or data URL, or the video's bytes in Base64"),
 	}}
 }
 
@@ -76,11 +73,8 @@ func (s sora) addSources(g *edge.Group, tags []string) {
 		g.With(creates()).Handle(huma.Operation{
 			OperationID: operation.id, Method: http.MethodPost, Path: operation.path, Tags: tags,
 			Summary: operation.summary, Description: operation.description, Parameters: []*huma.Param{idempotencyParameter()},
-			RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-				"multipart/form-data": {Schema: body.SchemaOf[openAISourceForm](registry)},
-				"application/json":    {Schema: body.SchemaOf[openAISourceBody](registry)},
-			}},
-			Responses: body.DeclareAnswer[openAIVideo](registry, "The new task"),
+			RequestBody: body.DeclareEither[openAISourceBody, openAISourceForm](registry),
+			Responses:   body.DeclareAnswer[openAIVideo](registry, "The new task"),
 		}, s.service.creator.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
 			req, source, err := s.service.checks.readSource(x, r, check)
 			if err != nil {

@@ -105,7 +105,7 @@ func (c *creator) addSource(x *edge.Request, r *http.Request, req *providers.Vid
 	if err != nil {
 		return "", err
 	}
-	if task.State != workflows.Completed || expired(task) || index >= len(task.Outputs) {
+	if task.State != workflows.Completed || task.Expired() || index >= len(task.Outputs) {
 		return "", providers.InvalidField("video", "Invalid request: 'video' must be a completed video that has not expired.")
 	}
 	video := task.Outputs[index]

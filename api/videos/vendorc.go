@@ -163,7 +163,7 @@ func (v vendorC) getResult(x *edge.Request, r *http.Request) error {
 	case workflows.Failed:
 		return failVendorC(x, task.Failure)
 	case workflows.Completed:
-		if data.Status = "expired"; !expired(task) {
+		if data.Status = "expired"; !task.Expired() {
 			data.Status = "done"
 		}
 		for _, url := range v.service.addresses.outputs(r.Context(), task, v.service.addresses.edge.Origin(r)) {
