@@ -179,7 +179,6 @@ func TestGeminiOperationStates(t *testing.T) {
 			task(workflows.Failed, &providers.VideoFailure{Code: "content_policy", Message: "No."}),
 			name + `{"state":"failed","progress":40,"queuePosition":2},"done":true,"error":{"code":3,"message":"content_policy: No."}}`,
 		},
-		{task(workflows.Failed, nil), name + `{"state":"failed","progress":40,"queuePosition":2},"done":true,"error":{"code":13,"message":"The task failed."}}`},
 		{done, name + `{"state":"completed","progress":40,"queuePosition":2},"done":true,"response":{"generateVideoResponse":{"generatedSamples":[` +
 			`{"video":{"uri":"http://example.com/v1beta/files/video0123456789abcdefghijklmnop:download?alt=media"}}]}}}`},
 		{gone, name + `{"state":"completed","progress":40,"queuePosition":2},"done":true,"response":{"generateVideoResponse":{"generatedSamples":[]}}}`},

@@ -109,10 +109,6 @@ func retried(ctx workflow.Context, limit, try time.Duration, summary string) wor
 	})
 }
 
-func withAwait(ctx workflow.Context, left time.Duration, summary string) workflow.Context {
-	return retried(ctx, left, awaitTry, summary)
-}
-
 // withRelay returns the options of a call. Each try lasts until the deadline at most; its heartbeat shows that it is alive. A cancelled
 // call reports what it used. Calls of an earlier lane go first where many wait for workers.
 func withRelay(ctx workflow.Context, left time.Duration, lane, summary string) workflow.Context {
@@ -127,10 +123,6 @@ func withHeartbeats(ctx workflow.Context, limit time.Duration, summary string) w
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ScheduleToCloseTimeout: limit, HeartbeatTimeout: sweepHeartbeat, RetryPolicy: unlimitedRetries(), Summary: summary,
 	})
-}
-
-func withSweep(ctx workflow.Context, summary string) workflow.Context {
-	return withHeartbeats(ctx, sweepLimit, summary)
 }
 
 // localOnce returns the options of a local activity without retries.

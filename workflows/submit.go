@@ -152,7 +152,7 @@ func (v *task) await(ctx workflow.Context, in activities.AwaitInput) (activities
 	v.waitingAt = nil
 	summary := "full: " + strings.Join(in.Waiting.Channels, ", ")
 	left := max(in.Until.Sub(workflow.Now(ctx)), time.Second)
-	err := workflow.ExecuteActivity(withAwait(ctx, left, summary), v.acts.Admitter.Await, in).Get(ctx, &admission)
+	err := workflow.ExecuteActivity(retried(ctx, left, awaitTry, summary), v.acts.Admitter.Await, in).Get(ctx, &admission)
 	switch {
 	case err == nil:
 	case isCancelled(ctx):
@@ -207,7 +207,7 @@ func (v *task) awaitArchive(
 	began := workflow.Now(ctx)
 	in := activities.AwaitArchiveInput{TaskID: v.in.TaskID, Incarnation: v.in.Incarnation, Until: until}
 	left := max(until.Sub(began), time.Second)
-	err = workflow.ExecuteActivity(withAwait(ctx, left, "the archive is away"), v.acts.Submitter.AwaitArchive, in).Get(ctx, nil)
+	err = workflow.ExecuteActivity(retried(ctx, left, awaitTry, "the archive is away"), v.acts.Submitter.AwaitArchive, in).Get(ctx, nil)
 	now := workflow.Now(ctx)
 	switch {
 	case err == nil && now.Before(until):

@@ -31,13 +31,13 @@ func Sweep(ctx workflow.Context) (activities.Swept, error) {
 		swept   activities.Swept
 		objects activities.Swept
 	)
-	if err := workflow.ExecuteActivity(withSweep(ctx, "expired outputs"), acts.Sweeper.SweepOutputs).Get(ctx, &swept); err != nil {
+	if err := workflow.ExecuteActivity(withHeartbeats(ctx, sweepLimit, "expired outputs"), acts.Sweeper.SweepOutputs).Get(ctx, &swept); err != nil {
 		return swept, fmt.Errorf("sweep outputs: %w", err)
 	}
 	if workflow.Now(ctx).UTC().Hour() != sweepTasksHour {
 		return swept, nil
 	}
-	if err := workflow.ExecuteActivity(withSweep(ctx, "objects of old tasks"), acts.Sweeper.SweepTasks).Get(ctx, &objects); err != nil {
+	if err := workflow.ExecuteActivity(withHeartbeats(ctx, sweepLimit, "objects of old tasks"), acts.Sweeper.SweepTasks).Get(ctx, &objects); err != nil {
 		return swept, fmt.Errorf("sweep tasks: %w", err)
 	}
 	swept.Objects = objects.Objects

@@ -9,7 +9,6 @@ import (
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
-	"go.temporal.io/sdk/workflow"
 
 	"modelrelay/activities"
 )
@@ -128,13 +127,9 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // Register adds all workflows and activities to a worker, a replayer or a test environment. acts may be nil where only workflows run.
 func Register(to worker.Registry, acts *activities.Activities) {
-	to.RegisterWorkflow(Video)
-	to.RegisterWorkflow(Call)
-	to.RegisterWorkflow(Remove)
-	to.RegisterWorkflow(Sweep)
-	to.RegisterWorkflow(SweepEnded)
-	to.RegisterWorkflow(Finish)
-	to.RegisterWorkflowWithOptions(Notify, workflow.RegisterOptions{Name: NotifyType})
+	for _, run := range []any{Video, Call, Remove, Sweep, SweepEnded, Finish, Notify} {
+		to.RegisterWorkflow(run)
+	}
 	if acts != nil {
 		acts.Register(to)
 	}

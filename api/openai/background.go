@@ -190,48 +190,32 @@ func eachEvent(stream io.Reader, visit func(kind string, data rawjson.Value)) er
 	})
 }
 
+// emptyResponse has the members of a response before its upstream has answered, with the defaults of those that repeat the request.
+const emptyResponse = `{"id":null,"object":"response","created_at":null,"status":null,"background":true,"error":null,` +
+	`"incomplete_details":null,"instructions":null,"max_output_tokens":null,"max_tool_calls":null,"model":null,"output":[],` +
+	`"parallel_tool_calls":true,"previous_response_id":null,"prompt_cache_key":null,"reasoning":{"effort":null,"summary":null},` +
+	`"safety_identifier":null,"service_tier":"auto","store":true,"temperature":1.0,"text":{"format":{"type":"text"}},` +
+	`"tool_choice":"auto","tools":[],"top_logprobs":0,"top_p":1.0,"truncation":"disabled","usage":null,"user":null,"metadata":{}}`
+
 // newResponse returns the response of a task before its upstream has answered, from the request.
 func newResponse(t tasks.Task, status string, request []byte) []byte {
 	asked := rawjson.Trim(request)
-	or := func(name, otherwise string) []byte {
-		if value := asked.Get(name); len(value) > 0 {
-			return value
-		}
-		return []byte(otherwise)
-	}
 	var out []byte
-	for _, m := range []body.Member{
-		body.Named("id", rawjson.Quote(t.ID)),
-		body.Named("object", []byte(`"response"`)),
-		body.Named("created_at", strconv.AppendInt(nil, t.CreatedAt.Unix(), 10)),
-		body.Named("status", rawjson.Quote(status)),
-		body.Named("background", []byte("true")),
-		body.Named("error", []byte("null")),
-		body.Named("incomplete_details", []byte("null")),
-		body.Named("instructions", or("instructions", "null")),
-		body.Named("max_output_tokens", or("max_output_tokens", "null")),
-		body.Named("max_tool_calls", or("max_tool_calls", "null")),
-		body.Named("model", or("model", "null")),
-		body.Named("output", []byte("[]")),
-		body.Named("parallel_tool_calls", or("parallel_tool_calls", "true")),
-		body.Named("previous_response_id", or("previous_response_id", "null")),
-		body.Named("prompt_cache_key", or("prompt_cache_key", "null")),
-		body.Named("reasoning", or("reasoning", `{"effort":null,"summary":null}`)),
-		body.Named("safety_identifier", or("safety_identifier", "null")),
-		body.Named("service_tier", or("service_tier", `"auto"`)),
-		body.Named("store", []byte("true")),
-		body.Named("temperature", or("temperature", "1.0")),
-		body.Named("text", or("text", `{"format":{"type":"text"}}`)),
-		body.Named("tool_choice", or("tool_choice", `"auto"`)),
-		body.Named("tools", or("tools", "[]")),
-		body.Named("top_logprobs", or("top_logprobs", "0")),
-		body.Named("top_p", or("top_p", "1.0")),
-		body.Named("truncation", or("truncation", `"disabled"`)),
-		body.Named("usage", []byte("null")),
-		body.Named("user", or("user", "null")),
-		body.Named("metadata", or("metadata", "{}")),
-	} {
-		out = body.AppendMember(out, rawjson.Quote(m.Name), m.Value)
+	for key, value := range rawjson.Value(emptyResponse).Members() {
+		switch name := key.String(); name {
+		case "object", "background", "error", "incomplete_details", "output", "store", "usage": // not the request's
+		case "id":
+			value = rawjson.Value(rawjson.Quote(t.ID))
+		case "created_at":
+			value = strconv.AppendInt(nil, t.CreatedAt.Unix(), 10)
+		case "status":
+			value = rawjson.Value(rawjson.Quote(status))
+		default:
+			if given := asked.Get(name); len(given) > 0 {
+				value = given
+			}
+		}
+		out = body.AppendMember(out, key, value)
 	}
 	return append(out, '}')
 }

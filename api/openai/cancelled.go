@@ -60,24 +60,21 @@ func (o *itemsOf) event(kind string, data rawjson.Value) {
 	index, _ := data.Get("output_index").Int()
 	item := o.open[index]
 	switch kind {
-	case "response.output_item.added":
+	case "response.output_item.added", "response.output_item.done":
 		if item == nil {
 			item = new(outputItem)
 			o.items = append(o.items, item)
 		}
-		*item = outputItem{members: bytes.Clone(data.Get("item")), parts: make(map[string][]outputPart), texts: make(texts)}
+		if *item = (outputItem{members: bytes.Clone(data.Get("item"))}); kind == "response.output_item.done" {
+			item.done = true
+			delete(o.open, index)
+			return
+		}
+		item.parts, item.texts = make(map[string][]outputPart), make(texts)
 		if o.open == nil {
 			o.open = make(map[int64]*outputItem)
 		}
 		o.open[index] = item
-		return
-	case "response.output_item.done":
-		if item == nil {
-			item = new(outputItem)
-			o.items = append(o.items, item)
-		}
-		*item = outputItem{members: bytes.Clone(data.Get("item")), done: true}
-		delete(o.open, index)
 		return
 	}
 	if item == nil {

@@ -61,43 +61,29 @@ const apiError = "api_error"
 
 // classOf is the type and the code of a kind of fault.
 func classOf(kind providers.Kind) (class, code string) {
-	const invalid, serverError = "invalid_request_error", apiError
-	switch kind {
-	case providers.Invalid:
-		return invalid, "invalid_request"
-	case providers.Unauthenticated:
-		return "authentication_error", "invalid_api_key"
-	case providers.Forbidden:
-		return "permission_error", "permission_denied"
-	case providers.ModelNotFound:
-		return invalid, "model_not_found"
-	case providers.NotFound:
-		return invalid, "not_found"
-	case providers.MethodNotAllowed:
-		return invalid, "method_not_allowed"
-	case providers.Conflict:
-		return invalid, "conflict"
-	case providers.TooLarge:
-		return invalid, "request_too_large"
-	case providers.UnsupportedMedia:
-		return invalid, "unsupported_media_type"
-	case providers.Mismatch:
-		return invalid, "idempotency_mismatch"
-	case providers.RateLimited:
-		return "rate_limit_error", "rate_limit_exceeded"
-	case providers.Quota:
-		return "insufficient_quota", "insufficient_quota"
-	case providers.Canceled:
-		return "", "canceled"
-	case providers.Upstream:
-		return serverError, "upstream_error"
-	case providers.Overloaded:
-		return serverError, "overloaded"
-	case providers.Timeout:
-		return serverError, "upstream_timeout"
-	default:
-		return serverError, "internal_error"
+	const invalid = "invalid_request_error"
+	words, known := map[providers.Kind][2]string{
+		providers.Invalid:          {invalid, "invalid_request"},
+		providers.Unauthenticated:  {"authentication_error", "invalid_api_key"},
+		providers.Forbidden:        {"permission_error", "permission_denied"},
+		providers.ModelNotFound:    {invalid, "model_not_found"},
+		providers.NotFound:         {invalid, "not_found"},
+		providers.MethodNotAllowed: {invalid, "method_not_allowed"},
+		providers.Conflict:         {invalid, "conflict"},
+		providers.TooLarge:         {invalid, "request_too_large"},
+		providers.UnsupportedMedia: {invalid, "unsupported_media_type"},
+		providers.Mismatch:         {invalid, "idempotency_mismatch"},
+		providers.RateLimited:      {"rate_limit_error", "rate_limit_exceeded"},
+		providers.Quota:            {"insufficient_quota", "insufficient_quota"},
+		providers.Canceled:         {"", "canceled"},
+		providers.Upstream:         {apiError, "upstream_error"},
+		providers.Overloaded:       {apiError, "overloaded"},
+		providers.Timeout:          {apiError, "upstream_timeout"},
+	}[kind]
+	if !known {
+		return apiError, "internal_error"
 	}
+	return words[0], words[1]
 }
 
 // responseErrorEvent is the error event of a response's stream. The vendor's document has its members flat, its SDKs

@@ -159,11 +159,7 @@ func newGeminiOperation(task tasks.Task, base string) geminiOperation {
 	}
 	switch task.State {
 	case workflows.Failed:
-		failure := task.Failure
-		if failure == nil {
-			failure = &providers.VideoFailure{Message: "The task failed."}
-		}
-		operation.Error = &geminiOperationError{Code: rpcCode(failure.Code), Message: strings.TrimPrefix(failure.Code+": "+failure.Message, ": ")}
+		operation.Error = &geminiOperationError{rpcCode(task.Failure.Code), task.Failure.Code + ": " + task.Failure.Message}
 	case workflows.Completed:
 		response := geminiVideoResponse{Samples: []geminiVideoSample{}}
 		if !task.Expired() {

@@ -63,14 +63,10 @@ func interactionOf(task tasks.Task, base string) Interaction {
 	switch task.State {
 	case workflows.Failed:
 		i.Status = "failed"
-		failure := task.Failure
-		if failure == nil {
-			failure = &providers.VideoFailure{Code: workflows.CodeInternal, Message: "The task failed."}
-		}
-		if failure.Code == workflows.CodeCancelled {
+		if task.Failure.Code == workflows.CodeCancelled {
 			i.Status = "cancelled"
 		}
-		i.Errors = []interactionError{{failure.Code, failure.Message}}
+		i.Errors = []interactionError{{task.Failure.Code, task.Failure.Message}}
 	case workflows.Completed:
 		i.Status = "completed"
 		if task.Expired() || len(task.Outputs) == 0 {

@@ -161,7 +161,9 @@ func (v vendorC) getResult(x *edge.Request, r *http.Request) error {
 	case workflows.InProgress:
 		data.Status = "generating"
 	case workflows.Failed:
-		return failVendorC(x, task.Failure)
+		return x.JSONStatus(http.StatusBadRequest, vendorCError{
+			Code: vendorCFailure(*task.Failure), Message: task.Failure.Message, RequestID: x.AnswerID(),
+		})
 	case workflows.Completed:
 		if data.Status = "expired"; !task.Expired() {
 			data.Status = "done"
@@ -172,16 +174,6 @@ func (v vendorC) getResult(x *edge.Request, r *http.Request) error {
 		}
 	}
 	return x.JSON(newEnvelope(x, data))
-}
-
-// failVendorC returns the answer for a failed task.
-func failVendorC(x *edge.Request, failure *providers.VideoFailure) error {
-	if failure == nil {
-		failure = &providers.VideoFailure{Message: "The task failed."}
-	}
-	return x.JSONStatus(http.StatusBadRequest, vendorCError{
-		Code: vendorCFailure(*failure), Message: failure.Message, RequestID: x.AnswerID(),
-	})
 }
 
 // vendorCFailure returns the vendor's code of a failure: its own, which is at the start of the message, if the task ran there.

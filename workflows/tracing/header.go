@@ -3,27 +3,24 @@ package tracing
 import (
 	"context"
 	"crypto/sha256"
-	"strings"
 
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 )
 
 // traceHeader is the Temporal header in which the interceptors of Temporal's own SDKs carry a trace: an object with a W3C traceparent.
-const (
-	traceHeader = "_tracer-data"
-	traceParent = "traceparent"
-	sampledFlag = "01"
-)
+const traceHeader = "_tracer-data"
 
 // write puts a sampled span into a header. It ignores a span that is not sampled.
 func write(header map[string]*commonpb.Payload, span trace.SpanContext) {
 	if header == nil || !span.IsSampled() {
 		return
 	}
-	value := "00-" + span.TraceID().String() + "-" + span.SpanID().String() + "-" + sampledFlag
-	payload, err := converter.GetDefaultDataConverter().ToPayload(map[string]string{traceParent: value})
+	data := make(propagation.MapCarrier)
+	propagation.TraceContext{}.Inject(trace.ContextWithSpanContext(noContext(), span), data)
+	payload, err := converter.GetDefaultDataConverter().ToPayload(data)
 	if err == nil { // a map of strings can always be marshalled
 		header[traceHeader] = payload
 	}
@@ -35,24 +32,16 @@ func read(header map[string]*commonpb.Payload) (trace.SpanContext, bool) {
 	if payload == nil {
 		return trace.SpanContext{}, false
 	}
-	var data map[string]string
+	var data propagation.MapCarrier
 	if err := converter.GetDefaultDataConverter().FromPayload(payload, &data); err != nil {
 		return trace.SpanContext{}, false
 	}
-	parts := strings.Split(data[traceParent], "-")
-	if len(parts) != 4 {
-		return trace.SpanContext{}, false
-	}
-	id, err := trace.TraceIDFromHex(parts[1])
-	if err != nil {
-		return trace.SpanContext{}, false
-	}
-	span, err := trace.SpanIDFromHex(parts[2])
-	if err != nil || parts[3] != sampledFlag {
-		return trace.SpanContext{}, false
-	}
-	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: trace.FlagsSampled, Remote: true}), true
+	span := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(noContext(), data))
+	return span, span.IsSampled()
 }
+
+// noContext is the context of what happens in a workflow, whose own context is not a context.Context.
+func noContext() context.Context { return context.Background() } //nolint:forbidigo // see above
 
 // givenID is the context key of the id for the next span.
 type givenID struct{}

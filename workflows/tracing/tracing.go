@@ -113,7 +113,7 @@ func (w *tracedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.E
 		return w.Next.ExecuteWorkflow(ctx, in)
 	}
 	info := workflow.GetInfo(ctx)
-	outer := withSpanID(context.Background(), info.WorkflowExecution.RunID) //nolint:forbidigo // a workflow context is not a context.Context
+	outer := withSpanID(noContext(), info.WorkflowExecution.RunID)
 	_, span := w.tracer.Start(trace.ContextWithRemoteSpanContext(outer, parent), "RunWorkflow:"+info.WorkflowType.Name,
 		trace.WithTimestamp(info.WorkflowStartTime), trace.WithAttributes(providers.TraceTask.String(info.WorkflowExecution.ID)))
 	result, err := w.Next.ExecuteWorkflow(workflow.WithValue(ctx, workflowSpan{}, span.SpanContext()), in)
