@@ -85,7 +85,6 @@ type Job struct {
 	Sent providers.Footage `json:"sent,omitzero"`
 }
 
-// taskLog returns a logger with the attributes of every line about a task.
 func taskLog(ctx context.Context, log *slog.Logger, taskID string, to Assignment) *slog.Logger {
 	info := activity.GetInfo(ctx)
 	return log.With("task", taskID, "activity", info.ActivityType.Name, "try", info.Attempt, "channel", to.Channel, "vendor", to.Vendor)

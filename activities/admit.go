@@ -246,7 +246,6 @@ func (a *Admitter) candidates(in AdmitInput) ([]providers.Channel, error) {
 	return []providers.Channel{pick.Channel}, nil
 }
 
-// assign chooses a key of the channel.
 func (a *Admitter) assign(ctx context.Context, in AdmitInput, channel string, slot bool) Admission {
 	if in.Pin != nil {
 		to := *in.Pin

@@ -106,7 +106,6 @@ func (b *answerBody) grow() bool {
 	return true
 }
 
-// spill stores the buffer as a part.
 func (b *answerBody) spill(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()

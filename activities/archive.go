@@ -25,7 +25,6 @@ const (
 	copyRetryMost  = 30 * time.Second
 )
 
-// errStopping ends a copy because its worker stops.
 var errStopping = errors.New("the worker is stopping")
 
 // Copier copies the outputs of jobs into the archive.
@@ -149,7 +148,6 @@ func (a *Copier) Archive(ctx context.Context, in ArchiveInput) ([]Output, error)
 	return c.state.Done, nil
 }
 
-// noCopySlot is the record of a copy that found no slot.
 func noCopySlot() Record {
 	return Record{Kind: providers.Overloaded, Message: "The gateway had no slot for the copy.", Accepted: providers.NotAccepted}
 }

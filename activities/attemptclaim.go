@@ -54,7 +54,6 @@ type AwaitArchiveInput struct {
 	Until       time.Time `json:"until"`
 }
 
-// probe returns the object that is written to check the archive.
 func (in AwaitArchiveInput) probe() string {
 	return IncarnationPrefix(in.TaskID, in.Incarnation) + "waited.json"
 }

@@ -56,7 +56,6 @@ func (a *Sweeper) sweepAudit(ctx context.Context) error {
 	return nil
 }
 
-// sweepCalls removes the days of the call log whose retention has ended.
 func (a *Sweeper) sweepCalls(ctx context.Context) error {
 	if a.CallsRetention <= 0 {
 		return nil

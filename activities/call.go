@@ -273,7 +273,6 @@ func (in RelayInput) output(status string, n int) string {
 	return key
 }
 
-// events returns the archive folder of the events of a stream.
 func (in RelayInput) events() string {
 	return EventsFolder(IncarnationPrefix(in.TaskID, in.Incarnation))
 }
@@ -591,7 +590,6 @@ func (c *calling) mayWait(out *callOutput, run *CallRun) bool {
 	return run.Fault.Retryable() || run.Fault.Kind == providers.ModelNotFound
 }
 
-// serve serves the call once.
 func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
 	c.body.reset(ctx)
 	out := &callOutput{
@@ -637,7 +635,6 @@ func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
 	return out, run
 }
 
-// chainItems reads the items from which the call continues.
 func (c *calling) chainItems(ctx context.Context) ([]byte, error) {
 	object, err := c.Objects.Open(ctx, c.in.Call.Chain.Items)
 	if err != nil {
@@ -649,7 +646,6 @@ func (c *calling) chainItems(ctx context.Context) ([]byte, error) {
 	return items, err
 }
 
-// openEvents opens the log of the call's stream.
 func (c *calling) openEvents(ctx context.Context) (err error) {
 	if c.events, err = c.Events.Write(ctx, c.in.TaskID, c.in.events()); err == nil {
 		c.events.Share(c.Answers, c.in.Token)

@@ -52,12 +52,10 @@ func TicketOf(by providers.KeyRef, id string) *CallTicket {
 	return &CallTicket{ID: id, Channel: by.Channel, Key: by.Fingerprint}
 }
 
-// ticket returns the archive key of the ticket of a call.
 func (in RelayInput) ticket() string {
 	return ticketsFolder + in.Expires.UTC().Format(expiryDay) + "/" + in.TaskID + "/" + in.Incarnation
 }
 
-// keepTicket archives the ticket of a call.
 func (c *calling) keepTicket(ctx context.Context, ticket *CallTicket) error {
 	if ticket == nil {
 		return nil
@@ -297,7 +295,6 @@ func (f *following) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// open begins to read the events of a stream.
 func (f *following) open(resp *http.Response) {
 	answer := f.gather(f.ctx, resp.Body, 0)
 	f.body, f.events = answer, sse.NewReader(answer)
@@ -322,7 +319,6 @@ func (f *following) broken(by error) error {
 	return f.pause(0)
 }
 
-// next reads an event.
 func (f *following) next() error {
 	event, err := f.events.Next()
 	if err != nil {
@@ -355,7 +351,6 @@ func (f *following) Close() error {
 	return f.body.Close()
 }
 
-// stopUpstream cancels the call at the vendor that runs it.
 func (c *calling) stopUpstream(ctx context.Context) {
 	ticket := c.shown().Ticket
 	if ticket == nil {

@@ -37,7 +37,6 @@ type copying struct {
 	end  context.CancelCauseFunc
 }
 
-// begin sets the current output.
 func (c *copying) begin(p *pace, end context.CancelCauseFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,7 +150,6 @@ func (s seeking) ReadAt(p []byte, at int64) (int, error) {
 	return io.ReadFull(s, p)
 }
 
-// copyFault returns the fault that ended a copy.
 func copyFault(ctx context.Context, err error) error {
 	var fault *providers.Fault
 	switch {

@@ -253,7 +253,6 @@ func (a *Deliverer) receiver(ctx context.Context, in DeliverInput) (tokens.Webho
 	return to, nil
 }
 
-// end gives up a delivery.
 func (d Delivery) end(log *slog.Logger, reason string) Delivery {
 	d.Reason, d.Next = reason, time.Time{}
 	log.Warn("event not delivered", "host", d.Host, "status", d.Status, "tries", d.Tries, "reason", reason)

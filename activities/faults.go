@@ -60,7 +60,6 @@ type Refusal struct {
 	Failed string `json:"failed,omitempty"`
 }
 
-// record converts any error to a Record.
 func record(err error) Record {
 	fault := providers.AsFault(err)
 	r := Record{

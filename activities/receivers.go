@@ -124,7 +124,6 @@ func NewReceivers(opts *ReceiversOptions) *Receivers {
 // Close ends the idle connections.
 func (r *Receivers) Close() { r.client.CloseIdleConnections() }
 
-// response is a receiver's answer.
 type response struct {
 	status int
 	// after is the answer's Retry-After, 0 if there is none.
@@ -157,7 +156,6 @@ func (r *Receivers) post(ctx context.Context, address string, header http.Header
 	return response{status: resp.StatusCode, after: upstream.RetryAfter(resp.Header)}, nil
 }
 
-// errUnsigned reports that there is no secret to sign with.
 var errUnsigned = errors.New("the token has no webhook secret that can sign")
 
 // sign returns the value of webhook-signature by Standard Webhooks: the HMAC-SHA256 of "id.timestamp.body" by each secret, separated by

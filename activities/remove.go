@@ -129,7 +129,6 @@ func (a *Remover) erase(ctx context.Context, taskID string, execution Execution)
 	return nil
 }
 
-// deletedRuns are the runs whose deletion was requested, and when.
 type deletedRuns struct {
 	Runs []string  `json:"runs"`
 	At   time.Time `json:"at"`

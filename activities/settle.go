@@ -60,10 +60,8 @@ func (a *Settler) Settle(ctx context.Context, in SettleInput) error {
 	return err
 }
 
-// cancelledCode is the failure code of a cancelled task.
 const cancelledCode = "cancelled"
 
-// end returns the step for a settled task.
 func (in SettleInput) end() Step {
 	step := Step{
 		Name: StepEnd, TaskID: in.TaskID, Channel: in.Bill.Channel, Model: in.Bill.Model, Outcome: OutcomeFailed, Code: in.Code,

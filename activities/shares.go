@@ -39,7 +39,6 @@ func DeliveryShares() *Shares {
 	return fair.New[string](fair.Bounds{Total: deliverySlots, Share: deliveryShare})
 }
 
-// noSlotWait returns the wait of a delivery after n earlier tries without a slot.
 func noSlotWait(n int) time.Duration { return spreadWait(backoff(n, noSlotFirst, noSlotMost)) }
 
 // backoff returns the wait after a number of failed tries: first, then twice as long each time, up to most.
@@ -50,7 +49,6 @@ func backoff(failed int, first, most time.Duration) time.Duration {
 	return min(first, most)
 }
 
-// failedTries returns the number of tries of an activity before this one.
 func failedTries(ctx context.Context) int { return int(activity.GetInfo(ctx).Attempt) - 1 }
 
 // Sleep waits. If ctx ends before, it returns the cause at once.

@@ -196,7 +196,6 @@ func (a *Submitter) earlier(ctx context.Context, in SubmitInput) (Job, bool) {
 	return job, err == nil
 }
 
-// stored reads the job of an attempt from the archive.
 func (a *Submitter) stored(ctx context.Context, in SubmitInput) (job Job, err error) {
 	err = a.Objects.GetJSON(ctx, in.TicketObject(), &job)
 	job.TaskID = in.TaskID // objects of earlier versions lack it
@@ -281,7 +280,6 @@ func undecided(err error) Record {
 	return r
 }
 
-// reconcileWait returns the wait until the next search for a lost ticket.
 func reconcileWait(ctx context.Context) time.Duration {
 	return backoff(failedTries(ctx), reconcileEvery, reconcileMost)
 }
@@ -289,7 +287,6 @@ func reconcileWait(ctx context.Context) time.Duration {
 // errNoSlot reports that the token has no free share at upstreams, so the vendor was not queried.
 var errNoSlot = errors.New("no room")
 
-// find queries the vendor for the job of a lost submit.
 func (a *Submitter) find(ctx context.Context, sub SubmitInput) (Job, error) {
 	pick, adapter, err := a.target(sub.Assignment)
 	if err != nil {
@@ -367,7 +364,6 @@ func heartbeats(every time.Duration, record func()) (stop func()) {
 // UTF-8.
 func shorten(s string) string { return clip(s, messageLimit) }
 
-// clip returns at most so many bytes of a text.
 func clip(s string, most int) string {
 	if len(s) <= most {
 		return s

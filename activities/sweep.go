@@ -132,7 +132,6 @@ func (a *Sweeper) SweepTasks(ctx context.Context) (Swept, error) {
 	return swept, nil
 }
 
-// stagedObjects are the objects that creates staged for one task id.
 type stagedObjects struct {
 	id string
 	// incarnations are in ascending order, as the archive lists them. settled are the keys of objects older than StageLimit.

@@ -11,7 +11,6 @@ import (
 	"modelrelay/providers"
 )
 
-// archive copies the job's outputs.
 func (v *task) archive(
 	ctx workflow.Context, job activities.Job, status providers.VideoStatus,
 ) ([]activities.Output, *providers.VideoFailure, error) {

@@ -17,7 +17,6 @@ func Call(ctx workflow.Context, in Input) (Result, error) {
 	return v.finish(ctx, v.relay(ctx))
 }
 
-// relay sends the call and returns its end.
 func (v *task) relay(ctx workflow.Context) Result {
 	deadline := v.began.Add(time.Duration(v.in.Limits.Deadline))
 	var answer activities.Answered

@@ -24,7 +24,6 @@ type Version struct {
 	Namespace, CLI string
 }
 
-// deploymentTimeout bounds the request for a deployment.
 const deploymentTimeout = 10 * time.Second
 
 // versioned adds the version to the options of workers. It adds nothing, and logs the reason, where the server has no worker

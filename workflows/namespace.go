@@ -116,7 +116,6 @@ func (n *Namespace) Ensure(ctx context.Context) error {
 	return fmt.Errorf("add search attributes: %w", err)
 }
 
-// missing returns the names of the missing search attributes.
 func (n *Namespace) missing(ctx context.Context) (missing []string, err error) {
 	if n.complete.Load() {
 		return nil, nil
@@ -160,7 +159,6 @@ func isManaged(err error) bool {
 	return denied || unknown
 }
 
-// attribute describes a missing search attribute.
 func (n *Namespace) attribute(name string) Lack {
 	lack := Lack{What: fmt.Sprintf("namespace %q lacks the search attribute %s", n.name, name), Code: "attribute"}
 	lack.Values = map[string]string{"namespace": n.name, "name": name}
@@ -199,7 +197,6 @@ const day = 24 * time.Hour
 // unitsFor returns the number of units that cover d.
 func unitsFor(d, unit time.Duration) int { return int((d + unit - 1) / unit) }
 
-// create returns the command that creates the namespace.
 func (n *Namespace) create(retention time.Duration) string {
 	if n.cloud {
 		return fmt.Sprintf("tcld namespace create --namespace %s --retention-days %d --region …", n.name,

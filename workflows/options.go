@@ -88,7 +88,6 @@ const (
 	WorkerStopTimeout = submitLimit + 10*time.Second
 )
 
-// noRetries is the policy of an activity without retries.
 func noRetries() *temporal.RetryPolicy { return &temporal.RetryPolicy{MaximumAttempts: 1} }
 
 // unlimitedRetries is the policy of an activity whose only bound is its ScheduleToClose timeout.
@@ -125,7 +124,6 @@ func withHeartbeats(ctx workflow.Context, limit time.Duration, summary string) w
 	})
 }
 
-// localOnce returns the options of a local activity without retries.
 func localOnce(ctx workflow.Context, limit time.Duration, summary string) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: limit, RetryPolicy: noRetries(),

@@ -39,7 +39,6 @@ func (p Phase) due(started, now time.Time) time.Time {
 	}
 }
 
-// pollDue returns the time by which a job should have ended.
 func pollDue(job activities.Job, now time.Time) time.Time {
 	if job.Ticket.ETA <= 0 {
 		return PhasePolling.due(now, now)

@@ -17,7 +17,6 @@ const pollFloor = time.Minute
 // channelGone is the message for a channel or key that is no longer configured. Recorded histories contain it.
 const channelGone = "The upstream of this task is no longer available."
 
-// clientMessage returns the message of a fault for the client.
 func clientMessage(fault activities.Record) string {
 	if fault.Gone {
 		return channelGone
@@ -25,7 +24,6 @@ func clientMessage(fault activities.Record) string {
 	return fault.Message
 }
 
-// poll waits for the end of the job.
 func (v *task) poll(ctx workflow.Context, job activities.Job) (providers.VideoStatus, *providers.VideoFailure, error) {
 	var status providers.VideoStatus
 	if err := v.enter(ctx, PhasePolling, dueAt(pollDue(job, workflow.Now(ctx)))); err != nil {

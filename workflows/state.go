@@ -241,10 +241,8 @@ func (s *state) attempts() []Attempt {
 	return slices.Clone(s.tries[max(0, len(s.tries)-attemptsShown):])
 }
 
-// attempted returns the number of attempts in all runs of the task.
 func (s *state) attempted() int { return s.forgotten + len(s.tries) }
 
-// state is everything that a running task knows.
 type state struct {
 	in    Input
 	phase Phase
@@ -280,7 +278,6 @@ func (s *state) enter(ctx workflow.Context, phase Phase, more ...temporal.Search
 	return nil
 }
 
-// showDetails sets the details that the Temporal UI shows of a running task.
 func (s *state) showDetails(ctx workflow.Context) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** · model `%s` · token `%s`\n", s.phase, s.in.Model, s.in.Token)

@@ -175,7 +175,6 @@ func (v *task) recordSlots(admission activities.Admission) {
 	}
 }
 
-// waiter returns the task as a waiter for a slot.
 func (v *task) waiter() activities.Waiter {
 	return activities.Waiter{
 		TaskID: v.in.TaskID, Token: v.in.Token, Weight: v.in.Weight, Lane: v.in.Lane, Since: v.began.UTC(),
@@ -266,7 +265,6 @@ func (v *task) attempt(ctx workflow.Context, to activities.Assignment) (activiti
 	return job, nil, nil
 }
 
-// refusal returns the failure of a task whose job the upstream refused.
 func refusal(fault activities.Record) *providers.VideoFailure {
 	otherwise := providers.FailedVendor
 	switch fault.Kind {

@@ -41,7 +41,6 @@ func begin(ctx workflow.Context, in Input) (*task, workflow.Context) {
 	return v, ctx
 }
 
-// task is a run of a task of any kind.
 type task struct {
 	state
 	// ended: an operator ended the task; reason is the message for the client, "" for none.
@@ -165,7 +164,6 @@ func (v *task) release(free workflow.Context, result Result) {
 	}
 }
 
-// entry returns the task's entry on its token's list.
 func (v *task) entry() activities.Entry {
 	return activities.Entry{Token: v.in.Token, Created: v.in.Created}
 }

@@ -148,7 +148,6 @@ func (c *Checker) Check(raw []byte) (*JSON, error) {
 	return b, nil
 }
 
-// scan is one pass over one body.
 type scan struct {
 	dec      *jsontext.Decoder
 	unlisted *violation
@@ -331,7 +330,6 @@ func (s *scan) array(items *rule) *violation {
 	}
 }
 
-// lists reports whether a quoted string is one of the enum's values.
 func (r *rule) lists(raw []byte) bool {
 	return slices.ContainsFunc(r.enum, rawjson.Text(raw).Is)
 }

@@ -42,7 +42,6 @@ type Part struct {
 	Content []byte
 }
 
-// errForm is the fault of a body that is no form.
 func errForm() *providers.Fault {
 	return providers.InvalidField("", "The multipart body cannot be read.")
 }
@@ -95,7 +94,6 @@ func ParseForm(raw []byte, boundary string) ([]Part, error) {
 	return parts, nil
 }
 
-// delimiters are those of one form.
 type delimiters struct {
 	raw, dash []byte
 	newline   string // of the first delimiter, "" before it was found

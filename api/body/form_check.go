@@ -80,7 +80,6 @@ func (f *Form) add(r *rule, part Part) error {
 	return nil
 }
 
-// checkPart checks one value of a field.
 func checkPart(part Part, name string, r *rule) *providers.Fault {
 	if r.binary {
 		if !part.File {

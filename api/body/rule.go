@@ -9,7 +9,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// kinds is a set of JSON kinds.
 type kinds uint8
 
 const (

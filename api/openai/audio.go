@@ -50,7 +50,6 @@ func (openAIVoice) Schema(huma.Registry) *huma.Schema {
 	}}, body.AnyObject())
 }
 
-// addAudio adds transcriptions, translations and speech.
 func (a adder) addAudio() {
 	tags := []string{"Audio"}
 	texts := []string{"application/json", "text/plain", "text/vtt"}
@@ -74,7 +73,6 @@ func (a adder) addAudio() {
 	})
 }
 
-// addAudioForm adds an operation whose body is a form of the given fields.
 func addAudioForm[Form any](a adder, name providers.Operation, op huma.Operation) {
 	registry := a.registry()
 	fields := body.NewChecker[Form](registry)

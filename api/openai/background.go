@@ -43,7 +43,6 @@ func (a *background) asks(b *body.JSON) (bool, error) {
 	return true, nil
 }
 
-// start answers the create of a response.
 func (a *background) start(x *edge.Request, r *http.Request, started tasks.Task, body []byte) error {
 	if started.Stream {
 		return a.stream(x, r, started, body, -1)
@@ -93,7 +92,6 @@ func (a background) stream(x *edge.Request, r *http.Request, t tasks.Task, reque
 	})
 }
 
-// answer answers with a response as it is now.
 func (a background) answer(x *edge.Request, r *http.Request, t tasks.Task) error {
 	if !t.Ended() {
 		x.Header().Set("Openai-Poll-After-Ms", pollAfter)
@@ -105,7 +103,6 @@ func (a background) answer(x *edge.Request, r *http.Request, t tasks.Task) error
 	return x.Document(document)
 }
 
-// document returns a response as it is now.
 func (a background) document(ctx context.Context, t tasks.Task) ([]byte, error) {
 	if t.State == workflows.Completed {
 		return a.final(ctx, t)
@@ -126,7 +123,6 @@ func (a background) document(ctx context.Context, t tasks.Task) ([]byte, error) 
 	return document, nil
 }
 
-// responseFailure is the error of a failed response.
 func responseFailure(t tasks.Task) []byte {
 	failure := struct {
 		Code    string `json:"code"`
@@ -332,7 +328,6 @@ func (w *Worker) event(upstream sse.Event) (out []byte) {
 	return append(out, sse.Format(kind, edited(data, edits))...)
 }
 
-// edited returns an object with edits.
 func edited(object rawjson.Value, edits []rawjson.Edit) []byte {
 	var out bytes.Buffer
 	out.Grow(len(object) + maxEdited)

@@ -38,7 +38,6 @@ func Add(g *edge.Group, c *calls.Calls, o Options) {
 	a.addRealtime(o.RealtimeModel)
 }
 
-// adder adds operations that relay.
 type adder struct {
 	group      *edge.Group
 	calls      *calls.Calls
@@ -47,7 +46,6 @@ type adder struct {
 
 func (a adder) registry() huma.Registry { return a.group.OpenAPI().Components.Schemas }
 
-// relayed is one relayed operation.
 type relayed struct {
 	huma.Operation
 

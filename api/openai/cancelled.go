@@ -25,7 +25,6 @@ type outputItem struct {
 	done    bool
 }
 
-// outputPart is a part of a list of an item.
 type outputPart struct {
 	members rawjson.Value
 	texts   texts

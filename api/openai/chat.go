@@ -43,7 +43,6 @@ func (openAIToolChoice) Schema(huma.Registry) *huma.Schema {
 	return body.AnyOf(&huma.Schema{Type: huma.TypeString, Enum: []any{"none", "auto", "required"}}, body.AnyObject())
 }
 
-// addChat adds POST /v1/chat/completions.
 func (a adder) addChat() {
 	addCall[openAIChat](a, relayed{
 		name: providers.Chat, finish: streamUsage,

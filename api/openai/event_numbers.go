@@ -17,7 +17,6 @@ type eventNumbers struct {
 	last int
 }
 
-// saw reads bytes of the stream as they came.
 func (e *eventNumbers) saw(p []byte) {
 	var seam [2 * numberWindow]byte
 	n := copy(seam[:], e.tail[:e.kept])
@@ -50,7 +49,6 @@ func (e *eventNumbers) find(p []byte) {
 	}
 }
 
-// next is the number of the event that follows.
 func (e *eventNumbers) next() int {
 	if !e.seen {
 		return 0

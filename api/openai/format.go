@@ -30,7 +30,6 @@ func Format() *edge.Format {
 	}
 }
 
-// openAIError is the error body.
 type openAIError struct {
 	Error openAIErrorBody `json:"error"`
 }
@@ -59,7 +58,6 @@ func newStreamErrorBody(fault *providers.Fault) openAIErrorBody {
 // apiError is the type of the gateway's and the upstreams' own failures.
 const apiError = "api_error"
 
-// classOf is the type and the code of a kind of fault.
 func classOf(kind providers.Kind) (class, code string) {
 	const invalid = "invalid_request_error"
 	words, known := map[providers.Kind][2]string{
@@ -106,7 +104,6 @@ func ResponseError(fault *providers.Fault, number int) []byte {
 	return append(append([]byte("event: error\ndata: "), event...), "\n\n"...)
 }
 
-// openAIModel is one entry of the model list in OpenAI's shape.
 type openAIModel struct {
 	ID      string `json:"id"`
 	Object  string `json:"object" enum:"model"`
@@ -116,7 +113,6 @@ type openAIModel struct {
 	Video *providers.VideoTable `json:"video,omitempty" doc:"Of a model that makes videos: what it takes, where that is known"`
 }
 
-// openAIModelList is the model list in OpenAI's shape.
 type openAIModelList struct {
 	Object string        `json:"object" enum:"list"`
 	Data   []openAIModel `json:"data" nullable:"false"`

@@ -78,7 +78,6 @@ type (
 	}
 )
 
-// addImages adds image generation and image edits.
 func (a adder) addImages() {
 	const either = "Takes the nested shape and OpenAI's; a channel gets the one that came. "
 	tags := []string{"Image generation"}

@@ -39,7 +39,6 @@ type imageTask struct {
 	*imageTaskEnd
 }
 
-// imageTaskEnd is what a read adds.
 type imageTaskEnd struct {
 	CompletedAt *int64           `json:"completed_at" doc:"When it ended, in Unix seconds"`
 	HTTPStatus  *int             `json:"http_status" doc:"Status of the call's answer"`
@@ -130,7 +129,6 @@ func (a background) imageTask(t tasks.Task) imageTask {
 	return shown
 }
 
-// imageEnd returns what is known of the end of an image task.
 func (a background) imageEnd(ctx context.Context, t tasks.Task) (*imageTaskEnd, error) {
 	end := new(imageTaskEnd)
 	if !t.Ended() {

@@ -27,7 +27,6 @@ const (
 	betaProtocol = "openai-beta.realtime-v1"
 )
 
-// addRealtime adds GET /v1/realtime.
 func (a adder) addRealtime(standard string) {
 	a.group.With(edge.Access{Permission: edge.RealtimePermission, Meter: edge.MeterCalls}).Handle(huma.Operation{
 		OperationID: "createRealtimeConversation", Method: http.MethodGet, Path: realtimePath,
@@ -131,7 +130,6 @@ func checkUpgrade(answer http.Header, r *http.Request) error {
 	return nil
 }
 
-// offers reports whether the client offers the subprotocol.
 func offers(r *http.Request, protocol string) bool {
 	return edge.HeaderLists(r.Header, "Sec-Websocket-Protocol", protocol)
 }

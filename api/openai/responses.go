@@ -45,7 +45,6 @@ const ResponsesPath = "/v1/responses"
 
 const responsesTag = "Responses format"
 
-// addResponses adds POST /v1/responses and POST /v1/responses/compact, and the reads of responses.
 func (a adder) addResponses(store StoredResponses) {
 	tags := []string{responsesTag}
 	stored := &stored{store, a.calls, a.background}

@@ -42,7 +42,6 @@ type stored struct {
 	background background
 }
 
-// addStored adds the reads of responses.
 func (a adder) addStored(s *stored) {
 	id := edge.PathParameter("response_id", "Id of a response")
 	reads := a.group.With(edge.Access{Meter: edge.MeterReads})
@@ -77,7 +76,6 @@ func (a adder) addStored(s *stored) {
 	}, s.inputItems)
 }
 
-// storedWords describe how long responses are known.
 const storedWords = "The gateway stores the response of a translated model for responses.retention. For a day, another response is requested from " +
 	"the channel and key that made it, and the answer is that upstream's. For another token it does not exist."
 
@@ -195,7 +193,6 @@ func (s *stored) remove(x *edge.Request, r *http.Request, id string) error {
 	return x.JSON(responseDeleted{id, "response", true})
 }
 
-// responseDeleted is the answer to a deletion.
 type responseDeleted struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -275,7 +272,6 @@ func (s *stored) inputItems(x *edge.Request, r *http.Request, id string) error {
 	return x.JSON(page)
 }
 
-// inputPage is a page of a response's own input.
 type inputPage struct {
 	Object  string            `json:"object"`
 	Data    []json.RawMessage `json:"data"`
@@ -295,7 +291,6 @@ func (s *stored) relay(x *edge.Request, r *http.Request, request providers.Store
 	return s.calls.Stored(x, r, request)
 }
 
-// inputItem is an item of a response's own input.
 type inputItem struct {
 	id   string
 	json []byte

@@ -52,7 +52,6 @@ type (
 	}
 )
 
-// addText adds embeddings, completions, rerank and moderations.
 func (a adder) addText(moderationModel string) {
 	embeddings := []string{"Embeddings"}
 	addCall[openAIEmbedding](a, relayed{
@@ -96,10 +95,8 @@ func (a adder) addText(moderationModel string) {
 	})
 }
 
-// engineEmbeddings is what follows the model in the path of an engine's embeddings.
 const engineEmbeddings = "/embeddings"
 
-// engineModel takes the model from the path.
 func engineModel(r *http.Request, call *calls.Call, b *body.JSON) error {
 	model, found := strings.CutSuffix(edge.PathTail(r), engineEmbeddings)
 	if !found {

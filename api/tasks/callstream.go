@@ -24,7 +24,6 @@ const (
 	endWait = time.Second
 )
 
-// serveStream streams the events of a call, each with its id.
 func (s *Service) serveStream(x *edge.Request, r *http.Request, of tasks.Task) error {
 	after := int64(-1)
 	last := r.URL.Query().Get("after")

@@ -172,7 +172,6 @@ func (w *lateWriter) send() {
 	}
 }
 
-// finish ends the answer after http.ServeContent.
 func (w *lateWriter) finish(r *http.Request, content *objectReader) error {
 	switch {
 	case r.Context().Err() != nil:

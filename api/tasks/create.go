@@ -51,7 +51,6 @@ func idempotencyKey(header http.Header) (string, error) {
 	return values[0], nil
 }
 
-// isRepeat reports whether an SDK marks the request as a retry.
 func isRepeat(header http.Header) bool {
 	count, err := strconv.Atoi(header.Get("X-Stainless-Retry-Count"))
 	return err == nil && count > 0

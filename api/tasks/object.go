@@ -84,7 +84,6 @@ func properties(kind string, words ...string) map[string]*huma.Schema {
 	return all
 }
 
-// nullable declares an object with these properties, or null.
 func nullable(properties map[string]*huma.Schema) *huma.Schema {
 	return &huma.Schema{AnyOf: []*huma.Schema{
 		{Type: huma.TypeObject, Required: slices.Sorted(maps.Keys(properties)), Properties: properties}, {Type: "null"},
@@ -139,5 +138,4 @@ func newTask(t tasks.Task) task {
 	return shown
 }
 
-// resultPath returns the path of a task's result.
 func resultPath(id string) string { return root + "/" + id + "/result" }

@@ -79,21 +79,17 @@ func (s *Service) Watchers() int64 { return s.events.Open.Load() }
 // Tag is the tag of the operations in the OpenAPI document.
 const Tag = "Tasks"
 
-// root is the path of the operations.
 const root = "/v1/tasks"
 
-// taskPath is the input of the operations on one task.
 type taskPath struct {
 	ID string `path:"task_id" doc:"Task id"`
 }
 
-// taskRead is the input of a read.
 type taskRead struct {
 	ID   string `path:"task_id" doc:"Task id"`
 	Wait int    `query:"wait" minimum:"0" maximum:"60" doc:"Seconds to wait for the next change of status before the task is answered as it is"`
 }
 
-// taskList is the input of a list.
 type taskList struct {
 	Kind      string `query:"kind" enum:"call,video" doc:"Only tasks of this kind"`
 	Status    string `query:"status" enum:"queued,in_progress,completed,failed,cancelled" doc:"Only tasks with this status"`
@@ -104,7 +100,6 @@ type taskList struct {
 	Order     string `query:"order" enum:"asc,desc" default:"desc"`
 }
 
-// taskPage is a page of tasks.
 type taskPage struct {
 	Object  string  `json:"object" enum:"list"`
 	Data    []task  `json:"data" nullable:"false"`
@@ -113,7 +108,6 @@ type taskPage struct {
 	HasMore bool    `json:"has_more"`
 }
 
-// taskDeleted is the answer to a deletion.
 type taskDeleted struct {
 	ID      string `json:"id"`
 	Object  string `json:"object" enum:"task.deleted"`

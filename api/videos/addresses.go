@@ -10,7 +10,6 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// addresses makes the addresses of archived outputs for clients.
 type addresses struct {
 	// links makes addresses that require no token; nil: the deployment has none.
 	links Links

@@ -42,7 +42,6 @@ func (roles) Schema(huma.Registry) *huma.Schema {
 	return body.TextOrTexts{}.Schema(nil)
 }
 
-// roleWords returns the values of input_reference_role.
 func roleWords() map[string]providers.InputRole {
 	return map[string]providers.InputRole{
 		"first_frame": providers.FirstFrame, "last_frame": providers.LastFrame, "reference": providers.Reference,

@@ -17,13 +17,11 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// content serves the outputs of tasks.
 type content struct {
 	tasks   Tasks
 	archive Archive
 }
 
-// add adds GET and HEAD /v1/videos/{task_id}/content.
 func (c content) add(g *edge.Group, tags []string) {
 	op := huma.Operation{
 		OperationID: "getVideoContent", Method: http.MethodGet, Path: "/v1/videos/{task_id}/content", Tags: tags,
@@ -38,7 +36,6 @@ func (c content) add(g *edge.Group, tags []string) {
 	g.Handle(op, c.serveTask)
 }
 
-// serveTask serves the output of the task in the path that the query selects.
 func (c content) serveTask(x *edge.Request, r *http.Request) error {
 	index, variant, err := outputAsked(r)
 	if err != nil {
@@ -47,7 +44,6 @@ func (c content) serveTask(x *edge.Request, r *http.Request) error {
 	return c.serveOutput(x, r, r.PathValue("task_id"), index, variant)
 }
 
-// serveOutput serves an output of a task.
 func (c content) serveOutput(x *edge.Request, r *http.Request, id string, index int, variant string) error {
 	task, err := c.tasks.Find(r.Context(), id, x.Caller.ID)
 	if err != nil {

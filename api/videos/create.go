@@ -232,7 +232,6 @@ func (w wording) fault(fault *providers.Fault) *providers.Fault {
 	return providers.InvalidField(name, "%s", strings.ReplaceAll(fault.Message, "'"+fault.Param+"'", "'"+name+"'"))
 }
 
-// newCreate returns the caller's create of a task.
 func newCreate(x *edge.Request, r *http.Request, format providers.Format, req providers.VideoRequest) (tasks.Create, error) {
 	create, err := apitasks.NewCreate(x, r, format)
 	create.Request = req

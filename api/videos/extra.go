@@ -28,7 +28,6 @@ const (
 	maxNesting = 100
 )
 
-// readFreely reads the metadata and the undocumented fields.
 func (c fieldChecks) readFreely(b *body.JSON) (metadata, extra json.RawMessage, err error) {
 	metadata = bytes.Clone(b.Value("metadata"))
 	if err := checkNesting("metadata", metadata); err != nil {
@@ -65,7 +64,6 @@ func (c fieldChecks) extraMembers(b *body.JSON) (json.RawMessage, error) {
 	return append(out, '}'), nil
 }
 
-// tooMuchExtra is the fault of a create with too large undocumented fields.
 func tooMuchExtra() *providers.Fault {
 	return providers.InvalidField("", "Invalid request: the fields that are not documented here have more than %d MiB together.", maxExtra>>20)
 }

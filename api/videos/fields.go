@@ -81,7 +81,6 @@ func (c fieldChecks) takeFields(req *providers.VideoRequest) error {
 	return take(req, b)
 }
 
-// readBody reads a JSON create of a format.
 func (c fieldChecks) readBody(x *edge.Request, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
 	b, err := readJSON(x, r, check)
 	if err != nil {

@@ -17,12 +17,10 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// geminiStarted is the answer to predictLongRunning.
 type geminiStarted struct {
 	Name string `json:"name" doc:"models/{model}/operations/{task id}"`
 }
 
-// geminiOperation is a task in the Gemini format.
 type geminiOperation struct {
 	Name     string                   `json:"name" doc:"models/{model}/operations/{task id}"`
 	Metadata geminiOperationMetadata  `json:"metadata"`
@@ -60,7 +58,6 @@ type geminiVideoFile struct {
 	URI string `json:"uri" doc:"Where the file is, for the token that made it"`
 }
 
-// gemini has the video operations of the Gemini format.
 type gemini struct {
 	service *Service
 	check   *body.Checker
@@ -118,7 +115,6 @@ func (f gemini) addFiles(g *edge.Group, tags []string) {
 	}
 }
 
-// begin serves predictLongRunning.
 func (f gemini) begin(x *edge.Request, r *http.Request, ch *calls.Charge, model string) error {
 	if err := calls.CheckModel(model); err != nil {
 		return err
@@ -135,7 +131,6 @@ func (f gemini) begin(x *edge.Request, r *http.Request, ch *calls.Charge, model 
 	return x.JSON(geminiStarted{Name: operationName(task)})
 }
 
-// read serves the reads of an operation.
 func (f gemini) read(x *edge.Request, r *http.Request, id string) error {
 	wait, err := apitasks.ParseWait([]byte(r.URL.Query().Get("wait")))
 	if err != nil {
@@ -172,7 +167,6 @@ func newGeminiOperation(task tasks.Task, base string) geminiOperation {
 	return operation
 }
 
-// rpcCode returns the google.rpc.Code of a failure.
 func rpcCode(failure string) int {
 	const cancelled, invalidArgument, deadlineExceeded, notFound, resourceExhausted, internal = 1, 3, 4, 5, 8, 13
 	switch failure {
@@ -201,7 +195,6 @@ const (
 	taskLetters = 26
 )
 
-// fileURI returns the address of the file of a task's output.
 func fileURI(base, task string, index int) string {
 	return base + filesPath + fileID(task, index) + ":download?alt=media"
 }

@@ -15,10 +15,8 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// genericPath is the path of the generic video format.
 const genericPath = "/v1/video/generations"
 
-// genericCreated is the answer to a create of the generic format.
 type genericCreated struct {
 	ID        string `json:"id" doc:"Video task id"`
 	TaskID    string `json:"task_id" doc:"Video task id, as in id"`
@@ -76,10 +74,8 @@ func newGenericVideo(task tasks.Task, urls []string) genericVideo {
 	return video
 }
 
-// generic has the operations of the generic format.
 type generic struct{ service *Service }
 
-// add adds the generic video operations.
 func (v generic) add(g *edge.Group) {
 	tags := []string{edge.VideoTag}
 	v.addCreate(g, tags)
@@ -110,7 +106,6 @@ func (v generic) answer(ctx context.Context, task tasks.Task, err error) (generi
 	return newGenericVideo(task, v.service.addresses.outputs(ctx, task, "")), nil
 }
 
-// addCreate adds POST /v1/video/generations.
 func (v generic) addCreate(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[genericVideoBody](registry)

@@ -83,12 +83,10 @@ func newMedia(role providers.InputRole, param string, text []byte) (providers.Me
 	return providers.Media{Role: role, URL: address}, nil
 }
 
-// newImage returns an input of the first frame.
 func newImage(param string, text []byte) (providers.Media, error) {
 	return newMedia(providers.FirstFrame, param, text)
 }
 
-// newLink returns an input of an image's http or https URL.
 func newLink(param string, text []byte) (providers.Media, error) {
 	media, err := newImage(param, text)
 	if err == nil && media.URL == "" {
@@ -194,7 +192,6 @@ func readReference(raw rawjson.Value) (providers.Media, error) {
 	return referenceOf(func(name string) []byte { return raw.Get(name).Text().Decoded() })
 }
 
-// referenceOf reads an input_reference from its members.
 func referenceOf(member func(name string) []byte) (providers.Media, error) {
 	if address := member("image_url"); len(address) > 0 {
 		return newImage("input_reference.image_url", address)

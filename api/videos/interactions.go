@@ -81,7 +81,6 @@ func interactionOf(task tasks.Task, base string) Interaction {
 	return i
 }
 
-// interactions has the operations of interactions that are tasks.
 type interactions struct{ service *Service }
 
 // AddInteractions adds the read, cancel and delete of the Gemini format's interactions, and returns what starts the task of an interaction.
@@ -195,7 +194,6 @@ func (a interactions) begin(x *edge.Request, r *http.Request, ch *calls.Charge, 
 	return true, x.JSON(interactionOf(task, a.service.addresses.edge.Origin(r)))
 }
 
-// read reads the task with an interaction's id.
 func (a interactions) read(_ *edge.Request, r *http.Request, id string) (any, error) {
 	query := r.URL.Query()
 	if stream := query.Get("stream"); stream != "" && stream != "false" {
@@ -217,18 +215,15 @@ func (a interactions) read(_ *edge.Request, r *http.Request, id string) (any, er
 	return i, nil
 }
 
-// cancel cancels the task with an interaction's id.
 func (a interactions) cancel(x *edge.Request, r *http.Request, id string) (any, error) {
 	task, err := a.service.tasks.Cancel(r.Context(), id, x.Caller.ID)
 	return interactionOf(task, a.service.addresses.edge.Origin(r)), err
 }
 
-// remove deletes the task with an interaction's id.
 func (a interactions) remove(x *edge.Request, r *http.Request, id string) (any, error) {
 	return struct{}{}, a.service.tasks.Delete(r.Context(), id, x.Caller.ID)
 }
 
-// interactionWords returns the names of the fields that channels refuse.
 func interactionWords() wording {
 	const response = "response_format."
 	return wording{providers.Gemini, map[string]string{

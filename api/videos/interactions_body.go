@@ -11,7 +11,6 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// isVideo reports whether the checked body of an interaction requests a video.
 func isVideo(b *body.JSON) bool { return videoFormat(b.Value("response_format")) != nil }
 
 // videoFormat returns the response format of a video, nil if there is none. If there are several formats, each must be a video.
@@ -86,7 +85,6 @@ func readInteraction(b *body.JSON) (req providers.VideoRequest, on work, err err
 
 func isNull(value []byte) bool { return bytes.Equal(value, []byte("null")) }
 
-// readResponse reads the properties of the video.
 func readResponse(req *providers.VideoRequest, format rawjson.Value) (err error) {
 	for key, value := range format.Members() {
 		name := key.String()
@@ -169,7 +167,6 @@ const (
 	taskExtend    = "extend"
 )
 
-// interactionInput collects the input of an interaction.
 type interactionInput struct {
 	req    *providers.VideoRequest
 	task   string
@@ -295,7 +292,6 @@ func (in *interactionInput) finish(before string) (on work, err error) {
 	return on, nil
 }
 
-// roleOf sets the role of the image with index i.
 func (in *interactionInput) roleOf(i int, role providers.InputRole) {
 	inputs := in.req.Inputs
 	for at := range inputs {

@@ -10,12 +10,10 @@ import (
 	"modelrelay/api/edge"
 )
 
-// videoPath is the input of the operations on one task.
 type videoPath struct {
 	ID string `path:"task_id" doc:"Video task id"`
 }
 
-// waitQuery is the input of status reads that may wait.
 type waitQuery struct {
 	ID   string `path:"task_id" doc:"Video task id"`
 	Wait int    `query:"wait" minimum:"0" maximum:"60" doc:"Seconds to wait for the next change before the task is answered as it is"`
@@ -23,14 +21,12 @@ type waitQuery struct {
 
 func (q waitQuery) wait() time.Duration { return time.Duration(q.Wait) * time.Second }
 
-// videoDeleted is the answer to a deletion.
 type videoDeleted struct {
 	ID      string `json:"id"`
 	Object  string `json:"object" enum:"video.deleted"`
 	Deleted bool   `json:"deleted"`
 }
 
-// addDelete adds the deletion of a task at a path.
 func (s *Service) addDelete(g *edge.Group, operationID, path string) {
 	edge.Register(g.With(reads()), huma.Operation{
 		OperationID: operationID, Method: http.MethodDelete, Path: path, Tags: []string{edge.VideoTag},

@@ -27,7 +27,6 @@ type openAIRemixForm struct {
 	WebhookURL string `json:"webhook_url,omitempty" doc:"Address that receives the event at the task's end; requires a token with a webhook secret"`
 }
 
-// addRemix adds POST /v1/videos/{task_id}/remix.
 func (s sora) addRemix(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[openAIRemixBody](registry)

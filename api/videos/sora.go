@@ -70,7 +70,6 @@ func newOpenAIVideo(task tasks.Task) openAIVideo {
 	return video
 }
 
-// newFailure returns the failure of a task, nil if it did not fail.
 func newFailure(failure *providers.VideoFailure) *openAIFailure {
 	if failure == nil {
 		return nil
@@ -78,10 +77,8 @@ func newFailure(failure *providers.VideoFailure) *openAIFailure {
 	return &openAIFailure{Code: failure.Code, Message: failure.Message}
 }
 
-// sora has the operations of the Sora-compatible format.
 type sora struct{ service *Service }
 
-// add adds the Sora-compatible video operations.
 func (s sora) add(g *edge.Group) {
 	tags := []string{edge.VideoTag}
 	s.addCreate(g, tags)
@@ -123,7 +120,6 @@ type openAIVideoBody struct {
 	WebhookURL string         `json:"webhook_url,omitempty" doc:"Address that receives the event at the task's end; requires a token with a webhook secret"`
 }
 
-// addCreate adds POST /v1/videos.
 func (s sora) addCreate(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[openAIVideoBody](registry)
@@ -146,14 +142,12 @@ func (s sora) addCreate(g *edge.Group, tags []string) {
 	}))
 }
 
-// videoListQuery is the input of the list.
 type videoListQuery struct {
 	After string `query:"after" doc:"Id of the last task of the page before"`
 	Limit int    `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"Length of the page"`
 	Order string `query:"order" enum:"asc,desc" default:"desc" doc:"By creation: desc has the newest first"`
 }
 
-// openAIVideoList is a page of a token's tasks.
 type openAIVideoList struct {
 	Object  string        `json:"object" enum:"list"`
 	Data    []openAIVideo `json:"data" nullable:"false"`
@@ -162,7 +156,6 @@ type openAIVideoList struct {
 	HasMore bool          `json:"has_more"`
 }
 
-// addList adds GET /v1/videos.
 func (s sora) addList(g *edge.Group, tags []string) {
 	edge.Register(g.With(edge.Access{Permission: edge.VideoPermission}), huma.Operation{
 		OperationID: "listVideos", Method: http.MethodGet, Path: "/v1/videos", Tags: tags,

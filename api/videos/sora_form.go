@@ -61,12 +61,10 @@ type formValue struct {
 	array bool
 }
 
-// readSoraForm reads a multipart create with its images.
 func readSoraForm(x *edge.Request, r *http.Request, boundary string) (providers.VideoRequest, error) {
 	return new(videoForm).read(x, r, boundary)
 }
 
-// read reads a multipart body.
 func (f *videoForm) read(x *edge.Request, r *http.Request, boundary string) (providers.VideoRequest, error) {
 	raw, err := x.ReadBody(r)
 	if err != nil {
@@ -213,7 +211,6 @@ func addTextReference(req *providers.VideoRequest, text string) error {
 	return addInput(req, "input_reference", image)
 }
 
-// parseMetadata reads a metadata object in a text part.
 func parseMetadata(text string) (json.RawMessage, error) {
 	raw := []byte(strings.TrimSpace(text))
 	if len(raw) == 0 || raw[0] != '{' || !json.Valid(raw) {
@@ -222,7 +219,6 @@ func parseMetadata(text string) (json.RawMessage, error) {
 	return raw, checkNesting("metadata", raw)
 }
 
-// request builds the request from the parts.
 func (f *videoForm) request() (providers.VideoRequest, error) {
 	if f.reference != nil {
 		image, err := referenceOf(func(name string) []byte { return []byte(f.reference[name]) })

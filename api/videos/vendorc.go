@@ -31,7 +31,6 @@ const (
 	vendorCOther   = 50500
 )
 
-// vendorCEnvelope is the vendor's success answer.
 type vendorCEnvelope[Data any] struct {
 	Code        int    `json:"code" doc:"10000"`
 	Message     string `json:"message" doc:"Success"`
@@ -41,7 +40,6 @@ type vendorCEnvelope[Data any] struct {
 	Data        Data   `json:"data"`
 }
 
-// vendorCSubmitted is the data of a submit.
 type vendorCSubmitted struct {
 	TaskID string `json:"task_id" doc:"Video task id"`
 }
@@ -61,7 +59,6 @@ func newVendorCResult() vendorCResult {
 	return vendorCResult{Status: "not_found", ImageURLs: []string{}, BinaryData: []string{}}
 }
 
-// newEnvelope returns the vendor's envelope around data.
 func newEnvelope[Data any](x *edge.Request, data Data) vendorCEnvelope[Data] {
 	return vendorCEnvelope[Data]{
 		Code: vendorCSuccess, Message: "Success", RequestID: x.AnswerID(), Status: vendorCSuccess,
@@ -69,7 +66,6 @@ func newEnvelope[Data any](x *edge.Request, data Data) vendorCEnvelope[Data] {
 	}
 }
 
-// addVendorC adds the path of the Jimeng format, under its contract's name and the service's own.
 func (s *Service) addVendorC(g *edge.Group) {
 	registry := g.OpenAPI().Components.Schemas
 	v := vendorC{service: s, check: body.NewChecker[vendorCBody](registry)}
@@ -115,7 +111,6 @@ func (s *Service) addVendorC(g *edge.Group) {
 	}
 }
 
-// vendorC serves the path of the Jimeng format.
 type vendorC struct {
 	service *Service
 	check   *body.Checker
@@ -215,7 +210,6 @@ func VendorCFormat() *edge.Format {
 // vendorCPaths returns the paths of the format, under its contract's name and the service's own.
 func vendorCPaths() [4]string { return [...]string{"/vendorC/", "/vendorC", "/jimeng/", "/jimeng"} }
 
-// vendorCError is the error body of the Jimeng format.
 type vendorCError struct {
 	Code      int     `json:"code" doc:"50200 for a bad request, a failed task's own code, else 50000 plus the HTTP status"`
 	Message   string  `json:"message"`

@@ -11,13 +11,11 @@ import (
 	"modelrelay/providers"
 )
 
-// versionPattern is the form of the vendor's versions.
 const versionPattern = `^[0-9]{4}-[0-9]{2}-[0-9]{2}$`
 
 // vendorCFrames is the frame rate of the vendor's videos. A video has one frame more.
 const vendorCFrames = 24
 
-// isVersion reports whether a text has the versionPattern.
 func isVersion(text string) bool {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -40,7 +38,6 @@ type vendorCBody struct {
 	Wait       int      `json:"wait,omitempty" doc:"For a result: seconds to wait for the next change, 60 at most; also accepted in the query"`
 }
 
-// readSubmit reads the body of a submit.
 func (v vendorC) readSubmit(x *edge.Request, r *http.Request) (providers.VideoRequest, error) {
 	b, err := readJSON(x, r, v.check)
 	if err != nil {

@@ -99,7 +99,6 @@ const (
 	cancelWords = "Waits up to two seconds for the effect. A task that has ended does not change."
 )
 
-// idempotencyParameter declares the header of creates.
 func idempotencyParameter() *huma.Param {
 	return &huma.Param{
 		Name: "Idempotency-Key", In: "header", Description: "A create that is repeated with its key returns the first one's task and makes no second",

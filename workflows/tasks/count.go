@@ -84,7 +84,6 @@ func (c *Counter) Counts(ctx context.Context) (RecentCounts, error) {
 	})
 }
 
-// count returns the number of executions that a visibility query finds.
 func count(ctx context.Context, temporal client.Client, namespace, query string) (int64, error) {
 	ctx, cancel := context.WithTimeout(interactive(ctx), queryTimeout)
 	defer cancel()

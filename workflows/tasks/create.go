@@ -211,7 +211,6 @@ type undo []func(context.Context)
 
 func (u *undo) add(step func(context.Context)) { *u = append(*u, step) }
 
-// keep discards the steps.
 func (u *undo) keep() { *u = nil }
 
 // run executes the steps, the last one first, even if the caller has left. Each step has its own timeout.
@@ -343,7 +342,6 @@ func inherit(req *providers.VideoRequest, from providers.VideoRequest) {
 	req.Size, req.Width, req.Height = from.Size, from.Width, from.Height
 }
 
-// hash identifies a request.
 func (c *creation) hash(req providers.VideoRequest) (string, error) {
 	if c.in.Call != nil {
 		return c.in.Call.Digest, nil

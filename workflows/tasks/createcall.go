@@ -20,7 +20,6 @@ type CallCreate struct {
 	Response bool
 }
 
-// prefix returns the prefix of the id of the create's task.
 func (in Create) prefix() string {
 	switch {
 	case in.Call == nil:
@@ -87,7 +86,6 @@ func (c *creation) otherListed(ctx context.Context, created time.Time) error {
 	}
 }
 
-// keyOfAnother is the fault of a key that belongs to another request.
 func keyOfAnother() *providers.Fault {
 	return &providers.Fault{
 		Kind: providers.Mismatch, Param: "Idempotency-Key", Accepted: providers.NotAccepted, Unrepeatable: true,

@@ -73,7 +73,6 @@ func (o *Operator) Deliveries(
 	return found, answer.next, nil
 }
 
-// deliveryOf parses the workflow id of a delivery.
 func deliveryOf(id string) (task, event string) {
 	rest := strings.TrimPrefix(id, workflows.NotifyPrefix)
 	for _, state := range []workflows.State{workflows.Completed, workflows.Failed, workflows.Cancelled} {

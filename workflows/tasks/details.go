@@ -227,7 +227,6 @@ func (o *Operator) addHistory(
 	return in, nil
 }
 
-// activityEvents is an activity in a history.
 type activityEvents struct {
 	step   Step
 	input  *commonpb.Payloads
@@ -332,12 +331,10 @@ func (o *Operator) delivery(ctx context.Context, id string) (*Delivery, error) {
 	return delivery, nil
 }
 
-// path returns the path of an execution in the Temporal UI.
 func (o *Operator) path(execution *commonpb.WorkflowExecution) string {
 	return "/namespaces/" + o.namespace + "/workflows/" + execution.GetWorkflowId() + "/" + execution.GetRunId()
 }
 
-// summary returns the summary that the workflow gave the event.
 func summary(event *historypb.HistoryEvent) (text string) {
 	if payload := event.GetUserMetadata().GetSummary(); payload != nil {
 		if err := converter.GetDefaultDataConverter().FromPayload(payload, &text); err != nil {
@@ -355,7 +352,6 @@ func document(payloads *commonpb.Payloads) json.RawMessage {
 	return payloads.GetPayloads()[0].GetData()
 }
 
-// failureText returns the first line of a failure.
 func failureText(message string) string {
 	line, _, _ := strings.Cut(message, "\n")
 	return line

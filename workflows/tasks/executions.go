@@ -166,7 +166,6 @@ func (e Executions) Left(ctx context.Context, taskID string, runs []string) ([]s
 	return left, nil
 }
 
-// isGone reports whether Temporal has no such execution.
 func isGone(err error) bool {
 	_, gone := errors.AsType[*serviceerror.NotFound](err)
 	return gone

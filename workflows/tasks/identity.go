@@ -34,7 +34,6 @@ const (
 // media in a data URL.
 var private = regexp.MustCompile(`(?i)//[^\s"]*[?@]|data:[^\s",]*;base64,`)
 
-// prefixes returns the prefixes of task ids.
 func prefixes() []string {
 	return []string{activities.VideoIDs, activities.CallIDs, activities.ResponseIDs}
 }
@@ -120,7 +119,6 @@ func sortedObject(raw json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(object)
 }
 
-// digest returns the SHA-256 of an upload in hexadecimal.
 func digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
@@ -129,7 +127,6 @@ func digest(data []byte) string {
 // inline reports whether a canonical request may be in a workflow history.
 func inline(doc []byte) bool { return len(doc) <= inlineLimit && !private.Match(doc) }
 
-// tooDeep reports whether a document would be too deep inside a history, memo or answer.
 func tooDeep(doc []byte) bool {
 	wrapped := slices.Concat(bytes.Repeat([]byte("["), nesting), doc, bytes.Repeat([]byte("]"), nesting))
 	return !json.Valid(wrapped)

@@ -64,7 +64,6 @@ func CountRefusals(
 	return status.Error(codes.FailedPrecondition, status.Convert(err).Message()) // the SDK does not retry this code
 }
 
-// exhausted is the fault of a create that the namespace refused because of its rate or load.
 func exhausted(err error) *providers.Fault {
 	return refusal(providers.Overloaded, "The task engine takes no more tasks at the moment.", exhaustedRetry, err)
 }
@@ -88,7 +87,6 @@ func FailWithoutConnection(
 	return invoke(ctx, method, req, reply, cc, opts...)
 }
 
-// connected waits for a connection and reports whether there is one.
 func connected(ctx context.Context, cc *grpc.ClientConn) bool {
 	ctx, cancel := context.WithTimeout(ctx, connectPatience)
 	defer cancel()

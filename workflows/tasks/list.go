@@ -146,7 +146,6 @@ func (c *Client) lookAll(ctx context.Context, tokenID string, entries []taskinde
 	return tasks, gone, nil
 }
 
-// listAttempt is the outcome of one try to add a task to its token's list.
 type listAttempt struct {
 	added bool // false: the entry existed
 	err   error

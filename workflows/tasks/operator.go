@@ -59,7 +59,6 @@ func (o *Operator) Cancel(ctx context.Context, id string) error {
 	return o.end(ctx, id, func() error { return o.temporal.CancelWorkflow(ctx, id, "") })
 }
 
-// end ends a running task.
 func (o *Operator) end(ctx context.Context, id string, request func() error) error {
 	if err := o.ready(ctx, id); err != nil {
 		return err
@@ -86,7 +85,6 @@ func (o *Operator) Wait(ctx context.Context, id string, most time.Duration) (Tas
 	return task, err
 }
 
-// find describes a task of any token.
 func (o *Operator) find(ctx context.Context, id string) (Task, *workflowservice.DescribeWorkflowExecutionResponse, error) {
 	ctx, cancel := context.WithTimeout(interactive(ctx), readTimeout)
 	defer cancel()

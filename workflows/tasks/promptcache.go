@@ -42,7 +42,6 @@ func newPromptCache() *promptCache {
 	return &promptCache{Cache: fair.NewCache[string, string, providers.VideoRequest](bounds)}
 }
 
-// errCooldown reports that the archive failed a moment ago.
 var errCooldown = errors.New("the archive did not answer a moment ago")
 
 // load returns the parts of the request in an object. Concurrent readers of an object share one read, which has its own timeout. A

@@ -137,13 +137,11 @@ func attribute(info *workflowpb.WorkflowExecutionInfo, name string) (value strin
 	return value
 }
 
-// describe sets the parts of the request that answers repeat.
 func (t *Task) describe(req providers.VideoRequest) {
 	t.Request = req
 	t.Seconds, t.Width, t.Height = req.Seconds, req.Width, req.Height
 }
 
-// end sets the result.
 func (t *Task) end(r workflows.Result) {
 	t.State, t.Progress, t.CompletedAt, t.ExpiresAt = r.State, r.Progress, r.CompletedAt, r.ExpiresAt
 	t.Failure, t.Outputs, t.Job, t.VendorPrice, t.Call = r.Failure, r.Outputs, r.Job, r.Price, r.Call

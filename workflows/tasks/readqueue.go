@@ -22,7 +22,6 @@ const (
 	turnTimeout = readTimeout
 )
 
-// newReadQueue returns the semaphore that shares the reads at Temporal among tokens.
 func newReadQueue() *fair.Semaphore[string] {
 	return fair.New[string](fair.Bounds{Total: maxReads, Share: maxReadsOfToken, Line: maxWaitingOfToken, Lines: maxWaiting})
 }

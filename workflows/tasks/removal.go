@@ -65,7 +65,6 @@ func isRemoval(answer *workflowservice.DescribeWorkflowExecutionResponse) bool {
 	return answer.GetWorkflowExecutionInfo().GetMemo().GetFields()[memoRemoval] != nil
 }
 
-// readRemoval is read for the execution of a removal.
 func readRemoval(id string, answer *workflowservice.DescribeWorkflowExecutionResponse) (Task, memo, error) {
 	var r removal
 	if _, err := memoField(answer.GetWorkflowExecutionInfo(), memoRemoval, &r); err != nil {

@@ -146,7 +146,6 @@ func (c *creation) known(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// repeatOf returns the existing task of a create.
 func (c *creation) repeatOf(ctx context.Context, id string) (Task, error) {
 	task, _, err := c.repeatKnown(ctx, id)
 	return task, err

@@ -11,7 +11,6 @@ import (
 // readTTL is how long a process reuses the result of a task read. Clients poll a task about a hundred times.
 const readTTL = time.Second
 
-// reads is the cache of task reads of one process.
 type reads = sharedCache[string, Task]
 
 // newReads returns a cache that renews renewable tasks with renew.
@@ -105,7 +104,6 @@ func (c *sharedCache[K, V]) renewing(old *cacheEntry[V], read func(context.Conte
 	}
 }
 
-// finished reports whether a read has ended.
 func finished[V any](e *cacheEntry[V]) bool {
 	select {
 	case <-e.done:

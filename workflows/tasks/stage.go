@@ -87,7 +87,6 @@ func place(req providers.VideoRequest, start *workflows.Input, m *memo) (load, e
 	return l, nil
 }
 
-// stage writes the load to the archive.
 func (c *creation) stage(ctx context.Context, l load) error {
 	size := int64(0)
 	for _, input := range l.uploads {

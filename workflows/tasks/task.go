@@ -97,9 +97,6 @@ func (t Task) Ended() bool { return t.State.Ended() }
 // Expired reports whether readers of the task do not find its outputs any more.
 func (t Task) Expired() bool { return !t.ExpiresAt.IsZero() && !time.Now().Before(t.ExpiresAt) }
 
-// Expired reports whether readers of the task do not find its outputs any more.
-func (t Task) Expired() bool { return !t.ExpiresAt.IsZero() && !time.Now().Before(t.ExpiresAt) }
-
 // Kind returns the kind of the task.
 func (t Task) Kind() activities.Kind { return activities.KindOf(t.ID) }
 

@@ -59,7 +59,6 @@ func (m *unknownIDs) admit(id, tokenID string, anew bool) error {
 
 func misses() fair.Quota { return fair.Quota{Units: missesPerMinute, Per: time.Minute} }
 
-// found records a task of the token.
 func (m *unknownIDs) found(id, tokenID string) {
 	m.gone.Drop(missedID{id, tokenID})
 	m.owners.Add(id, tokenID)

@@ -64,7 +64,6 @@ type pageKey struct {
 	limit  int
 }
 
-// pageResult is a page as visibility returned it.
 type pageResult struct {
 	executions []*workflowpb.WorkflowExecutionInfo
 	next       []byte
@@ -192,7 +191,6 @@ func (f Filter) Query(now time.Time) (string, error) {
 // keyword is a search attribute, its required value ("": any), and the name of the request's parameter.
 type keyword struct{ name, value, param string }
 
-// keywords adds the terms of search attributes.
 func keywords(terms []string, of ...keyword) ([]string, error) {
 	for _, word := range of {
 		switch {

@@ -90,7 +90,6 @@ type watches struct {
 	tasks map[string]*watched
 }
 
-// watched is one watched task.
 type watched struct {
 	watchers int
 	wake     chan struct{} // closed at the next read

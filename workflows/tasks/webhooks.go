@@ -23,7 +23,6 @@ func (in Create) webhookField() string {
 	return "webhook_url"
 }
 
-// checkWebhook validates the webhook in a create.
 func (c *creation) checkWebhook() error {
 	address := c.in.Request.WebhookURL
 	if address == "" {
@@ -92,7 +91,6 @@ func (c *Client) Redeliver(ctx context.Context, id string, wait time.Duration) (
 	return delivered(ctx, c.temporal, workflowID, notice)
 }
 
-// delivered returns the state of the delivery.
 func delivered(ctx context.Context, temporal client.Client, workflowID string, in workflows.NotifyInput) (Notice, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -122,7 +120,6 @@ func delivered(ctx context.Context, temporal client.Client, workflowID string, i
 	return n, nil
 }
 
-// input returns the input of a task's workflow.
 func input(ctx context.Context, temporal client.Client, id string) (workflows.Input, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -141,7 +138,6 @@ func input(ctx context.Context, temporal client.Client, id string) (workflows.In
 	return in, nil
 }
 
-// inputOf decodes the input in the first event of a task's history.
 func inputOf(first *historypb.HistoryEvent) (in workflows.Input, err error) {
 	err = converter.GetDefaultDataConverter().FromPayloads(first.GetWorkflowExecutionStartedEventAttributes().GetInput(), &in)
 	return in, err

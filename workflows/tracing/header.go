@@ -43,7 +43,6 @@ func read(header map[string]*commonpb.Payload) (trace.SpanContext, bool) {
 // noContext is the context of what happens in a workflow, whose own context is not a context.Context.
 func noContext() context.Context { return context.Background() } //nolint:forbidigo // see above
 
-// givenID is the context key of the id for the next span.
 type givenID struct{}
 
 // withSpanID gives the next span of the context an id that depends only on the name.

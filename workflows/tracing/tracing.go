@@ -102,7 +102,6 @@ func (w *tracedWorkflow) Init(outbound interceptor.WorkflowOutboundInterceptor) 
 	return w.Next.Init(&tracedSteps{interceptor.WorkflowOutboundInterceptorBase{Next: outbound}})
 }
 
-// workflowSpan is the context key of a workflow's trace.SpanContext.
 type workflowSpan struct{}
 
 // ExecuteWorkflow starts the workflow's span in every worker that takes the workflow over, with the same id. The worker in which the
@@ -201,7 +200,6 @@ func (a *tracedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 	return result, err
 }
 
-// begin starts the span of a try that began at the given time.
 func (a *tracedActivity) begin(ctx context.Context, info activity.Info, began time.Time) (context.Context, trace.Span) {
 	return a.tracer.Start(ctx, "RunActivity:"+info.ActivityType.Name, trace.WithTimestamp(began), trace.WithAttributes(
 		providers.TraceTask.String(info.WorkflowExecution.ID), traceTry.Int(int(info.Attempt)),
