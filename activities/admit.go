@@ -40,23 +40,20 @@ type Admitter struct {
 
 // AdmitInput is a request for a channel.
 type AdmitInput struct {
-	Group string `json:"group"`
-	Model string `json:"model"`
-	// Format is the format of the create.
+	Group  string           `json:"group"`
+	Model  string           `json:"model"`
 	Format providers.Format `json:"format"`
 	// Several: the vendor must be able to make several videos for one request.
-	Several bool `json:"several,omitempty"`
-	// Video is the shape of the requested video.
-	Video *providers.VideoShape `json:"video,omitempty"`
+	Several bool                  `json:"several,omitempty"`
+	Video   *providers.VideoShape `json:"video,omitempty"`
 	// Except are channels, and ExceptKeys single keys, that refused the task in this round.
 	Except     []string           `json:"except,omitempty"`
 	ExceptKeys []providers.KeyRef `json:"except_keys,omitempty"`
 	// Lacking are those of Except without the model. Later rounds exclude them too.
 	Lacking []string `json:"lacking,omitempty"`
 	// Pin is the only permitted channel and key; nil for any.
-	Pin *Assignment `json:"pin,omitempty"`
-	// Waiter is the task as a waiter for a slot.
-	Waiter Waiter `json:"waiter,omitzero"`
+	Pin    *Assignment `json:"pin,omitempty"`
+	Waiter Waiter      `json:"waiter,omitzero"`
 	// Held lists channels at which the task may have a slot or wait for one. Admit releases all but the assigned one.
 	Held []string `json:"held,omitempty"`
 }
@@ -77,8 +74,7 @@ type Waiting struct {
 	// Channels are all the lines with the task.
 	Channels []string `json:"channels"`
 	Asks     int      `json:"asks,omitempty"`
-	// RetryIn is the wait before the next request for a slot.
-	RetryIn Duration `json:"retry_in"`
+	RetryIn  Duration `json:"retry_in"`
 	// Fault is the reason for the last request without an answer, nil after an answer.
 	Fault *Record `json:"fault,omitempty"`
 	// UnavailableSince is when Redis became unavailable; zero while it answers.
@@ -110,12 +106,10 @@ type AwaitInput struct {
 	// ExceptUntil is when channels that refused the task may be tried again.
 	ExceptUntil time.Time `json:"except_until,omitzero"`
 	Until       time.Time `json:"until"`
-	// Entry is the task's entry on its token's list.
-	Entry Entry `json:"entry"`
+	Entry       Entry     `json:"entry"`
 }
 
-// Await requests a slot until the task has one. "Not yet" is a benign error with the delay of the next request, which grows with the
-// distance from the front. Its result has an assignment.
+// Await requests a slot until the task has one. "Not yet" is a benign error with the delay of the next request.
 func (a *Admitter) Await(ctx context.Context, in AwaitInput) (Admission, error) {
 	w := lastHeartbeat[Waiting](ctx, a.Log)
 	if len(w.Channels) == 0 {
@@ -234,10 +228,7 @@ func (a *Admitter) candidates(in AdmitInput) ([]providers.Channel, error) {
 	}
 	key := providers.KeyRef{Channel: in.Pin.Channel, Fingerprint: in.Pin.Key}
 	if slices.Contains(in.Except, in.Pin.Channel) || slices.Contains(in.ExceptKeys, key) {
-		return nil, &providers.Fault{
-			Kind: providers.Overloaded, Message: "The only upstream for this request does not accept it now.",
-			Accepted: providers.NotAccepted,
-		}
+		return nil, unsent(providers.Overloaded, "The only upstream for this request does not accept it now.", nil)
 	}
 	pick, _, err := a.target(*in.Pin)
 	if err != nil {

@@ -42,8 +42,7 @@ type Copier struct {
 
 // ArchiveInput is a completed job to copy.
 type ArchiveInput struct {
-	Job Job `json:"job"`
-	// Outputs is the number of videos of the job.
+	Job     Job `json:"job"`
 	Outputs int `json:"outputs"`
 	// Expires is the expiry date in the objects' keys.
 	Expires time.Time `json:"expires"`
@@ -191,8 +190,7 @@ func (a *Copier) Discard(ctx context.Context, in DiscardInput) error {
 	return nil
 }
 
-// stopWithWorker returns a context that ends with errStopping a while after the worker begins to stop, so that another worker continues at
-// once.
+// stopWithWorker returns a context that ends with errStopping a while after the worker begins to stop: another worker continues.
 func stopWithWorker(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	stopped := activity.GetWorkerStopChannel(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)

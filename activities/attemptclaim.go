@@ -14,8 +14,7 @@ import (
 const (
 	// claimTimeout bounds the claim of an attempt before the submit. While the archive is unavailable nothing is sent.
 	claimTimeout = 10 * time.Second
-	// archiveTry bounds one check whether the archive is available.
-	archiveTry = 5 * time.Second
+	archiveTry   = 5 * time.Second
 	// archiveRetry and archiveRetryMost bound the wait between two checks. The later waits are long, so that ten thousand waiting tasks
 	// leave most of a worker's slots free while a store hangs.
 	archiveRetry     = 5 * time.Second
@@ -32,12 +31,9 @@ func (a *Submitter) claim(ctx context.Context, in SubmitInput) error {
 	holder, err := a.Objects.Claim(wait, in.BegunObject(), owner)
 	switch {
 	case err != nil:
-		return &providers.Fault{
-			Kind: providers.Overloaded, Message: "The archive is unavailable; nothing is submitted meanwhile.", Accepted: providers.NotAccepted,
-			Err: fmt.Errorf("claim the attempt: %w", err),
-		}
+		return unsent(providers.Overloaded, "The archive is unavailable; nothing is submitted meanwhile.", fmt.Errorf("claim the attempt: %w", err))
 	case holder == reconciler:
-		return &providers.Fault{Kind: providers.Timeout, Message: "The attempt was given up before it began.", Accepted: providers.NotAccepted}
+		return unsent(providers.Timeout, "The attempt was given up before it began.", nil)
 	case holder != owner:
 		return &providers.Fault{
 			Kind: providers.Upstream, Message: "The attempt began before, and its answer is unknown.",

@@ -17,8 +17,7 @@ const (
 	callsFolder = "calls/"
 )
 
-// sweepAudit writes the finished days of the audit log to the archive, and removes the files whose retention has ended. Concurrent sweeps
-// write the same text.
+// sweepAudit writes the finished days of the audit log to the archive, and removes expired ones. Concurrent sweeps write the same text.
 func (a *Sweeper) sweepAudit(ctx context.Context) error {
 	if a.Audit == nil {
 		return nil

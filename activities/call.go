@@ -33,8 +33,7 @@ const (
 	// leastCallRoom is the least number of calls that may wait for a slot of a worker.
 	leastCallRoom = 100
 	// callClaims is the number of times that a call may be sent: a lost answer permits one repeat.
-	callClaims = 2
-	// concludeTimeout bounds Conclude's reads of the archive.
+	callClaims      = 2
 	concludeTimeout = 30 * time.Second
 	// storeTimeout bounds the writes of an answer to the archive, with their retries. After it the call fails with archive_failed.
 	storeTimeout = 10 * time.Minute
@@ -90,13 +89,11 @@ func (c StagedCall) Operation() string { return c.Method + " " + c.Path }
 
 // Answered is the end of a call.
 type Answered struct {
-	Status int `json:"status,omitempty"`
-	// Header holds the answer's own headers.
+	Status int         `json:"status,omitempty"`
 	Header http.Header `json:"header,omitempty"`
 	// Output is the archived body; nil for none.
 	Output *Output `json:"output,omitempty"`
-	// Events is the number of events of a stream.
-	Events int64 `json:"events,omitempty"`
+	Events int64   `json:"events,omitempty"`
 	// Failure is nil for a completed call.
 	Failure *providers.VideoFailure `json:"failure,omitempty"`
 	// Cancelled: the call was cancelled. Unknown: the upstream may have answered, and the answer is lost.
@@ -173,12 +170,10 @@ type CallRun struct {
 	Usage  providers.Usage
 	Cost   int64
 	Priced bool
-	// Failure is the failure in an answer with status 2xx. Event is the last word of the type of the task's event, if it is not the state. The
-	// server sets them.
+	// Failure is that of an answer with status 2xx. Event is the last word of the event's type, if it is not the state. The server sets both.
 	Failure *providers.VideoFailure
 	Event   string
-	// By is the channel and key that answered in the client's format; zero for a translated answer. Copy is what the vendor stores of the
-	// answer. The server sets them.
+	// By is the channel and key that answered in the client's format, Copy what the vendor stores of the answer. The server sets both.
 	By   providers.KeyRef
 	Copy *CallTicket
 	// Holds is the number of bytes of the request that the server holds until the end. The server sets it.
@@ -208,9 +203,8 @@ type Relayer struct {
 
 	Caller  Caller
 	Objects Objects
-	// Events stores the events of streams.
-	Events *eventlog.Log
-	Money  Money
+	Events  *eventlog.Log
+	Money   Money
 	// Slots bounds the calls of the worker, and shares them among tokens.
 	Slots *Shares
 	// Large bounds the calls that have a large event in memory, or put their events together at the end; nil: unlimited.
@@ -456,10 +450,15 @@ func (c *calling) shown() CallProgress {
 	return shown
 }
 
-func (c *calling) enter(stage CallStage) {
+// update changes the progress, which heartbeats read.
+func (c *calling) update(change func(*CallProgress)) {
 	c.mu.Lock()
-	c.progress.Stage = stage
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	change(&c.progress)
+}
+
+func (c *calling) enter(stage CallStage) {
+	c.update(func(p *CallProgress) { p.Stage = stage })
 	activity.RecordHeartbeat(c.task, c.shown())
 }
 
@@ -546,8 +545,7 @@ func (c *calling) run(ctx context.Context) (Answered, error) {
 	}
 }
 
-// stopped ends the try of a call that is still running after the grace of its worker. Its answer is lost. If the call may be sent again,
-// another worker sends it.
+// stopped ends the try of a call that outlasts the grace of its worker. Its answer is lost; another worker sends the call if it may.
 func (c *calling) stopped(ctx context.Context, out *callOutput) (Answered, error) {
 	switch {
 	case c.shown().Ticket != nil:
@@ -603,10 +601,7 @@ func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
 	}
 	body, err := c.Objects.Open(ctx, c.in.Call.Body)
 	if err != nil {
-		run.Fault = &providers.Fault{
-			Kind: providers.Overloaded, Message: "The call cannot be read from the archive.",
-			Accepted: providers.NotAccepted, Err: err,
-		}
+		run.Fault = unsent(providers.Overloaded, "The call cannot be read from the archive.", err)
 		return out, run
 	}
 	defer func() { _ = body.Close() }() // it was only read
@@ -676,13 +671,13 @@ func (c *calling) begin(ctx context.Context, channel string) error {
 		c.begun--
 		return err
 	}
-	c.mu.Lock()
-	c.progress.Attempts++
-	c.progress.Channel = channel
-	if c.progress.StartedAt.IsZero() {
-		c.progress.StartedAt = time.Now().UTC()
-	}
-	c.mu.Unlock()
+	c.update(func(p *CallProgress) {
+		p.Attempts++
+		p.Channel = channel
+		if p.StartedAt.IsZero() {
+			p.StartedAt = time.Now().UTC()
+		}
+	})
 	c.enter(StageSending)
 	if c.progress.Attempts == 1 {
 		c.Record.record(Step{Name: StepBegun, TaskID: c.in.TaskID, Took: c.progress.StartedAt.Sub(c.in.Entry.Created)})

@@ -75,10 +75,10 @@ func (c *calling) unknown(ctx context.Context) (Answered, error) {
 	if err := c.takeClaims(context.WithoutCancel(ctx)); err != nil { // a repeat may have been lost too
 		return Answered{}, again(record(err), storeRetry)
 	}
-	c.mu.Lock()
-	c.progress.Lost = max(1, c.sent())
-	c.progress.Attempts = max(c.progress.Attempts, c.progress.Lost)
-	c.mu.Unlock()
+	c.update(func(p *CallProgress) {
+		p.Lost = max(1, c.sent())
+		p.Attempts = max(p.Attempts, p.Lost)
+	})
 	answer := Answered{Unknown: true, Failure: lostFailure()}
 	seen, err := c.seen(ctx)
 	switch {
@@ -186,8 +186,7 @@ func (c *calling) write(ctx context.Context, out *callOutput, answer *Answered) 
 	return nil
 }
 
-// streamed returns the output of a stream whose events are stored. If the client receives the stream as a JSON array, it is also stored as
-// one.
+// streamed returns the output of a stream whose events are stored: for a client that receives a JSON array, that array.
 func (c *calling) streamed(ctx context.Context, log eventlog.Object, kind string) (*Output, error) {
 	if !c.in.Call.Array {
 		return &Output{Object: log.Key, ContentType: kind, Size: log.Size, SHA256: log.SHA256}, nil
@@ -230,8 +229,7 @@ func kept(header http.Header) http.Header {
 	return again
 }
 
-// FailureOf returns the failure that an error document reports: the code and message of its error, in any format. fault is the gateway's
-// own fault, nil for none.
+// FailureOf returns the code and message of an error document of any format. fault is the gateway's own fault, nil for none.
 func FailureOf(body []byte, fault *providers.Fault) *providers.VideoFailure {
 	var answer struct {
 		Error struct {

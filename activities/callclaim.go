@@ -36,20 +36,15 @@ func (c *calling) claimFor(ctx context.Context, channel string) error {
 // lostAt records the channel that the owner of a claim named.
 func (c *calling) lostAt(owner string) {
 	if parts := strings.SplitN(owner, " ", 3); len(parts) == 3 { // that of Conclude names none
-		c.mu.Lock()
-		c.progress.Channel = parts[2]
-		c.mu.Unlock()
+		c.update(func(p *CallProgress) { p.Channel = parts[2] })
 	}
 }
 
 // unclear records that this try may have a claim under which it sends nothing.
 func (c *calling) unclear() {
-	if c.holds { // its claims have one owner
-		return
+	if !c.holds { // otherwise its claims have one owner
+		c.update(func(p *CallProgress) { p.Unsent = append(p.Unsent, activity.GetInfo(c.task).Attempt) })
 	}
-	c.mu.Lock()
-	c.progress.Unsent = append(c.progress.Unsent, activity.GetInfo(c.task).Attempt)
-	c.mu.Unlock()
 }
 
 // isUnsent reports whether the owner of a claim is a try of this call that sent nothing.
@@ -66,9 +61,7 @@ func claimFault(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &providers.Fault{
-		Kind: providers.Overloaded, Message: "The archive is unavailable; nothing is sent meanwhile.", Accepted: providers.NotAccepted, Err: err,
-	}
+	return unsent(providers.Overloaded, "The archive is unavailable; nothing is sent meanwhile.", err)
 }
 
 // claimNext takes the next claim for the owner. A claim of another try means that its answer was stored, or lost.
@@ -174,10 +167,10 @@ func (c *calling) seen(ctx context.Context) (bool, error) {
 
 // repeats counts a lost answer and reports whether the call may be sent once more.
 func (c *calling) repeats() bool {
-	c.mu.Lock()
-	c.progress.Lost = c.sent()
-	c.progress.Attempts = max(c.progress.Attempts, c.progress.Lost) // the heartbeat of a dead worker may be lost
-	c.mu.Unlock()
+	c.update(func(p *CallProgress) {
+		p.Lost = c.sent()
+		p.Attempts = max(p.Attempts, p.Lost) // the heartbeat of a dead worker may be lost
+	})
 	step := Step{Name: StepRelay, Channel: c.progress.Channel, Model: c.in.Model, Outcome: OutcomeUnknown}
 	if c.mayRepeat() {
 		step.Outcome = OutcomeAgain
@@ -203,10 +196,7 @@ func (c *calling) reserveAgain(ctx context.Context) error {
 	case errors.Is(err, ledger.ErrBudget):
 		return &providers.Fault{Kind: providers.Upstream, Message: lostMessage, Err: errLost}
 	case err != nil:
-		return &providers.Fault{
-			Kind: providers.Overloaded, Message: "The budget cannot be checked now.", Accepted: providers.NotAccepted,
-			Err: err,
-		}
+		return unsent(providers.Overloaded, "The budget cannot be checked now.", err)
 	}
 	return nil
 }

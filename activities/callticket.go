@@ -37,8 +37,7 @@ type CallTicket struct {
 	ID      string `json:"id"`
 	Channel string `json:"channel"`
 	// Key is the fingerprint of the upstream key.
-	Key string `json:"key"`
-	// Object is the ticket's object in the archive.
+	Key    string `json:"key"`
 	Object string `json:"object"`
 	// Runs: the vendor runs the call. Otherwise the ticket was archived with the whole answer.
 	Runs bool `json:"runs,omitempty"`
@@ -101,9 +100,7 @@ func (c *calling) findTicket(ctx context.Context) (bool, error) {
 
 // holdTicket makes the ticket that of the call, in its heartbeat too.
 func (c *calling) holdTicket(ticket CallTicket) {
-	c.mu.Lock()
-	c.progress.Ticket, c.progress.Channel = &ticket, ticket.Channel
-	c.mu.Unlock()
+	c.update(func(p *CallProgress) { p.Ticket, p.Channel = &ticket, ticket.Channel })
 }
 
 // accept archives the ticket of an accepted call before any other use of it. The heartbeat also contains it, and one of the two suffices.
@@ -143,8 +140,7 @@ type following struct {
 	waits   Progress
 	unknown int
 
-	// body and events are the current stream; nil between two streams. last is the latest event. ended: that was the last one. empty: the
-	// stream has had no event.
+	// body and events are the current stream; nil between two. last is the latest event. ended: it was the last. empty: there was none.
 	body         io.Closer
 	events       *sse.Reader
 	last         string
@@ -194,15 +190,13 @@ func (f *following) pause(asked time.Duration) error {
 	return Sleep(f.ctx, f.Polls.nextPoll(job, &f.waits, asked))
 }
 
-// glance is the part of a document that is held to determine whether the answer has ended. seenMost bounds an id and a status later in the
-// document, in bytes.
+// glance is the part of a document that is held to see whether the answer has ended. seenMost bounds a later id or status. In bytes.
 const (
 	glance   = 4 << 10
 	seenMost = 256
 )
 
-// polled returns the document of an answer after the answer has ended. A document whose status comes later is read again, because it is not
-// held.
+// polled returns the document of an ended answer. A document whose status comes late is read again, because it is not held.
 func (f *following) polled(resp *http.Response) (_ *http.Response, err error) {
 	for {
 		if resp == nil {
@@ -424,11 +418,7 @@ func (c *calling) goneFor() time.Duration {
 }
 
 // found records that the channel of the call is configured.
-func (c *calling) found() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.progress.GoneSince = time.Time{}
-}
+func (c *calling) found() { c.update(func(p *CallProgress) { p.GoneSince = time.Time{} }) }
 
 // gone waits goneGrace for a channel that is no longer configured, then fails. A stream of this try has its error event.
 func (c *calling) gone(ctx context.Context, out *callOutput, run *CallRun) (Answered, error) {
@@ -530,8 +520,7 @@ func (a *Sweeper) sweepTickets(ctx context.Context) error {
 	return nil
 }
 
-// sweepTicket deletes an answer at its vendor, then its ticket. If another sweep should repeat it, the ticket stays. last: this is the last
-// try.
+// sweepTicket deletes an answer at its vendor, then its ticket, which stays if another sweep should repeat it. last: this is the last try.
 func (a *Sweeper) sweepTicket(ctx context.Context, key string, last bool) error {
 	var ticket CallTicket
 	if err := a.Objects.GetJSON(ctx, key, &ticket); err != nil {

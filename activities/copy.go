@@ -167,8 +167,7 @@ func copyFault(ctx context.Context, err error) error {
 	return err
 }
 
-// source reads an upstream's video for the archive. It returns an error for an empty or too large video, so that nothing is stored. One
-// that stalls ends the copy.
+// source reads an upstream's video for the archive. It fails for an empty or too large video. One that stalls ends the copy.
 type source struct {
 	body io.Reader
 	// limit is in bytes, 0 for none.

@@ -8,8 +8,7 @@ import (
 )
 
 const (
-	// copyLineMost bounds the copies of one channel that wait for a slot in a worker. Others come back later, so that a channel with
-	// thousands of results does not fill the worker; this many suffice until then.
+	// copyLineMost bounds the copies of one channel that wait for a slot in a worker. Others come back later.
 	copyLineMost = 64
 	// slowShare is the divisor of the slots that slow sources have, and that one channel leaves to the others.
 	slowShare = 4

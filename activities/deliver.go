@@ -25,8 +25,7 @@ import (
 const (
 	// DeliverTimeout bounds one try of a delivery: the lookup of the receiver, and the request.
 	DeliverTimeout = receiverTimeout + lookupTimeout
-	// lookupTimeout bounds the lookup of token and request.
-	lookupTimeout = 10 * time.Second
+	lookupTimeout  = 10 * time.Second
 	// unavailableFirst and unavailableMost bound the wait for an unavailable store. Such a wait is not a try: no request was sent.
 	unavailableFirst = 5 * time.Second
 	unavailableMost  = time.Minute
@@ -36,8 +35,7 @@ const (
 	spread = 0.1
 )
 
-// retries are the waits between two tries of a delivery, as Standard Webhooks recommends them. The last one repeats, and is shortened for
-// a last try at the deadline.
+// retries are the waits between tries, as Standard Webhooks recommends them. The last one repeats, or is cut for a try at the deadline.
 var retries = [...]time.Duration{ //nolint:gochecknoglobals // a constant table; Go has no constant arrays
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour,
 	24 * time.Hour,
@@ -56,8 +54,7 @@ type Deliverer struct {
 	Webhooks  Webhooks
 	Receivers *Receivers
 	// Shares bounds concurrent deliveries; nil: no bound.
-	Shares *Shares
-	// Objects has requests that name a webhook.
+	Shares  *Shares
 	Objects Objects
 	// Tracer starts spans of tries within an activity's span; nil: none.
 	Tracer trace.Tracer
@@ -104,16 +101,14 @@ type DeliverInput struct {
 	Until time.Time `json:"until"`
 }
 
-// Delivery is the state of a delivery: the heartbeat of Deliver and its result. It contains only the receiver's host, since its path may
-// be a secret.
+// Delivery is the heartbeat of Deliver and its result. It contains only the receiver's host, since the path may be a secret.
 type Delivery struct {
 	// Delivered: the receiver answered 2xx.
 	Delivered bool   `json:"delivered"`
 	Host      string `json:"host,omitempty"`
 	// Status is that of the last answer, 0 without one.
 	Status int `json:"status,omitempty"`
-	// Tries is the number of requests.
-	Tries int `json:"tries"`
+	Tries  int `json:"tries"`
 	// Reason is why the last try failed, "" after a successful one.
 	Reason string `json:"reason,omitempty"`
 	// Next is the time of the next try, zero at the end.
@@ -290,8 +285,7 @@ func hostOf(address string) string {
 	return u.Host
 }
 
-// traceDelivery starts the span of a try; the returned function ends it. The span has only the receiver's host, since the rest of the
-// address may be a secret. The trace is not sent to the receiver, which is a third party.
+// traceDelivery starts the span of a try; end ends it. The address may be a secret, but for its host. The receiver gets no trace.
 func (a *Deliverer) traceDelivery(ctx context.Context, d Delivery) (end func(status int, err error)) {
 	if a.Tracer == nil || !trace.SpanFromContext(ctx).IsRecording() {
 		return func(int, error) {}

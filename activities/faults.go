@@ -44,8 +44,7 @@ type Record struct {
 	Gone bool `json:"gone,omitempty"`
 	// Deadline: the task's own deadline passed.
 	Deadline bool `json:"deadline,omitempty"`
-	// Progress is the progress of the job, in percent.
-	Progress int `json:"progress,omitempty"`
+	Progress int  `json:"progress,omitempty"`
 	// Archive: the gateway's archive is unavailable, not the upstream.
 	Archive bool `json:"archive,omitempty"`
 	// Finished: the process that sent the request saw its outcome, so it is no longer in progress.
@@ -58,6 +57,11 @@ type Refusal struct {
 	NoModel bool `json:"no_model,omitempty"`
 	// Failed is the meaning of the vendor's code, one of the Failed codes of package providers; "" if unknown.
 	Failed string `json:"failed,omitempty"`
+}
+
+// unsent returns the fault of work of which nothing was sent.
+func unsent(kind providers.Kind, message string, cause error) *providers.Fault {
+	return &providers.Fault{Kind: kind, Message: message, Accepted: providers.NotAccepted, Err: cause}
 }
 
 func record(err error) Record {
@@ -77,8 +81,7 @@ func record(err error) Record {
 	return r
 }
 
-// fail ends an activity without retries. An invalid request is benign: the SDK would log and record it as an error, although an operator
-// cannot do anything about it.
+// fail ends an activity without retries. An invalid request is benign: otherwise the SDK logs an error that no operator can fix.
 func fail(r Record) error {
 	options := temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{r}}
 	if r.Kind == providers.Invalid {
@@ -93,8 +96,7 @@ func again(r Record, delay time.Duration) error {
 		temporal.ApplicationErrorOptions{NextRetryDelay: delay, Details: []any{r}})
 }
 
-// againBenign is again for a fault that no operator can fix: the client's part failed, or it is not the activity's turn. It is benign,
-// as in fail.
+// againBenign is again for a fault that no operator can fix, or that is none: it is not the activity's turn.
 func againBenign(r Record, delay time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(r.Message, typeFault, temporal.ApplicationErrorOptions{
 		NextRetryDelay: delay, Details: []any{r}, Category: temporal.ApplicationErrorCategoryBenign,

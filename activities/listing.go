@@ -24,8 +24,7 @@ type Listing struct {
 	Log     *slog.Logger
 }
 
-// relist restores the list entry of a running task once, and reports whether it is there now. While Redis is unavailable, the next try
-// does it.
+// relist restores the list entry of a running task once, and reports whether it is there. While Redis is away, the next try does it.
 func (l *Listing) relist(ctx context.Context, taskID string, entry Entry, done bool) bool {
 	if done || l.Index == nil {
 		return done
@@ -46,8 +45,7 @@ func (l *Listing) changed(ctx context.Context, taskID string) {
 	}
 }
 
-// markEnded marks a task as ended, so that no process returns an earlier read, and reports the end to every process, best effort. The
-// mark is written when it returns.
+// markEnded marks a task as ended before it returns, so that no process returns an earlier read, and reports that, best effort.
 func (l *Listing) markEnded(ctx context.Context, taskID string) {
 	if l.Index != nil {
 		marked, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)

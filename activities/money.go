@@ -75,8 +75,7 @@ type Bill struct {
 	Call *Answered `json:"call,omitempty"`
 }
 
-// bill settles a task. A failed task costs nothing, unless its vendor charges for it. A task with an unknown outcome costs as much as its
-// reservation, since an upstream may charge.
+// bill settles a task. A failed task costs what its vendor charges, one with an unknown outcome as much as its reservation.
 func (a *Settler) bill(ctx context.Context, token string, b Bill) error {
 	end := ledger.TaskEnd{ID: b.Reservation, Token: token, Model: b.Model, Channel: b.Channel, At: b.At, Outcome: b.Ending}
 	if b.Call != nil {

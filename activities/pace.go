@@ -14,8 +14,7 @@ const (
 	paceWindow = 10 * time.Second
 )
 
-// pace measures how fast a source sends. It counts only the time that was spent waiting for the source, not for a slow store. It is safe
-// for concurrent use.
+// pace measures how fast a source sends, without the time that a slow store takes. It is safe for concurrent use.
 type pace struct {
 	mu     sync.Mutex
 	bytes  int64         // received in this window

@@ -15,23 +15,18 @@ import (
 )
 
 const (
-	// PollTimeout bounds one poll of a job.
 	PollTimeout = 30 * time.Second
-	// deadlineMargin keeps the last wait within the deadline: the server fails an activity at once if its next try would exceed it, and
-	// the last poll would be lost.
+	// deadlineMargin keeps the last wait within the deadline: the server fails an activity at once if its next try would exceed it.
 	deadlineMargin = time.Second
 	// forgottenPolls is the number of consecutive polls that must find the job unknown before it counts as forgotten: compatible servers
 	// answer 404 for a moment after a create.
 	forgottenPolls = 5
-	// forgottenShare is the time for that, in units of PollMax: five minutes by default. An upstream's load balancer answers 404 for less
-	// while its servers are replaced, and the paid job continues.
+	// forgottenShare is the time for that, in units of PollMax: a load balancer answers 404 for less while its servers are replaced.
 	forgottenShare = 10
-	// refusedShare is the time, in units of PollMax, for which an upstream must refuse every poll as a bad request before the job counts
-	// as forgotten: half an hour by default, because the job is paid for.
+	// refusedShare is the time, in units of PollMax, after which a job counts as forgotten whose every poll is refused as a bad request.
 	refusedShare = 60
 	// goneGrace is how long a task waits for a channel that is no longer configured, in case that was a mistake.
 	goneGrace = 10 * time.Minute
-	// hintLimit bounds an upstream's Retry-After.
 	hintLimit = 15 * time.Minute
 	// endShare and overdueShare: near its end, a job of known length is polled every twentieth of that length, until it is a quarter
 	// overdue.
@@ -60,8 +55,7 @@ type Poller struct {
 	*Listing
 
 	Durations Durations
-	// PollMin and PollMax bound the wait between two polls of a job that is overdue or whose length is unknown. Waits for a job of known
-	// length grow with that length.
+	// PollMin and PollMax bound the wait between two polls of a job that is overdue or of unknown length. Other waits grow with the length.
 	PollMin, PollMax time.Duration
 	Record           Recorder
 	Log              *slog.Logger
@@ -71,8 +65,7 @@ type Poller struct {
 type PollInput struct {
 	Job      Job       `json:"job"`
 	Deadline time.Time `json:"deadline"`
-	// Entry is the task's entry on its token's list.
-	Entry Entry `json:"entry"`
+	Entry    Entry     `json:"entry"`
 }
 
 // Poll polls a job until it has ended. "Not done yet" is a benign error with the delay of the next poll, so no worker slot is occupied
@@ -144,11 +137,13 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 		a.release(ctx, in.Job)
 		return a.Catalog[pick.Channel.Vendor].Made(pick.Model, status), nil
 	case providers.JobFailed:
-		log.Info("job failed", "code", failureCode(status))
+		code := ""
 		if status.Failure != nil {
+			code = status.Failure.Code
 			listed := status.Failure.Listed(providers.FailedVendor)
 			status.Failure = &listed
 		}
+		log.Info("job failed", "code", code)
 		a.release(ctx, in.Job)
 		status.Progress = p.Shown(time.Now()) // the progress must not fall if the vendor reports 0
 		return status, nil
@@ -316,8 +311,7 @@ func (a *Poller) usual(ctx context.Context, job Job) time.Duration {
 	return usual
 }
 
-// timedAs returns the name under which a job's duration is stored: its model if the channel lists it, otherwise one name for all models,
-// because clients choose the names that an open channel accepts.
+// timedAs returns the name under which a job's duration is stored: its model if the channel lists it, otherwise one for all models.
 func (a *Poller) timedAs(job Job) string {
 	pick, err := a.Channels.Resolve(job.Assignment.Channel, job.Assignment.Key, job.Assignment.Model)
 	if err != nil {
@@ -329,8 +323,7 @@ func (a *Poller) timedAs(job Job) string {
 	return job.Model
 }
 
-// took returns the duration of a completed job: as reported by the vendor if plausible, otherwise until the middle between the last poll
-// and this one.
+// took returns the duration of a completed job: the vendor's if plausible, otherwise until the middle between the last poll and this one.
 func took(job Job, p Progress, status providers.VideoStatus) time.Duration {
 	elapsed := time.Since(job.AcceptedAt)
 	if status.Took > 0 && status.Took <= elapsed+SubmitTimeout { // a vendor may record from the middle of the submit
@@ -359,11 +352,4 @@ func pollOutcome(s providers.VideoStatus) string {
 	default:
 		return OutcomeRunning
 	}
-}
-
-func failureCode(s providers.VideoStatus) string {
-	if s.Failure == nil {
-		return ""
-	}
-	return s.Failure.Code
 }

@@ -19,13 +19,11 @@ type Progress struct {
 	// Percent is the vendor's progress, 0 if it reports none. It never falls.
 	Percent int `json:"percent"`
 	// Reported: the vendor reports progress, so it is no longer estimated. Floor is the progress that was shown until then.
-	Reported bool `json:"reported,omitempty"`
-	Floor    int  `json:"floor,omitempty"`
-	// VendorStatus is the vendor's own status.
+	Reported     bool   `json:"reported,omitempty"`
+	Floor        int    `json:"floor,omitempty"`
 	VendorStatus string `json:"vendor_status,omitempty"`
 	// Usual is how long such jobs take, 0 if unknown. It is fixed at the first poll, so that estimates never fall.
-	Usual Duration `json:"usual,omitempty"`
-	// Since is when the upstream accepted the job.
+	Usual Duration  `json:"usual,omitempty"`
 	Since time.Time `json:"since"`
 	// Next is the time of the next poll. Estimates stop there, so that readers never see more than the poll knows.
 	Next time.Time `json:"next"`
@@ -41,16 +39,14 @@ type Progress struct {
 	UnknownSince time.Time `json:"unknown_since,omitzero"`
 	// RefusedSince is the time of the first of the consecutive polls that were refused as bad requests; zero for none.
 	RefusedSince time.Time `json:"refused_since,omitzero"`
-	// Fault is that of the last poll if it failed.
-	Fault *Record `json:"fault,omitempty"`
+	Fault        *Record   `json:"fault,omitempty"`
 	// GoneSince is when the channel or key was found missing in the configuration; zero while it is there.
 	GoneSince time.Time `json:"gone_since,omitzero"`
 	// Listed: the task is known to be on its token's list.
 	Listed bool `json:"listed,omitempty"`
 }
 
-// Shown returns the progress in percent that readers see at a time: the vendor's if it reports one, otherwise the elapsed share of the
-// usual duration. It never falls below an earlier estimate.
+// Shown returns the progress that readers see: the vendor's, otherwise the elapsed share of the usual duration. It never falls.
 func (p Progress) Shown(now time.Time) int {
 	if p.State != providers.JobRunning {
 		return 0

@@ -28,15 +28,13 @@ import (
 const (
 	// maxReceiver bounds a webhook's address, in bytes.
 	maxReceiver = 2048
-	// receiverTimeout bounds one delivery request from the DNS lookup to the end of the answer. A receiver should store the event and
-	// answer, before it processes it.
+	// receiverTimeout bounds one request, DNS and answer included. A receiver should store the event and answer, before it processes it.
 	receiverTimeout = 20 * time.Second
 	// dialReceiver and shakeReceiver bound the connection within it.
 	dialReceiver  = 10 * time.Second
 	shakeReceiver = 10 * time.Second
 	// answerLimit is the part of an answer's body that is read and discarded, so that the connection can be reused.
 	answerLimit = 16 << 10
-	// headerLimit bounds an answer's header in bytes.
 	headerLimit = 64 << 10
 	// idleReceivers and idleReceiversFor bound the idle connections to receivers. Most get an event a minute or less.
 	idleReceivers    = 100
@@ -82,8 +80,7 @@ func CheckReceiver(address string, private bool) error {
 // ReceiversOptions configure Receivers.
 type ReceiversOptions struct {
 	// Agent is the User-Agent of every delivery; "" means upstream.Product.
-	Agent string
-	// AllowPrivate permits private and loopback addresses.
+	Agent        string
 	AllowPrivate bool
 	// Resolver looks up names; nil means the system's.
 	Resolver *net.Resolver
@@ -158,8 +155,7 @@ func (r *Receivers) post(ctx context.Context, address string, header http.Header
 
 var errUnsigned = errors.New("the token has no webhook secret that can sign")
 
-// sign returns the value of webhook-signature by Standard Webhooks: the HMAC-SHA256 of "id.timestamp.body" by each secret, separated by
-// spaces, so that a receiver may know any of them. A malformed secret is skipped.
+// sign returns webhook-signature by Standard Webhooks: the HMAC-SHA256 of "id.timestamp.body" by each secret that is well-formed.
 func sign(secrets []secret.Text, id string, at time.Time, body []byte) (string, error) {
 	var signatures []string
 	for _, secret := range secrets {

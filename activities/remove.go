@@ -43,11 +43,9 @@ type Execution struct {
 
 // Executions ends, deletes and finishes the executions of tasks. tasks.Executions implements it.
 type Executions interface {
-	// End cancels a task and returns its state: closed and without a run if it does not exist, also if another task has its id. It is
-	// idempotent.
+	// End cancels a task and returns its state: closed and without a run if it does not exist or another task has its id. Idempotent.
 	End(ctx context.Context, task RemoveInput) (Execution, error)
-	// Delete requests the deletion of the run in standing and of earlier runs, and returns those that exist. It does not touch later runs,
-	// and does not wait.
+	// Delete requests the deletion of the run in standing and of earlier runs, without a wait, and returns those that exist.
 	Delete(ctx context.Context, taskID string, standing Execution) (runs []string, err error)
 	// LaterEnded reports whether a later task with the id has ended, and the execution of the removal has taken its place as the newest.
 	LaterEnded(ctx context.Context, task RemoveInput) (bool, error)
@@ -79,9 +77,8 @@ type RemoveInput struct {
 	// Created distinguishes the task from a later one with its id.
 	Created time.Time `json:"created"`
 	// Run is the task's execution if it had ended before the removal began; "" if it may run.
-	Run string `json:"run,omitempty"`
-	// Revision is the revision of the workflow Remove.
-	Revision int `json:"revision"`
+	Run      string `json:"run,omitempty"`
+	Revision int    `json:"revision"`
 }
 
 // cancel cancels the task and returns its state once it has ended.

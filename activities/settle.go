@@ -22,8 +22,7 @@ type SettleInput struct {
 	// Waiter is the task as a waiter for slots. Channels lists where it may have a slot or wait for one.
 	Waiter   Waiter   `json:"waiter,omitzero"`
 	Channels []string `json:"channels,omitempty"`
-	// Bill is what is settled.
-	Bill Bill `json:"bill"`
+	Bill     Bill     `json:"bill"`
 	// Created is when the task began. Code is the failure code, "" if it did not fail.
 	Created time.Time `json:"created"`
 	Code    string    `json:"code,omitempty"`

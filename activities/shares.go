@@ -13,11 +13,9 @@ import (
 const (
 	// ActivitySlots is the number of concurrent activities of a worker, without copies and removals: the default of the SDK.
 	ActivitySlots = 1000
-	// tokenShare is the number of them for the submits, polls and cancels of one token. An upstream that hangs, or that fetches from a
-	// server that hangs, occupies each for up to a minute.
+	// tokenShare is the number of them for the submits, polls and cancels of one token. A hanging upstream occupies each for up to a minute.
 	tokenShare = ActivitySlots / 2
-	// deliverySlots is the number of them for deliveries, and deliveryShare for those of one token. A receiver that hangs occupies each
-	// for half a minute.
+	// deliverySlots is the number of them for deliveries, deliveryShare that of one token. A hanging receiver occupies one for half a minute.
 	deliverySlots = ActivitySlots / 4
 	deliveryShare = deliverySlots / 4
 	// noSlotFirst and noSlotMost bound the wait of a delivery without a slot; a cancel waits noSlotFirst.

@@ -22,8 +22,7 @@ const (
 // SlotKeeper renews the slots of running jobs and releases those of ended jobs.
 type SlotKeeper struct {
 	// Slots limits the jobs in progress at a channel; nil: no channel has a limit.
-	Slots *slots.Store
-	// Upstreams has the limits of the channels.
+	Slots     *slots.Store
 	Upstreams *Upstreams
 	Log       *slog.Logger
 }

@@ -13,8 +13,7 @@ type Step struct {
 	Outcome string
 	// Code is the failure code of the task, for StepEnd.
 	Code string
-	// Took is the duration of a copy, of a whole task from its creation, or of its time in the queue; for StepQueued the time within which
-	// the step is reported again; 0 for other steps.
+	// Took is the duration of a copy, of a task, or of its time in the queue; for StepQueued the time within which it is reported again.
 	Took time.Duration
 	// Ran is the time from a call's first request, or from a video's accepted submit, to the end, for StepEnd; 0 for none.
 	Ran time.Duration

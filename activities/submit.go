@@ -18,18 +18,15 @@ import (
 )
 
 const (
-	// SubmitTimeout bounds the HTTP request of a submit. A vendor answers a create within seconds; a minute suffices for a slow upload of
-	// an input image.
+	// SubmitTimeout bounds the HTTP request of a submit. Vendors answer within seconds; a minute suffices for a slow upload of an image.
 	SubmitTimeout = 60 * time.Second
 	// earlierTimeout bounds the search for a ticket of the same attempt before the submit.
 	earlierTimeout = 3 * time.Second
-	// ticketTimeout bounds the write of the ticket after a submit. The ticket also reaches Temporal in the activity's result, and one of
-	// the two is enough.
+	// ticketTimeout bounds the write of the ticket after a submit. The activity's result has the ticket too; one of the two is enough.
 	ticketTimeout = 10 * time.Second
 	// heartbeatEvery is the interval of heartbeats during a submit or a copy.
 	heartbeatEvery = 3 * time.Second
-	// reconcileEvery and reconcileMost bound the wait between two searches for a lost ticket. There are a dozen searches if the upstream
-	// has no lookup.
+	// reconcileEvery and reconcileMost bound the wait between two searches for a lost ticket: a dozen, if the upstream has no lookup.
 	reconcileEvery = 2 * time.Second
 	reconcileMost  = time.Minute
 	// FindLag is how long after the end of a lost submit a vendor with a lookup is queried. The vendor may still process a request whose
@@ -54,8 +51,7 @@ type SubmitInput struct {
 	TaskID     string     `json:"task_id"`
 	Attempt    int        `json:"attempt"`
 	Assignment Assignment `json:"assignment"`
-	// Incarnation distinguishes the task from an earlier one with its id, so that no upstream takes its key for a repeat, and no ticket
-	// is confused.
+	// Incarnation distinguishes the task from an earlier one with its id, for upstreams and for tickets.
 	Incarnation string `json:"incarnation"`
 	// Request is the request; RequestObject is its archive object instead, if it was too large or too private for a history.
 	Request       *providers.VideoRequest `json:"request,omitempty"`
@@ -180,15 +176,12 @@ func start(ctx context.Context, adapter providers.VideoAdapter, to providers.Tar
 	}
 	remixer, ok := adapter.(providers.Remixer)
 	if !ok {
-		return providers.Ticket{}, &providers.Fault{
-			Kind: providers.Invalid, Message: "The upstream of that video cannot remix it.", Accepted: providers.NotAccepted,
-		}
+		return providers.Ticket{}, unsent(providers.Invalid, "The upstream of that video cannot remix it.", nil)
 	}
 	return remixer.Remix(ctx, to, *req.Source, req)
 }
 
-// earlier returns the job of the same attempt from the archive: an operator's reset repeats the attempt. An unavailable archive does not
-// delay the submit.
+// earlier returns the job of the same attempt from the archive: an operator's reset repeats attempts. It does not wait for the archive.
 func (a *Submitter) earlier(ctx context.Context, in SubmitInput) (Job, bool) {
 	ctx, cancel := context.WithTimeout(ctx, earlierTimeout)
 	defer cancel()
@@ -271,8 +264,7 @@ func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, erro
 	return Job{}, fail(r)
 }
 
-// undecided is the record of a search without a result. The fault of the search itself, such as a failed connection, has no meaning for
-// the submit.
+// undecided is the record of a search without a result. The fault of the search itself has no meaning for the submit.
 func undecided(err error) Record {
 	r := record(err)
 	r.Message = shorten(r.Message)
@@ -323,10 +315,7 @@ func (a *Submitter) request(ctx context.Context, in SubmitInput) (providers.Vide
 	if in.Request != nil {
 		req = *in.Request
 	} else if err := a.Objects.GetJSON(ctx, in.RequestObject, &req); err != nil {
-		return req, &providers.Fault{
-			Kind: providers.Internal, Message: "The task's request cannot be read from the archive.",
-			Accepted: providers.NotAccepted, Err: err,
-		}
+		return req, unsent(providers.Internal, "The task's request cannot be read from the archive.", err)
 	}
 	req.IdempotencyKey = in.idempotencyKey()
 	images := make([]providers.Media, len(req.Inputs))
@@ -360,8 +349,7 @@ func heartbeats(every time.Duration, record func()) (stop func()) {
 	return func() { close(done); <-ended }
 }
 
-// shorten bounds an upstream's message for a history. It cuts between characters, because Temporal rejects a failure with invalid
-// UTF-8.
+// shorten bounds an upstream's message for a history, between characters: Temporal rejects invalid UTF-8.
 func shorten(s string) string { return clip(s, messageLimit) }
 
 func clip(s string, most int) string {

@@ -48,8 +48,7 @@ type Swept struct {
 	Objects int      `json:"objects,omitempty"`
 }
 
-// SweepOutputs removes the outputs whose day of expiry has passed and the vendors' copies of such answers. It also updates the archived
-// days of the audit log and the call log. It is idempotent.
+// SweepOutputs removes expired outputs and the vendors' copies of them, and updates the archived audit and call logs. It is idempotent.
 func (a *Sweeper) SweepOutputs(ctx context.Context) (Swept, error) {
 	defer heartbeats(heartbeatEvery, func() { activity.RecordHeartbeat(ctx) })()
 	var swept Swept
@@ -95,8 +94,7 @@ func (a *Sweeper) sweepUploads(ctx context.Context) {
 	}
 }
 
-// SweepTasks removes inputs, requests and tickets that are older than any task, and those of creates whose id another create got. It is
-// idempotent.
+// SweepTasks removes inputs, requests and tickets that are older than any task, and those of creates that lost their id. It is idempotent.
 func (a *Sweeper) SweepTasks(ctx context.Context) (Swept, error) {
 	defer heartbeats(heartbeatEvery, func() { activity.RecordHeartbeat(ctx) })()
 	var swept Swept

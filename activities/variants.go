@@ -19,8 +19,7 @@ const (
 	variantLimit = 32 << 20
 )
 
-// copyVariants archives the pictures of an output, if the vendor has any. It skips one that fails: pictures are not part of what the
-// client paid for.
+// copyVariants archives the pictures of an output, if the vendor has any. It skips one that fails: the client did not pay for it.
 func (a *Copier) copyVariants(ctx context.Context, log *slog.Logger, in ArchiveInput, n int) []Variant {
 	pick, adapter, err := a.target(in.Job.Assignment)
 	if err != nil {

@@ -54,8 +54,7 @@ func (w *Worker) versioned(ctx context.Context, options worker.Options) worker.O
 	return options
 }
 
-// Current reports whether the version is the deployment's current one, which gets the tasks. It is false for a deployment that the
-// server does not know yet.
+// Current reports whether the version is the deployment's current one, which gets the tasks; false for an unknown deployment.
 func (v Version) Current(ctx context.Context, temporal client.Client) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, deploymentTimeout)
 	defer cancel()

@@ -20,8 +20,7 @@ import (
 type Namespace struct {
 	temporal client.Client
 	name     string
-	// cli holds the connection options of Temporal's CLI.
-	cli string
+	cli      string
 	// cloud: the namespace is in Temporal Cloud, where tcld replaces the CLI.
 	cloud bool
 	// complete: all search attributes exist. None is ever removed.
@@ -60,8 +59,7 @@ func (e *LackError) Error() string {
 	return strings.Join(what, "; ") + "; run: " + strings.Join(run, " && ")
 }
 
-// Check searches for what the namespace lacks, for outputs with this retention. It returns nil, a *LackError, or the error that
-// prevented the check.
+// Check searches for what the namespace lacks, for this retention of outputs. It returns nil, a *LackError, or why it could not check.
 func (n *Namespace) Check(ctx context.Context, retention time.Duration) error {
 	var lacks []Lack
 	lack, err := n.retention(ctx, retention)
@@ -90,8 +88,7 @@ func (n *Namespace) Check(ctx context.Context, retention time.Duration) error {
 	return nil
 }
 
-// Ensure adds the missing search attributes. Where the server does not permit that, as in a managed namespace, it returns a *LackError
-// with a command for each.
+// Ensure adds the missing search attributes. Where the server does not permit that, it returns a *LackError with a command for each.
 func (n *Namespace) Ensure(ctx context.Context) error {
 	missing, err := n.missing(ctx)
 	if err != nil || len(missing) == 0 {

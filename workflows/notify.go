@@ -29,7 +29,6 @@ const (
 
 // NotifyInput is the end of a task, to be delivered to a webhook.
 type NotifyInput struct {
-	// Revision is the revision of Notify.
 	Revision int    `json:"revision"`
 	TaskID   string `json:"task_id"`
 	// Token is the stable id of the task's token. Each delivery reads its webhook and secrets again.
@@ -66,8 +65,7 @@ func eventID(taskID string, state State) string {
 	return "evt_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
-// NotifyID returns the workflow id of the delivery of the task's end. It differs from those of an earlier end, which an operator's
-// retry replaced, and of an earlier task with the same id.
+// NotifyID returns the workflow id of the delivery. It differs from those of an earlier end and of an earlier task with the id.
 func (in Input) NotifyID(state State) string {
 	return NotifyPrefix + in.TaskID + "_" + string(state) + "_" + in.Incarnation
 }
@@ -87,8 +85,7 @@ func (n NotifyInput) Attributes(model string) temporal.SearchAttributes {
 	)
 }
 
-// Notify delivers one event to its receiver, with retries for three days. Its result reports how the delivery ended; it returns an
-// error only for a bug.
+// Notify delivers one event, with retries for three days. Its result reports how the delivery ended; it returns an error only for a bug.
 func Notify(ctx workflow.Context, in NotifyInput) (activities.Delivery, error) {
 	refuseNewer(in.Revision)
 	var (

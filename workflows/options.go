@@ -16,10 +16,8 @@ import (
 const (
 	// submitMargin is the time that a submit needs in addition to its HTTP request: reading the input, writing the ticket.
 	submitMargin = 30 * time.Second
-	// submitLimit bounds a submit.
-	submitLimit = activities.SubmitTimeout + submitMargin
-	// submitHeartbeat is the silence after which the worker of a submit counts as lost. It determines when Reconcile starts, never
-	// whether a submit is repeated.
+	submitLimit  = activities.SubmitTimeout + submitMargin
+	// submitHeartbeat is the silence after which the worker of a submit counts as lost. It determines when Reconcile starts.
 	submitHeartbeat = 20 * time.Second
 	// pollMargin is the time that one poll needs in addition to its HTTP request. A worker that died during a poll is noticed after both.
 	pollMargin = 5 * time.Second
@@ -32,10 +30,8 @@ const (
 	// A result that expires within diesSoon is copied first: priorityFirst is the highest of the server's five priorities.
 	diesSoon      = time.Hour
 	priorityFirst = 1
-	// cancelLimit bounds the cancellation of a job at its vendor.
-	cancelLimit = 10 * time.Minute
-	// cancelTry bounds one try of it.
-	cancelTry = 30 * time.Second
+	cancelLimit   = 10 * time.Minute
+	cancelTry     = 30 * time.Second
 	// discardLimit bounds the removal of outputs of a task that did not complete. The sweep removes what is left.
 	discardLimit = 20 * time.Second
 	// deferredLimit bounds the work that remains after the result was written.
@@ -44,8 +40,7 @@ const (
 	settleNow = 2 * time.Second
 	// settleLimit bounds the later tries: the longest tolerated outage of Redis is a day.
 	settleLimit = 24 * time.Hour
-	// settleTry bounds one of them.
-	settleTry = 10 * time.Second
+	settleTry   = 10 * time.Second
 	// removeLimit bounds each step of a removal. A task under removal is hidden as long.
 	removeLimit = 7 * 24 * time.Hour
 	// sweepLimit bounds a sweep; the next one continues where it stopped.
@@ -54,13 +49,10 @@ const (
 	endedLimit = 10 * time.Minute
 	// sweepHeartbeat is the silence after which a sweeping worker counts as lost.
 	sweepHeartbeat = 30 * time.Second
-	// removeQuick bounds the try to remove an ended task within the workflow task, which lasts ten seconds at most. A removal is a few
-	// requests if nothing is unavailable.
+	// removeQuick bounds the try to remove an ended task within the workflow task, of ten seconds at most. Usually it is a few requests.
 	removeQuick = 5 * time.Second
-	// removeTry bounds one later try.
-	removeTry = time.Minute
-	// admitLimit bounds the choice of a channel: a read of memory, and one of Redis that fails fast. It includes the time in the
-	// worker's own queue, so an overloaded worker may exceed it.
+	removeTry   = time.Minute
+	// admitLimit bounds the choice of a channel, with the time in the worker's own queue: an overloaded worker may exceed it.
 	admitLimit = 10 * time.Second
 	// awaitTry bounds one request for a slot. A worker that died during it is noticed then.
 	awaitTry = 10 * time.Second
@@ -80,8 +72,7 @@ const (
 	stopMargin = 5 * time.Second
 	// concludeNow bounds the search for the end of a call in the archive within the step of the workflow, and concludeLimit the later tries.
 	concludeNow, concludeLimit = 5 * time.Second, time.Hour
-	// concludeTry bounds one of them.
-	concludeTry = time.Minute
+	concludeTry                = time.Minute
 	// deliverMargin is the time that one try needs in addition to its request.
 	deliverMargin = 5 * time.Second
 	// WorkerStopTimeout is the time that a stopping worker gives its activities. It exceeds that of a submit, so a deploy interrupts none.

@@ -61,8 +61,7 @@ func (v *task) poll(ctx workflow.Context, job activities.Job) (providers.VideoSt
 	return status, nil, nil
 }
 
-// stopJob cancels the job at its vendor, for cancelLimit at most. The result of the task is written first, so an unavailable vendor
-// delays no client. The job occupies its slot until then.
+// stopJob cancels the job at its vendor, for cancelLimit at most, after the result is written. The job occupies its slot until then.
 func (v *task) stopJob(job activities.Job) {
 	v.stopping = job.Assignment.Channel
 	v.deferWork(func(free workflow.Context) {

@@ -126,8 +126,7 @@ const SignalRemove = "remove"
 // of the manual.
 const Revision = 1
 
-// refuseNewer panics if the workflow started with a newer revision than this worker has. The panic fails only the workflow task:
-// Temporal offers it again until a newer worker takes it.
+// refuseNewer panics if the workflow has a newer revision than this worker: Temporal offers the workflow task to a newer one.
 func refuseNewer(revision int) {
 	if revision > Revision {
 		panic(fmt.Sprintf("this worker knows workflow revision %d, the workflow was started with revision %d: %s", Revision, revision,
@@ -146,8 +145,7 @@ type Limits struct {
 	Queue activities.Duration `json:"queue"`
 	// Deadline counts from the accepted submit and covers polling.
 	Deadline activities.Duration `json:"deadline"`
-	// Archive bounds the copy of the result.
-	Archive activities.Duration `json:"archive"`
+	Archive  activities.Duration `json:"archive"`
 	// Retention is the time from the completion to the removal of the outputs.
 	Retention activities.Duration `json:"retention"`
 	// Jobs bounds the jobs of a task whose vendors report a failure of their own without a charge; 0 means one.
@@ -156,7 +154,6 @@ type Limits struct {
 
 // Input starts a task's workflow.
 type Input struct {
-	// Revision is the revision of Video.
 	Revision int    `json:"revision"`
 	TaskID   string `json:"task_id"`
 	// Incarnation distinguishes the task from a deleted one with the same idempotency key, and so the same id.
@@ -174,9 +171,8 @@ type Input struct {
 	Request       *providers.VideoRequest `json:"request,omitempty"`
 	RequestObject string                  `json:"request_object,omitempty"`
 	// Several: the request is for more than one video.
-	Several bool `json:"several,omitempty"`
-	// Video is the shape of the requested video.
-	Video *providers.VideoShape `json:"video,omitempty"`
+	Several bool                  `json:"several,omitempty"`
+	Video   *providers.VideoShape `json:"video,omitempty"`
 	// Reservation is the id of the task's reservation of money. Footage is what was requested.
 	Reservation string            `json:"reservation"`
 	Footage     providers.Footage `json:"footage,omitzero"`

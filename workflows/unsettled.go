@@ -27,8 +27,7 @@ func EnsureSweepEnded(ctx context.Context, engine client.Client, taskQueue strin
 		&client.ScheduleWorkflowAction{ID: EndedID(taskQueue), Workflow: SweepEnded, TaskQueue: taskQueue})
 }
 
-// SweepEnded searches once for tasks that closed without settlement, and starts Finish for each. It continues where the last search
-// stopped.
+// SweepEnded searches for tasks that closed without settlement, from where the last search stopped, and starts Finish for each.
 func SweepEnded(ctx workflow.Context) (activities.EndedMark, error) {
 	var (
 		acts activities.Activities // only names the activity; nothing calls it

@@ -140,8 +140,7 @@ func (v *task) finish(ctx workflow.Context, result Result) (Result, error) {
 // deferWork registers work for after the end of the task is written and its webhook started.
 func (v *task) deferWork(do func(free workflow.Context)) { v.deferred = append(v.deferred, do) }
 
-// release settles the task: first as a local activity, which costs one history event, and if that fails as an activity with retries.
-// The end of the task does not depend on it.
+// release settles the task: as a local activity, which costs one history event, and if that fails as an activity with retries.
 func (v *task) release(free workflow.Context, result Result) {
 	in := activities.SettleInput{
 		TaskID: v.in.TaskID, Token: v.in.Token, Waiter: v.waiter(), Channels: v.held, Bill: v.bill(result),

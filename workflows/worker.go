@@ -14,24 +14,19 @@ import (
 )
 
 const (
-	// retentionSlack is added to the retention of outputs for closed workflows, so that an expired task can still be read. It covers the
-	// longest archive and notification.
+	// retentionSlack is added to the retention of outputs for closed workflows. It covers the longest archive and notification.
 	retentionSlack = 4 * 24 * time.Hour
 	// setupTimeout bounds one try to reach Temporal at the start.
 	setupTimeout = 10 * time.Second
 	// setupRetry is the wait after the first such try, and setupRetryMost the longest.
 	setupRetry, setupRetryMost = 2 * time.Second, 15 * time.Second
-	// stickyMost is the number of tasks that a worker caches between two steps, at about 55 KB each. A task has a dozen steps; one
-	// that was evicted is replayed from some thirty events.
+	// stickyMost is the number of tasks that a worker caches between two steps, at 55 KB each. Others are replayed from some thirty events.
 	stickyMost = 2_000
-	// heartbeatMost is the longest delay of a heartbeat. Heartbeats also return a cancel: the SDK's default, most of a minute, would let
-	// a cancelled copy continue for as long.
+	// heartbeatMost is the longest delay of a heartbeat, which also returns a cancel. The SDK's default is most of a minute.
 	heartbeatMost = 3 * time.Second
-	// deadlockAfter is the time after which the SDK stops a step as a deadlock and retries it. Its default, a second, is too short
-	// for a busy machine that replays many tasks after a restart; a step must end in ten.
+	// deadlockAfter is the time after which the SDK retries a step. Its default, a second, is too short for a replay of many tasks.
 	deadlockAfter = 5 * time.Second
-	// removalsAtOnce is the number of concurrent removal steps of a worker, the fewest that the SDK supports. Each is a few requests, so
-	// a thousand take a minute or two, and they load Temporal and the archive little.
+	// removalsAtOnce is the number of concurrent removal steps of a worker, the fewest that the SDK supports: a thousand take a minute.
 	removalsAtOnce = 2
 )
 

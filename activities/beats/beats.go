@@ -26,8 +26,7 @@ func Join() grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor((&joiner{waiting: make(map[string]*commonpb.Payloads)}).intercept)
 }
 
-// joiner stores heartbeats by the token of their activity task, from the heartbeat to the answer that follows immediately. It has at
-// most one for each running activity.
+// joiner stores heartbeats by the token of their activity task until the answer follows: at most one for each running activity.
 type joiner struct {
 	mu      sync.Mutex
 	waiting map[string]*commonpb.Payloads

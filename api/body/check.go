@@ -23,8 +23,7 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// Checker checks the bodies of one operation: the fields of the contract where they stand, whether in JSON or in a form.
-// It builds nothing, so a body of 20 MB costs one pass over its bytes. Safe for concurrent use.
+// Checker checks the fields of the contract in JSON bodies and forms, in one pass that builds nothing. It is safe for concurrent use.
 type Checker struct {
 	rule     *rule
 	readings sync.Pool // of *reading
@@ -60,7 +59,6 @@ func (c *Checker) Knows(name string) bool {
 
 // JSON is a checked JSON object.
 type JSON struct {
-	// Raw is the whole body.
 	Raw []byte
 	// Unlisted is the first enum value the contract does not list, nil for none. Only a channel with open values takes it.
 	Unlisted *providers.Fault
@@ -125,8 +123,7 @@ func (c *Checker) Check(raw []byte) (*JSON, error) {
 	}()
 	memory.buf = *bytes.NewBuffer(raw)
 	dec := &memory.dec
-	// Of UTF-8 the decoder need not judge again, and an escaped lone surrogate is the upstream's to judge. Doubles among
-	// fields of the contract are found here; the rest passes as it is.
+	// The body is UTF-8, an escaped lone surrogate is the upstream's to judge, and doubles among fields of the contract are found here.
 	dec.Reset(&memory.buf, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	s := scan{dec: dec}
 	b := &JSON{Raw: raw, rule: c.rule, at: make([]providers.Span, len(c.rule.fields))}

@@ -99,8 +99,7 @@ type delimiters struct {
 	newline   string // of the first delimiter, "" before it was found
 }
 
-// begun finds the next line that begins with the boundary, -1 for none. Any line break counts, also one that is not the
-// form's.
+// begun finds the next line that begins with the boundary, -1 for none. Any line break counts.
 func (d *delimiters) begun(from int) int {
 	for {
 		i := bytes.Index(d.raw[from:], d.dash)
@@ -135,8 +134,7 @@ func (d *delimiters) next(from int) (end, next int, last bool, err error) {
 	return len(before), next, last, nil
 }
 
-// lineEnd reads the rest of a delimiter line: white space and a line break, or the two dashes of the last one. next is
-// -1 where something else follows, so that it was no delimiter.
+// lineEnd reads the rest of a delimiter line: white space and a line break, or the last one's dashes. next is -1 if it is none.
 func lineEnd(raw []byte, at int) (next int, newline string, last bool) {
 	rest := raw[at:]
 	if bytes.HasPrefix(rest, []byte("--")) {
@@ -189,8 +187,7 @@ func parseHead(raw []byte, at int, newline string) (Part, int, error) {
 	return part, content, nil
 }
 
-// plainLines reports whether the lines of a header end in the form's line break and in no other, and none continues in the
-// next: not every reader of forms knows that.
+// plainLines reports whether the lines of a header end in the form's line break alone, and none continues in the next.
 func plainLines(header []byte, newline string) bool {
 	for line := range strings.SplitSeq(strings.TrimSuffix(string(header), newline), newline) {
 		if strings.ContainsAny(line, "\r\n") || strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
@@ -200,8 +197,7 @@ func plainLines(header []byte, newline string) bool {
 	return true
 }
 
-// plainName reports whether a part's name is in its disposition as it is: not in the extended notation, which forms do
-// not have, and without escapes, which readers undo in several ways.
+// plainName reports whether a part's name is in its disposition as it is, without the extended notation and without escapes.
 func plainName(disposition, name string) bool {
 	if strings.ContainsAny(name, "\"\\\r\n") {
 		return false

@@ -29,8 +29,7 @@ func (f *Form) Has(name string) bool {
 	return slices.ContainsFunc(f.Parts, func(part Part) bool { return part.Name == name })
 }
 
-// CheckForm reads a multipart body and checks its parts. The error is an Invalid fault that names the first field at fault
-// and never its value.
+// CheckForm reads a multipart body and checks its parts. Its Invalid fault names the first field at fault and never its value.
 func (c *Checker) CheckForm(raw []byte, boundary string) (*Form, error) {
 	parts, err := ParseForm(raw, boundary)
 	if err != nil {

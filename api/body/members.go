@@ -13,8 +13,7 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// Twice is the place of the first name that an object gives more than once, of any JSON value, with points between the names that lead
-// there; "" where there is none.
+// Twice is the place of the first name that an object within a JSON value gives twice: the names that lead there, with points; "" for none.
 func Twice(value []byte) string {
 	_, err := jsontext.NewDecoder(bytes.NewBuffer(value), jsontext.AllowInvalidUTF8(true)).ReadValue()
 	wrong, _ := errors.AsType[*jsontext.SyntacticError](err)

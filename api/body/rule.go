@@ -46,14 +46,12 @@ func (k kinds) String() string {
 	return strings.Join(names, " or ")
 }
 
-// rule says what one JSON value may be. It is compiled once from the schema the OpenAPI document shows, so the two
-// cannot differ. null has no kind: an optional field may always be null.
+// rule says what one JSON value may be, compiled from the schema in the OpenAPI document. An optional field may always be null.
 type rule struct {
 	kinds kinds
 	// enum holds the strings allowed, nil for any.
 	enum []string
-	// names are the members that the rule checks, and the index of each one's rule in fields; nil: it checks none. Two names of one
-	// field are two ways to write it.
+	// names are the members that the rule checks, with the index of each one's rule; nil: none. Two names of one field are two spellings.
 	names  map[string]int
 	fields []*rule
 	// titles are the names of fields that messages use.
@@ -72,8 +70,7 @@ type rule struct {
 // maxFields is how many fields of one object a scan can tell apart.
 const maxFields = 64
 
-// newRule compiles a schema. It reads type, enum, required, properties, items and the alternatives of oneOf, which
-// count as one rule that allows whatever any of them allows.
+// newRule compiles type, enum, required, properties, items and oneOf of a schema. oneOf is one rule that allows what any of them allows.
 func newRule(registry huma.Registry, schema *huma.Schema) *rule {
 	if schema.Ref != "" {
 		schema = registry.SchemaFromRef(schema.Ref)
@@ -154,8 +151,7 @@ func (r *rule) addName(name string, field int) {
 	r.longest = max(r.longest, len(name))
 }
 
-// note adds a field that is not of the contract, unless it is: it may be anything, but stands there once, and in these
-// letters. A name with points is that of a field within fields.
+// note adds a field that may be anything, but is there once, in these letters. A name with points is that of a field within fields.
 func (r *rule) note(name string) {
 	outer, inner, within := strings.Cut(name, ".")
 	at, known := r.names[outer]
@@ -220,8 +216,7 @@ func (r *rule) add(other *rule) {
 // maxFold is how many bytes a character takes at most that stands for one ASCII letter in another case: the sign of Kelvin.
 const maxFold = 3
 
-// inOtherCase returns the name that a given one differs from by nothing but its case, "" for none. Readers that do not mind
-// it, such as those written in Go, would take the one for the other, and the last of several.
+// inOtherCase returns the name that a given one differs from only by case, "" for none. Readers written in Go take one for the other.
 func (r *rule) inOtherCase(given []byte) string {
 	if len(given) > maxFold*r.longest {
 		return ""

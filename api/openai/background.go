@@ -239,8 +239,7 @@ func Opening(t tasks.Task) func(request []byte) [][]byte {
 // repeatedMost bounds what the gateway's own events repeat of a request, in bytes: every reader of a stream has them in memory.
 const repeatedMost = 256 << 10
 
-// repeated returns the members of a request that the events of its response repeat. Those that do not fit are left out, but for the name of
-// the response before.
+// repeated returns the members of a request that the events of its response repeat, as far as they fit. previous_response_id always does.
 func repeated(request []byte) []byte {
 	var out []byte
 	for name, value := range rawjson.Trim(request).Members() {
@@ -258,8 +257,7 @@ func queuedEvents(t tasks.Task, request []byte) [][]byte {
 	return [][]byte{lifeEvent("response.created", 0, queued), lifeEvent("response.queued", 1, queued)}
 }
 
-// Worker makes the upstream's answer to a response in the background that of its task: the id is the task's, and the events are numbered
-// anew. End must be called after the answer.
+// Worker makes the upstream's answer to a background response that of its task: its id and event numbers. End follows the answer.
 type Worker struct {
 	*apitasks.Rewriter
 
@@ -289,14 +287,12 @@ func NewWorker(to http.ResponseWriter, id string, created time.Time, request []b
 // maxID bounds an id, and other words, of an upstream's answer, in bytes.
 const maxID = 256
 
-// Request returns the body that is sent for the response: without background, which the gateway does itself, and stored by an upstream that
-// stores responses.
+// Request returns the body that is sent for the response: without background, which the gateway does itself, and stored.
 func Request(request []byte) []byte {
 	return body.WithMembers(body.WithoutMember(rawjson.Trim(request), "background"), body.Named("store", []byte("true")))
 }
 
-// Running returns the body for a response that its upstream makes already: without what the gateway would read of stored responses, which
-// may be gone.
+// Running returns the body for a response that its upstream makes already: without what the gateway would read of stored responses.
 func Running(request []byte) []byte {
 	return body.WithMembers(body.WithoutMember(Request(request), "previous_response_id"), body.Named("input", []byte(`""`)))
 }
@@ -378,8 +374,7 @@ func (w *Worker) End() (status string) {
 	return w.status
 }
 
-// ended returns a response of the caller that is a task and has ended, as it is stored, and its upstream's id. One that has not completed
-// is a *providers.Fault.
+// ended returns a response of the caller that is an ended task, as it is stored, and its upstream's id; a fault if it is not completed.
 func (s *stored) ended(
 	x *edge.Request, r *http.Request, id string,
 ) (response responses.Response, made providers.Made, found bool, err error) {
@@ -454,8 +449,7 @@ func ownInput(request []byte) []byte {
 // ResponseSaver stores a response of a token for a time: its items, the items before its own input, and its own input.
 type ResponseSaver func(ctx context.Context, token, id string, object, earlier, input []byte)
 
-// Save stores the response of a worker with its whole chain. It stores none that is too large for the memory of answers, or whose chain is
-// not known or too large: that is read from tasks.
+// Save stores the response of a worker with its whole chain, if that is known and nothing of it is too large.
 func (save ResponseSaver) Save(ctx context.Context, token string, w *Worker, earlier []byte) {
 	if save == nil || w.final == nil || w.input == nil || previousOf(w.request) != "" && earlier == nil {
 		return

@@ -54,8 +54,7 @@ type relayed struct {
 	stored *stored
 	// background, which may be nil, makes a task of a call with background: true.
 	background *background
-	// finish, which may be nil, finishes the call of a checked body: what this operation asks beyond its fields, and what
-	// it adds to them.
+	// finish, which may be nil, finishes the call of a checked body: what this operation asks and adds beyond its fields.
 	finish func(r *http.Request, call *calls.Call, b *body.JSON) error
 	// goesOn, which may be nil, lists what earlier answers made and the call continues from.
 	goesOn func(b *body.JSON) ([]providers.Made, error)
@@ -74,8 +73,7 @@ func addCall[Body any](a adder, op relayed) {
 	a.group.With(calls.Access()).HandleAt(op.route, op.Operation, a.calls.Relayed(readJSON(check, op)))
 }
 
-// cacheKey is the field with which a client says which calls share a beginning. It is no field of the contract, so it
-// passes unchecked.
+// cacheKey is the field with which a client says which calls share a beginning. It is not of the contract, so it is not checked.
 const cacheKey = "prompt_cache_key"
 
 // newChecker is body.NewChecker with what the gateway reads of this format beyond the fields of the contract. It is not
@@ -189,8 +187,7 @@ func isDone(events []byte) bool {
 	return bytes.HasSuffix(bytes.TrimRight(events, "\r\n"), []byte("data: [DONE]"))
 }
 
-// sizeOf reads what a body says about its answer: the most tokens of one, and how many answers or images, by the most that
-// any of its fields says.
+// sizeOf reads what a body says about its answer, by the largest of its fields: the tokens of one, and how many answers or images.
 func sizeOf(b *body.JSON) (output, n int64) {
 	for _, name := range [...]string{"max_completion_tokens", "max_output_tokens", "max_tokens"} {
 		output = max(output, body.Whole(b.Value(name)))
@@ -202,8 +199,7 @@ func sizeOf(b *body.JSON) (output, n int64) {
 	return output, max(n, body.Whole(b.Value("parameters").Get("n"))) // the contract's own images say it there
 }
 
-// prompts is how many texts a completion is to go on from, each of which has answers of its own: the elements of an array,
-// but for one that is the tokens of a single text.
+// prompts is how many texts a completion continues, each with answers of its own: the elements of an array that is not one text's tokens.
 func prompts(raw rawjson.Value) int64 {
 	for _, first := range raw.Items() {
 		if first.IsNumber() {

@@ -65,8 +65,7 @@ func streamUsage(_ *http.Request, call *calls.Call, b *body.JSON) error {
 
 const askForUsage = `"include_usage":true`
 
-// askUsage makes the upstream report what a stream used, by the smallest edit that says so. The client sees the report
-// only where it asked for it itself.
+// askUsage makes the upstream report what a stream used, by the smallest edit. Only a client that asked for the report sees it.
 func askUsage(call *calls.Call, b *body.JSON) {
 	options := b.Span("stream_options")
 	switch {

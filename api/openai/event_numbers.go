@@ -5,8 +5,7 @@ import (
 	"strconv"
 )
 
-// numberWindow is how many bytes of one read are scanned again with the next, so that a number in two reads is found. It covers the
-// member's name, whitespace and the digits of any int.
+// numberWindow is how many bytes are scanned again with the next read: the member's name, whitespace and the digits of any int.
 const numberWindow = 48
 
 // eventNumbers follows the numbers of a response's events past what a stream carries. Its zero value has seen none.

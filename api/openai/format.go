@@ -84,8 +84,7 @@ func classOf(kind providers.Kind) (class, code string) {
 	return words[0], words[1]
 }
 
-// responseErrorEvent is the error event of a response's stream. The vendor's document has its members flat, its SDKs
-// raise what they find under "error".
+// responseErrorEvent is the error event of a response's stream. The vendor's document has flat members, its SDKs raise those of "error".
 type responseErrorEvent struct {
 	Type           string          `json:"type"`
 	Code           string          `json:"code"`

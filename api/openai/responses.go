@@ -119,8 +119,7 @@ func eachReference(input rawjson.Value, visit func(item rawjson.Value, id []byte
 // maxNamed bounds how much of earlier answers a call may name: each is looked up, all in one round trip.
 const maxNamed = 1024
 
-// goesOn lists what earlier answers made and the call continues from, the answer before it in front: responses, conversations,
-// containers, and items of the input that refer to one.
+// goesOn lists what earlier answers made and the call continues from: the previous response, conversations, containers and items.
 func goesOn(b *body.JSON) ([]providers.Made, error) {
 	var goes []providers.Made
 	seen := make(map[string]bool)

@@ -104,8 +104,7 @@ func (s *stored) serves(x *edge.Request) bool {
 	return s.store != nil && x.Permit(edge.RelayPermission) == nil
 }
 
-// missing returns the fault of a search that failed: nil if the gateway does not have what was searched, or it is none of the gateway's
-// ids.
+// missing returns the fault of a search that failed, nil if what was searched may be an upstream's.
 func missing(err error, ids ...string) error {
 	switch {
 	case err == nil, errors.Is(err, storage.ErrNotFound):
@@ -296,8 +295,7 @@ type inputItem struct {
 	json []byte
 }
 
-// inputItems are the items of a response's own input, each with a type and an id. The id of an item that came without one is derived from
-// the response's and the place of the item.
+// inputItems are the items of a response's own input, with type and id. A missing id is derived from the response's and the place.
 func inputItems(response string, input []byte) (items []inputItem) {
 	for i, item := range list(input).Items() {
 		id, kind := item.Get("id").Text().String(), item.Get("type").Text()
@@ -388,8 +386,7 @@ func (s *stored) resolve(
 	return slices.Concat(pieces...), chain, input, nil
 }
 
-// earlier returns the items of a response of the caller from which a call continues, and its upstream's id. A background call has those
-// that its create found.
+// earlier returns the items of a response of the caller from which a call continues, and its upstream's id: those of the create, if any.
 func (s *stored) earlier(x *edge.Request, r *http.Request, previous string) (items []byte, made providers.Made, found bool, err error) {
 	staged, items, err := calls.StagedChain(r.Context(), previous, x.Hold)
 	if staged != nil || err != nil {

@@ -49,8 +49,7 @@ func ServeObject(x *edge.Request, r *http.Request, from Archive, of Object) erro
 // maxRanges bounds the ranges of one request. Each is a request to the archive; players use one.
 const maxRanges = 16
 
-// keepRange removes a Range header that RFC 9110 permits a server to ignore: one with another unit than bytes, which http.ServeContent
-// refuses, or with more than maxRanges ranges.
+// keepRange removes a Range header that RFC 9110 permits to ignore: of another unit than bytes, or of more than maxRanges ranges.
 func keepRange(header http.Header) {
 	unit, set, found := strings.Cut(header.Get("Range"), "=")
 	if found && strings.EqualFold(unit, "bytes") && strings.Count(set, ",") < maxRanges {
@@ -138,8 +137,7 @@ func (o *objectReader) close() {
 	}
 }
 
-// lateWriter sends the header with the first byte, so that a fault can still be sent if the archive fails before it, or if the range does
-// not exist.
+// lateWriter sends the header with the first byte, so that a fault of the archive or the range can still be sent.
 type lateWriter struct {
 	*edge.Writer
 	x      *edge.Request

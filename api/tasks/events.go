@@ -12,8 +12,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// EventsEvery is the longest silence of an event stream. After it a comment shows clients and proxies that the stream is alive, and the
-// server notices a client that is gone.
+// EventsEvery is the longest silence of an event stream: then a comment shows that it is alive, and finds clients that are gone.
 const EventsEvery = 15 * time.Second
 
 // Events serves the event streams of tasks, whose events are the task at each change.

@@ -41,8 +41,7 @@ type Reader struct {
 	Edge  *edge.Edge
 }
 
-// Read reads a task of the caller. With a wait it returns at the next change of state, progress or queue position, at the end of the wait,
-// or when the process stops; an ended task is returned at once.
+// Read reads a task of the caller. With a wait it returns at the next change, at the end of the wait, or when the process stops.
 func (t Reader) Read(ctx context.Context, id string, wait time.Duration) (tasks.Task, error) {
 	x := edge.Of(ctx)
 	task, err := t.Tasks.Find(ctx, id, x.Caller.ID)

@@ -20,8 +20,7 @@ const (
 	maxWord     = 64
 )
 
-// Reported finds the failure that the answer to a background call reports although its status is 2xx: in an event of its stream, or in the
-// status of a response. It implements http.ResponseWriter.
+// Reported finds the failure that a background call's answer reports with a status 2xx: in an event, or in a response's status.
 type Reported struct {
 	http.ResponseWriter
 

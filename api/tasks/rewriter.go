@@ -9,8 +9,7 @@ import (
 	"modelrelay/providers/sse"
 )
 
-// Rewriter makes the upstream's answer to a background call that of its task. It implements http.ResponseWriter for the worker. It holds an
-// event whole, and nothing of another answer.
+// Rewriter makes the upstream's answer to a background call that of its task. It holds an event whole, and nothing of another answer.
 type Rewriter struct {
 	http.ResponseWriter
 

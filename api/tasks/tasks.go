@@ -31,8 +31,7 @@ type Tasks interface {
 	Cancel(ctx context.Context, id, tokenID string) (tasks.Task, error)
 	// Delete returns when the task can no longer be found.
 	Delete(ctx context.Context, id, tokenID string) error
-	// Watch returns the task at the first change of state, progress or queue position after last, and at once if last has ended. Its
-	// error is that of ctx, or NotFound if the task was removed.
+	// Watch returns the task at the first change after last, at once if last has ended. Its error is that of ctx, or NotFound.
 	Watch(ctx context.Context, last tasks.Task) (tasks.Task, error)
 }
 

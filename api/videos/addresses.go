@@ -5,23 +5,16 @@ import (
 	"strconv"
 	"time"
 
-	"modelrelay/api/edge"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
 )
 
-type addresses struct {
-	// links makes addresses that require no token; nil: the deployment has none.
-	links Links
-	edge  *edge.Edge
-}
-
 // linkLife is the lifetime of a link: enough to download a video, and too short for misuse.
 const linkLife = time.Hour
 
-// outputs returns the addresses of a task's outputs, in order: links that require no token if the deployment has them, else paths below
+// addresses returns the addresses of a task's outputs, in order: links that require no token if the deployment has them, else paths below
 // base for the token of the task. It returns none before the task is completed and after the outputs have expired.
-func (a addresses) outputs(ctx context.Context, task tasks.Task, base string) []string {
+func (s *Service) addresses(ctx context.Context, task tasks.Task, base string) []string {
 	if task.State != workflows.Completed || task.Expired() {
 		return []string{}
 	}
@@ -31,13 +24,13 @@ func (a addresses) outputs(ctx context.Context, task tasks.Task, base string) []
 	}
 	urls := make([]string, len(task.Outputs))
 	for index, output := range task.Outputs {
-		if a.links != nil {
-			link, err := a.links.Presign(ctx, output.Object, life)
+		if s.links != nil {
+			link, err := s.links.Presign(ctx, output.Object, life)
 			if err == nil {
 				urls[index] = link
 				continue
 			}
-			a.edge.Log().WarnContext(ctx, "no link made, the answer has the gateway's own address", "task", task.ID, "error", err)
+			s.edge.Log().WarnContext(ctx, "no link made, the answer has the gateway's own address", "task", task.ID, "error", err)
 		}
 		urls[index] = base + "/v1/videos/" + task.ID + "/content"
 		if index > 0 {

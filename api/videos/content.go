@@ -17,12 +17,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-type content struct {
-	tasks   Tasks
-	archive Archive
-}
-
-func (c content) add(g *edge.Group, tags []string) {
+func (s *Service) addContent(g *edge.Group, tags []string) {
 	op := huma.Operation{
 		OperationID: "getVideoContent", Method: http.MethodGet, Path: "/v1/videos/{task_id}/content", Tags: tags,
 		Summary:     "Get the video file",
@@ -31,21 +26,21 @@ func (c content) add(g *edge.Group, tags []string) {
 	}
 	body.DeclareContent(&op, g.FaultSchema())
 	g = g.With(reads())
-	g.Handle(op, c.serveTask)
+	g.Handle(op, s.serveTask)
 	op.Method, op.OperationID, op.Hidden = http.MethodHead, "headVideoContent", true
-	g.Handle(op, c.serveTask)
+	g.Handle(op, s.serveTask)
 }
 
-func (c content) serveTask(x *edge.Request, r *http.Request) error {
+func (s *Service) serveTask(x *edge.Request, r *http.Request) error {
 	index, variant, err := outputAsked(r)
 	if err != nil {
 		return err
 	}
-	return c.serveOutput(x, r, r.PathValue("task_id"), index, variant)
+	return s.serveOutput(x, r, r.PathValue("task_id"), index, variant)
 }
 
-func (c content) serveOutput(x *edge.Request, r *http.Request, id string, index int, variant string) error {
-	task, err := c.tasks.Find(r.Context(), id, x.Caller.ID)
+func (s *Service) serveOutput(x *edge.Request, r *http.Request, id string, index int, variant string) error {
+	task, err := s.tasks.Find(r.Context(), id, x.Caller.ID)
 	if err != nil {
 		return err
 	}
@@ -64,7 +59,7 @@ func (c content) serveOutput(x *edge.Request, r *http.Request, id string, index 
 	if err := x.WhilePermitted(); err != nil {
 		return err
 	}
-	return apitasks.ServeObject(x, r, c.archive, output)
+	return apitasks.ServeObject(x, r, s.archive, output)
 }
 
 // ServeContent serves the output of a task that the query selects, without a check of permissions: the caller has made it.
@@ -77,7 +72,7 @@ func (s *Service) ServeContent(x *edge.Request, r *http.Request, task tasks.Task
 	if err != nil {
 		return err
 	}
-	return apitasks.ServeObject(x, r, s.content.archive, output)
+	return apitasks.ServeObject(x, r, s.archive, output)
 }
 
 // outputOf returns an output of a task, or a variant of it; NotFound if there is none.
@@ -102,8 +97,7 @@ func outputOf(task tasks.Task, index int, variant string) (apitasks.Object, erro
 	return object, noContent()
 }
 
-// contentType returns the content type of an output, or of a variant of it. The vendor's type is used only if it is a video or a picture:
-// no page or script of a vendor may be served from this server's address.
+// contentType returns the type of an output or variant: the vendor's only if it is a video or a picture, never a page or a script.
 func contentType(called, variant string) string {
 	kind := upstream.MediaType(http.Header{"Content-Type": {called}})
 	switch {

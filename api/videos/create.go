@@ -31,8 +31,7 @@ type dialect struct {
 	bare bool
 }
 
-// creator creates the tasks of canonical requests: it completes a request, checks that a channel supports it, starts the task, and finds
-// that of a repeat.
+// creator creates the tasks of canonical requests: completes them, checks that a channel supports them, starts tasks, finds repeats.
 type creator struct {
 	tasks  Tasks
 	router *router.Router
@@ -60,8 +59,7 @@ func (c *creator) create(d dialect) edge.Handler {
 	})
 }
 
-// complete makes a request canonical: it merges the fields of other formats and the metadata, and sets the model. bare: the request needs
-// neither a prompt nor an image.
+// complete merges the fields of other formats and the metadata, and sets the model. bare: neither a prompt nor an image is needed.
 func (c *creator) complete(x *edge.Request, req *providers.VideoRequest, bare bool) error {
 	if err := c.checks.takeFields(req); err != nil {
 		return err
@@ -128,8 +126,7 @@ func (c *creator) start(x *edge.Request, r *http.Request, ch *calls.Charge, in w
 	return task, err
 }
 
-// sendsResults refuses parameters by which a vendor would send the result, or events of the job, to an address of the client's choice: the
-// gateway polls the job and archives its results.
+// sendsResults refuses parameters by which a vendor would send the result, or events, to an address of the client's choice.
 func sendsResults(req providers.VideoRequest) *providers.Fault {
 	for _, parameters := range []json.RawMessage{req.Metadata, req.Extra} {
 		if name := addressIn(parameters, maxParameterDepth); name != "" {

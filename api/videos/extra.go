@@ -37,8 +37,7 @@ func (c fieldChecks) readFreely(b *body.JSON) (metadata, extra json.RawMessage, 
 	return metadata, extra, err
 }
 
-// extraMembers returns the members of a body that its format does not document; nil if there are none. Only members that no format
-// documents count for maxExtra.
+// extraMembers returns the members of a body that its format does not document, nil for none. maxExtra bounds those of no format.
 func (c fieldChecks) extraMembers(b *body.JSON) (json.RawMessage, error) {
 	var out []byte
 	size := 0 // of the members that no format documents

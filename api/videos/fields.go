@@ -13,8 +13,7 @@ import (
 	"modelrelay/providers"
 )
 
-// videoFields are the fields of a create in all video formats together. It is never filled: the checks are compiled from it. Numbers may be
-// in strings, as in forms.
+// videoFields are the fields of a create in all video formats, for the checks. It is never filled. Numbers may be in strings.
 type videoFields struct {
 	Model          string         `json:"model,omitempty"`
 	ReqKey         string         `json:"req_key,omitempty"`

@@ -63,8 +63,7 @@ type gemini struct {
 	check   *body.Checker
 }
 
-// AddGemini adds the download of files to the group of the Gemini format. It returns the operations that start a task with a model and that
-// read one; the format routes their paths.
+// AddGemini adds the download of files, and returns the operations that start and read a task, whose paths the format routes.
 func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
 	registry, tags := g.OpenAPI().Components.Schemas, []string{edge.VideoTag}
 	f := gemini{service: s, check: body.NewChecker[geminiVideoBody](registry)}
@@ -110,7 +109,7 @@ func (f gemini) addFiles(g *edge.Group, tags []string) {
 			if id == "" {
 				return noContent()
 			}
-			return f.service.content.serveOutput(x, r, id, index, "")
+			return f.service.serveOutput(x, r, id, index, "")
 		})
 	}
 }
@@ -140,7 +139,7 @@ func (f gemini) read(x *edge.Request, r *http.Request, id string) error {
 	if err != nil {
 		return err
 	}
-	return x.JSON(newGeminiOperation(task, f.service.addresses.edge.Origin(r)))
+	return x.JSON(newGeminiOperation(task, f.service.edge.Origin(r)))
 }
 
 func operationName(task tasks.Task) string {
@@ -188,8 +187,7 @@ func rpcCode(failure string) int {
 const (
 	// filesPath is the path of files in the Gemini format.
 	filesPath = "/v1beta/files/"
-	// The id of a file is filePrefix, the task's id without taskPrefix, and the output's index if it is not 0. The vendor's SDKs cut it
-	// at the first character that is not a lower-case letter or a digit.
+	// The id of a file is filePrefix, the rest of the task's id, and the index if it is not 0: lower-case letters and digits, as SDKs cut it.
 	filePrefix, taskPrefix = "video", "video_"
 	// taskLetters is the length of a task's id without the prefix.
 	taskLetters = 26
@@ -207,8 +205,7 @@ func fileID(task string, index int) string {
 	return id
 }
 
-// fileOf returns the file id in an address of this gateway, "" for other addresses. An SDK may append a whole address to the path:
-// @google/genai does so with an http address.
+// fileOf returns the file id in an address of this gateway, "" for others. @google/genai appends a whole http address to the path.
 func fileOf(address string) string {
 	const files = "/files/"
 	at := strings.LastIndex(address, files)

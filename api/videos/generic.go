@@ -74,39 +74,37 @@ func newGenericVideo(task tasks.Task, urls []string) genericVideo {
 	return video
 }
 
-type generic struct{ service *Service }
-
-func (v generic) add(g *edge.Group) {
+func (s *Service) addGeneric(g *edge.Group) {
 	tags := []string{edge.VideoTag}
-	v.addCreate(g, tags)
+	s.addGenericCreate(g, tags)
 	edge.Register(g.With(reads()), huma.Operation{
 		OperationID: "getVideoGeneration", Method: http.MethodGet, Path: genericPath + "/{task_id}", Tags: tags,
 		Summary: "Get a video task, generic format",
 	}, func(ctx context.Context, in *waitQuery) (genericVideo, error) {
-		task, err := v.service.reader.Read(ctx, in.ID, in.wait())
-		return v.answer(ctx, task, err)
+		task, err := s.reader.Read(ctx, in.ID, in.wait())
+		return s.genericAnswer(ctx, task, err)
 	})
 	edge.Register(g.With(reads()), huma.Operation{
 		OperationID: "cancelVideoGeneration", Method: http.MethodPost, Path: genericPath + "/{task_id}/cancel", Tags: tags,
 		Summary: "Cancel a video task, generic format", Description: cancelWords,
 	}, func(ctx context.Context, in *videoPath) (genericVideo, error) {
-		task, err := v.service.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
-		return v.answer(ctx, task, err)
+		task, err := s.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
+		return s.genericAnswer(ctx, task, err)
 	})
-	v.service.addDelete(g, "deleteVideoGeneration", genericPath+"/{task_id}")
-	v.service.addEvents(g, "followVideoGeneration", genericPath+"/{task_id}/events", func(ctx context.Context, task tasks.Task) any {
-		return newGenericVideo(task, v.service.addresses.outputs(ctx, task, ""))
+	s.addDelete(g, "deleteVideoGeneration", genericPath+"/{task_id}")
+	s.addEvents(g, "followVideoGeneration", genericPath+"/{task_id}/events", func(ctx context.Context, task tasks.Task) any {
+		return newGenericVideo(task, s.addresses(ctx, task, ""))
 	})
 }
 
-func (v generic) answer(ctx context.Context, task tasks.Task, err error) (genericVideo, error) {
+func (s *Service) genericAnswer(ctx context.Context, task tasks.Task, err error) (genericVideo, error) {
 	if err != nil {
 		return genericVideo{}, err
 	}
-	return newGenericVideo(task, v.service.addresses.outputs(ctx, task, "")), nil
+	return newGenericVideo(task, s.addresses(ctx, task, "")), nil
 }
 
-func (v generic) addCreate(g *edge.Group, tags []string) {
+func (s *Service) addGenericCreate(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[genericVideoBody](registry)
 	g.With(creates()).Handle(huma.Operation{
@@ -116,10 +114,10 @@ func (v generic) addCreate(g *edge.Group, tags []string) {
 		Parameters:  []*huma.Param{idempotencyParameter()},
 		RequestBody: body.DeclareJSON[genericVideoBody](registry),
 		Responses:   body.DeclareAnswer[genericCreated](registry, "The task"),
-	}, v.service.creator.create(dialect{
+	}, s.creator.create(dialect{
 		format: providers.Generic,
 		read: func(x *edge.Request, r *http.Request) (providers.VideoRequest, error) {
-			return v.service.checks.readBody(x, r, check)
+			return s.checks.readBody(x, r, check)
 		},
 		show: func(_ *edge.Request, task tasks.Task) any { return newGenericCreated(task) },
 	}))

@@ -26,8 +26,7 @@ const (
 	maxAddress = 8 << 10
 )
 
-// newUpload returns an input of uploaded bytes. Its content type is detected from the bytes, whatever the client declares. The vendor
-// decides which types a model accepts.
+// newUpload returns an input of uploaded bytes. Its type is detected, whatever the client declares; the vendor decides what it accepts.
 func newUpload(role providers.InputRole, param, name string, data []byte) (providers.Media, error) {
 	if len(data) == 0 {
 		return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' is empty.", param)
@@ -60,8 +59,7 @@ func imageTypes() []string {
 	return []string{"image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp", "image/tiff", "image/heic", "image/heif"}
 }
 
-// newMedia returns an input of a text: a data URL or bare Base64 is an upload; an http or https URL is passed on and never fetched. It does
-// not retain text.
+// newMedia returns an input of a text: a data URL or Base64 is an upload, a URL is never fetched. It does not retain text.
 func newMedia(role providers.InputRole, param string, text []byte) (providers.Media, error) {
 	if len(text) == 0 {
 		return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' is empty.", param)

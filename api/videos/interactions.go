@@ -83,8 +83,7 @@ func interactionOf(task tasks.Task, base string) Interaction {
 
 type interactions struct{ service *Service }
 
-// AddInteractions adds the read, cancel and delete of the Gemini format's interactions, and returns what starts the task of an interaction.
-// others serves interactions that make no video.
+// AddInteractions adds read, cancel and delete of interactions, and returns what starts a task. others serves those without a video.
 func (s *Service) AddInteractions(
 	g *edge.Group, others func(x *edge.Request, r *http.Request, do providers.StoredVerb, id string) error,
 ) (begin func(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON) (taken bool, err error)) {
@@ -191,7 +190,7 @@ func (a interactions) begin(x *edge.Request, r *http.Request, ch *calls.Charge, 
 	if err != nil {
 		return true, err
 	}
-	return true, x.JSON(interactionOf(task, a.service.addresses.edge.Origin(r)))
+	return true, x.JSON(interactionOf(task, a.service.edge.Origin(r)))
 }
 
 func (a interactions) read(_ *edge.Request, r *http.Request, id string) (any, error) {
@@ -208,7 +207,7 @@ func (a interactions) read(_ *edge.Request, r *http.Request, id string) (any, er
 	if err != nil {
 		return nil, err
 	}
-	i := interactionOf(task, a.service.addresses.edge.Origin(r))
+	i := interactionOf(task, a.service.edge.Origin(r))
 	if query.Get("include_input") == "true" {
 		i.Input = task.Request.Prompt
 	}
@@ -217,7 +216,7 @@ func (a interactions) read(_ *edge.Request, r *http.Request, id string) (any, er
 
 func (a interactions) cancel(x *edge.Request, r *http.Request, id string) (any, error) {
 	task, err := a.service.tasks.Cancel(r.Context(), id, x.Caller.ID)
-	return interactionOf(task, a.service.addresses.edge.Origin(r)), err
+	return interactionOf(task, a.service.edge.Origin(r)), err
 }
 
 func (a interactions) remove(x *edge.Request, r *http.Request, id string) (any, error) {

@@ -30,8 +30,7 @@ func videoFormat(format rawjson.Value) rawjson.Value {
 	return format
 }
 
-// readInteraction reads an interaction that requests a video. Other members of it, and of its generation_config, reach the vendor as its
-// own parameters.
+// readInteraction reads an interaction that requests a video. Members that it does not know reach the vendor as its own parameters.
 func readInteraction(b *body.JSON) (req providers.VideoRequest, on work, err error) {
 	refuse := func(field, why string) error {
 		return providers.InvalidField(field, "Invalid request: '%s' %s.", field, why)

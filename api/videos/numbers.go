@@ -84,8 +84,7 @@ func secondsOfFrames(place, text string) (string, error) {
 	if n == 1 {
 		return "", providers.InvalidField(place, "Invalid request: '%s' must be an integer above 1.", place)
 	}
-	seconds := strconv.FormatFloat(float64(n-1)/vendorCFrames, 'f', 4, 64)
-	return strings.TrimRight(strings.TrimRight(seconds, "0"), "."), nil
+	return strconv.FormatFloat(math.Round(float64(n-1)/vendorCFrames*1e4)/1e4, 'f', -1, 64), nil
 }
 
 // positive reads a JSON integer above 0; 0 for nil.

@@ -27,7 +27,7 @@ type openAIRemixForm struct {
 	WebhookURL string `json:"webhook_url,omitempty" doc:"Address that receives the event at the task's end; requires a token with a webhook secret"`
 }
 
-func (s sora) addRemix(g *edge.Group, tags []string) {
+func (s *Service) addRemix(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[openAIRemixBody](registry)
 	g.With(creates()).Handle(huma.Operation{
@@ -38,13 +38,13 @@ func (s sora) addRemix(g *edge.Group, tags []string) {
 		Parameters:  []*huma.Param{edge.PathParameter("task_id", "Id of the video to remix"), idempotencyParameter()},
 		RequestBody: body.DeclareEither[openAIRemixBody, openAIRemixForm](registry),
 		Responses:   body.DeclareAnswer[openAIVideo](registry, "The new task"),
-	}, s.service.creator.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
-		req, err := s.service.checks.readRemix(x, r, check)
+	}, s.creator.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
+		req, err := s.checks.readRemix(x, r, check)
 		if err != nil {
 			return err
 		}
 		req.RemixOf = r.PathValue("task_id")
-		task, err := s.service.creator.remix(x, r, ch, wordsOf(providers.OpenAI), req)
+		task, err := s.creator.remix(x, r, ch, wordsOf(providers.OpenAI), req)
 		if err != nil {
 			return err
 		}

@@ -18,8 +18,7 @@ import (
 // defaultSeconds is the length in an answer if neither the client nor the vendor specified it.
 const defaultSeconds = "4"
 
-// openAIVideo is the video object of the Sora-compatible format. All of its thirteen keys are always present, null if unset; metadata only
-// if the client sent some.
+// openAIVideo is the Sora-compatible video object. All of its thirteen keys are always present, metadata only if the client sent some.
 type openAIVideo struct {
 	ID          string          `json:"id" doc:"Video task id"`
 	Object      string          `json:"object" enum:"video"`
@@ -77,35 +76,33 @@ func newFailure(failure *providers.VideoFailure) *openAIFailure {
 	return &openAIFailure{Code: failure.Code, Message: failure.Message}
 }
 
-type sora struct{ service *Service }
-
-func (s sora) add(g *edge.Group) {
+func (s *Service) addSora(g *edge.Group) {
 	tags := []string{edge.VideoTag}
-	s.addCreate(g, tags)
+	s.addSoraCreate(g, tags)
 
 	edge.Register(g.With(reads()), huma.Operation{
 		OperationID: "getVideo", Method: http.MethodGet, Path: "/v1/videos/{task_id}", Tags: tags,
 		Summary: "Get a video task",
 	}, func(ctx context.Context, in *waitQuery) (openAIVideo, error) {
-		task, err := s.service.reader.Read(ctx, in.ID, in.wait())
+		task, err := s.reader.Read(ctx, in.ID, in.wait())
 		return newOpenAIVideo(task), err
 	})
 	edge.Register(g.With(reads()), huma.Operation{
 		OperationID: "cancelVideo", Method: http.MethodPost, Path: "/v1/videos/{task_id}/cancel", Tags: tags,
 		Summary: "Cancel a video task", Description: cancelWords,
 	}, func(ctx context.Context, in *videoPath) (openAIVideo, error) {
-		task, err := s.service.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
+		task, err := s.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
 		return newOpenAIVideo(task), err
 	})
-	s.addList(g, tags)
+	s.addSoraList(g, tags)
 	s.addRemix(g, tags)
 	s.addSources(g, tags)
 	addCharacters(g, tags)
-	s.service.addDelete(g, "deleteVideo", "/v1/videos/{task_id}")
-	s.service.addEvents(g, "followVideo", "/v1/videos/{task_id}/events", func(_ context.Context, task tasks.Task) any {
+	s.addDelete(g, "deleteVideo", "/v1/videos/{task_id}")
+	s.addEvents(g, "followVideo", "/v1/videos/{task_id}/events", func(_ context.Context, task tasks.Task) any {
 		return newOpenAIVideo(task)
 	})
-	s.service.content.add(g, tags)
+	s.addContent(g, tags)
 }
 
 // openAIVideoBody is the JSON body of a create. It is never filled: the schema and the field checks are compiled from it.
@@ -120,7 +117,7 @@ type openAIVideoBody struct {
 	WebhookURL string         `json:"webhook_url,omitempty" doc:"Address that receives the event at the task's end; requires a token with a webhook secret"`
 }
 
-func (s sora) addCreate(g *edge.Group, tags []string) {
+func (s *Service) addSoraCreate(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[openAIVideoBody](registry)
 	g.With(creates()).Handle(huma.Operation{
@@ -130,13 +127,13 @@ func (s sora) addCreate(g *edge.Group, tags []string) {
 		Parameters:  []*huma.Param{idempotencyParameter()},
 		RequestBody: body.DeclareEither[openAIVideoBody, openAIVideoForm](registry),
 		Responses:   body.DeclareAnswer[openAIVideo](registry, "The task"),
-	}, s.service.creator.create(dialect{
+	}, s.creator.create(dialect{
 		format: providers.OpenAI,
 		read: func(x *edge.Request, r *http.Request) (providers.VideoRequest, error) {
 			if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
 				return readSoraForm(x, r, boundary)
 			}
-			return s.service.checks.readBody(x, r, check)
+			return s.checks.readBody(x, r, check)
 		},
 		show: func(_ *edge.Request, task tasks.Task) any { return newOpenAIVideo(task) },
 	}))
@@ -156,7 +153,7 @@ type openAIVideoList struct {
 	HasMore bool          `json:"has_more"`
 }
 
-func (s sora) addList(g *edge.Group, tags []string) {
+func (s *Service) addSoraList(g *edge.Group, tags []string) {
 	edge.Register(g.With(edge.Access{Permission: edge.VideoPermission}), huma.Operation{
 		OperationID: "listVideos", Method: http.MethodGet, Path: "/v1/videos", Tags: tags,
 		Summary: "List the token's video tasks",
@@ -164,7 +161,7 @@ func (s sora) addList(g *edge.Group, tags []string) {
 		if err := edge.Of(ctx).TakeReads(in.Limit); err != nil { // each task of the page counts as a read
 			return list, err
 		}
-		page, err := s.service.tasks.List(ctx, tasks.ListQuery{
+		page, err := s.tasks.List(ctx, tasks.ListQuery{
 			TokenID: edge.Of(ctx).Caller.ID, After: in.After, Limit: in.Limit, Ascending: in.Order == "asc",
 		})
 		if err != nil {

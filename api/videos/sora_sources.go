@@ -55,7 +55,7 @@ func (videoSource) Schema(huma.Registry) *huma.Schema {
 }
 
 // addSources adds POST /v1/videos/edits and POST /v1/videos/extensions.
-func (s sora) addSources(g *edge.Group, tags []string) {
+func (s *Service) addSources(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[openAISourceBody](registry)
 	const words = "The source is a completed video task of the token, an upload or a URL. The other fields of a create mean what they mean " +
@@ -75,12 +75,12 @@ func (s sora) addSources(g *edge.Group, tags []string) {
 			Summary: operation.summary, Description: operation.description, Parameters: []*huma.Param{idempotencyParameter()},
 			RequestBody: body.DeclareEither[openAISourceBody, openAISourceForm](registry),
 			Responses:   body.DeclareAnswer[openAIVideo](registry, "The new task"),
-		}, s.service.creator.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
-			req, source, err := s.service.checks.readSource(x, r, check)
+		}, s.creator.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
+			req, source, err := s.checks.readSource(x, r, check)
 			if err != nil {
 				return err
 			}
-			task, err := s.service.creator.workOn(x, r, ch, wordsOf(providers.OpenAI), req, work{source, operation.role})
+			task, err := s.creator.workOn(x, r, ch, wordsOf(providers.OpenAI), req, work{source, operation.role})
 			if err != nil {
 				return err
 			}

@@ -13,8 +13,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// work is an edit or an extension of a video, according to the role. The source is the id of a task, or of its file, "" if the video is
-// among the request's inputs.
+// work is an edit or an extension of a video, by the role. The source is the id of a task or of its file, "" for a video in the inputs.
 type work struct {
 	source string
 	role   providers.InputRole

@@ -17,8 +17,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// The two actions of Jimeng's video service, and its success code. Wire facts of this file and vendorc_body.go:
-// volcengine/volc-sdk-golang (service/visual) and the service's public documentation.
+// Actions and success code of Jimeng's video service. Source: volcengine/volc-sdk-golang (service/visual), public documentation.
 const (
 	actionSubmit   = "CVSync2AsyncSubmitTask"
 	actionResult   = "CVSync2AsyncGetResult"
@@ -163,7 +162,7 @@ func (v vendorC) getResult(x *edge.Request, r *http.Request) error {
 		if data.Status = "expired"; !task.Expired() {
 			data.Status = "done"
 		}
-		for _, url := range v.service.addresses.outputs(r.Context(), task, v.service.addresses.edge.Origin(r)) {
+		for _, url := range v.service.addresses(r.Context(), task, v.service.edge.Origin(r)) {
 			data.VideoURL = url
 			break // the format has one video
 		}

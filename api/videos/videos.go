@@ -45,13 +45,14 @@ type Options struct {
 
 // Service has the operations on video tasks of all formats. It is safe for concurrent use.
 type Service struct {
-	tasks     Tasks
-	checks    fieldChecks
-	creator   *creator
-	reader    apitasks.Reader
-	events    *apitasks.Events
-	content   content
-	addresses addresses
+	tasks   Tasks
+	archive Archive
+	links   Links
+	edge    *edge.Edge
+	checks  fieldChecks
+	creator *creator
+	reader  apitasks.Reader
+	events  *apitasks.Events
 }
 
 // New returns a Service for the requests of an edge.
@@ -59,12 +60,10 @@ func New(e *edge.Edge, o Options) *Service {
 	checks := newFieldChecks()
 	o.Tasks = apitasks.Only(o.Tasks, activities.KindVideo)
 	return &Service{
-		tasks: o.Tasks, checks: checks,
-		creator:   &creator{tasks: o.Tasks, router: o.Router, calls: o.Calls, checks: checks, defaultModel: o.DefaultModel},
-		reader:    apitasks.Reader{Tasks: o.Tasks, Edge: e},
-		events:    &apitasks.Events{Tasks: o.Tasks, Edge: e, Every: apitasks.EventsEvery},
-		content:   content{o.Tasks, o.Archive},
-		addresses: addresses{o.Links, e},
+		tasks: o.Tasks, archive: o.Archive, links: o.Links, edge: e, checks: checks,
+		creator: &creator{tasks: o.Tasks, router: o.Router, calls: o.Calls, checks: checks, defaultModel: o.DefaultModel},
+		reader:  apitasks.Reader{Tasks: o.Tasks, Edge: e},
+		events:  &apitasks.Events{Tasks: o.Tasks, Edge: e, Every: apitasks.EventsEvery},
 	}
 }
 
@@ -74,11 +73,10 @@ func (s *Service) Watchers() int64 { return s.events.Open.Load() }
 // SetEventsEvery replaces the longest silence of event streams, 15 seconds. It must be called before the first request.
 func (s *Service) SetEventsEvery(d time.Duration) { s.events.Every = d }
 
-// Add adds the operations to the groups of their formats. The Sora-compatible and the generic format have OpenAI's faults. AddGemini adds
-// those of the Gemini format.
+// Add adds the operations to the groups of their formats: the Sora-compatible and the generic one have OpenAI's faults.
 func (s *Service) Add(openAI, vendorC *edge.Group) {
-	sora{s}.add(openAI)
-	generic{s}.add(openAI)
+	s.addSora(openAI)
+	s.addGeneric(openAI)
 	s.addVendorC(vendorC)
 }
 

@@ -61,8 +61,7 @@ func (i *interceptor) intercept(
 	return i.read(ctx, got, again)
 }
 
-// encrypted returns an encrypted copy of a request. The original must not change: the caller may send it again, and the SDK retains
-// parts of it.
+// encrypted returns an encrypted copy of a request. The original must not change: the caller may send it again.
 func (i *interceptor) encrypted(ctx context.Context, req proto.Message) (proto.Message, error) {
 	if _, on := i.codec.keys.writer(); !on {
 		return req, nil

@@ -19,7 +19,6 @@ import (
 )
 
 const (
-	// secretBytes is the length of a key of AES-256.
 	secretBytes = 32
 	// mostKeys bounds the list. A namespace deletes histories after days, and then their keys may be removed.
 	mostKeys = 16

@@ -22,7 +22,6 @@ import (
 )
 
 const (
-	// readTimeout bounds one Describe.
 	readTimeout = 5 * time.Second
 	// cancelWait is how long a cancel waits for its effect. After it, the answer is the task as it is.
 	cancelWait = 2 * time.Second
@@ -56,9 +55,8 @@ type ClientOptions struct {
 	Index   *taskindex.Index
 	Changes *taskindex.Changes
 	// Budgets and Prices determine what a create reserves.
-	Budgets activities.Budgets
-	Prices  *pricing.List
-	// PrivateWebhooks permits webhooks at private and loopback addresses.
+	Budgets         activities.Budgets
+	Prices          *pricing.List
 	PrivateWebhooks bool
 	// Created is called with the kind and the model of each started task; nil: no call.
 	Created func(kind activities.Kind, model string)
@@ -198,8 +196,7 @@ func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
 	return c.Find(ctx, id, tokenID)
 }
 
-// cancel cancels a run of a task, the newest for "". The worker of a call learns of it at once through Redis, and through Temporal with its
-// next heartbeat.
+// cancel cancels a run of a task, "" for the newest. The worker of a call learns of it through Redis, and with its next heartbeat.
 func (c *Client) cancel(ctx context.Context, id, run string) error {
 	if err := c.temporal.CancelWorkflow(ctx, id, run); err != nil {
 		return err
@@ -275,8 +272,7 @@ func (c *Client) complete(ctx context.Context, task *Task, object string) {
 	task.Request.Prompt, task.Request.Size, task.Request.User, task.Request.Metadata = req.Prompt, req.Size, req.User, req.Metadata
 }
 
-// underRemoval reports whether the task with this creation time is under removal; a zero time matches any task with the id. It is false
-// while Redis is unavailable.
+// underRemoval reports whether the task with this creation time (zero: any) is under removal. It is false while Redis is unavailable.
 func (c *Client) underRemoval(ctx context.Context, id string, created time.Time) bool {
 	ctx, cancel := context.WithTimeout(ctx, markTimeout)
 	defer cancel()

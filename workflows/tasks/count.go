@@ -26,8 +26,7 @@ type Counts struct {
 const (
 	// countsTTL is how long a result is reused.
 	countsTTL = 10 * time.Second
-	// countsRefresh is the age from which a result is refreshed in the background while it is still returned. A page that reads within ten
-	// seconds, as the Overview does every eight, does not wait.
+	// countsRefresh is the age from which a result is refreshed in the background while it is still returned.
 	countsRefresh = 5 * time.Second
 	// countsTimeout bounds all requests of one result. The first failed one ends the others.
 	countsTimeout = 10 * time.Second
@@ -61,8 +60,7 @@ func NewCounter(temporal client.Client, namespace, taskQueue string) *Counter {
 	return c
 }
 
-// Counts returns counts that are at most ten seconds old. They cost about seven visibility requests, which all callers in that time share.
-// Its error is an Overloaded *providers.Fault.
+// Counts returns counts of the last ten seconds, which all callers share. Its error is an Overloaded *providers.Fault.
 func (c *Counter) Counts(ctx context.Context) (RecentCounts, error) {
 	return c.taken.do(ctx, struct{}{}, func(ctx context.Context) (RecentCounts, error) {
 		ctx, cancel := context.WithTimeout(ctx, countsTimeout)

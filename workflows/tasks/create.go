@@ -25,8 +25,7 @@ const (
 	startTimeout = 10 * time.Second
 	// quotaRetry is the Retry-After of a create without budget: about the time in which an operator raises it.
 	quotaRetry = time.Minute
-	// reservationLetters distinguish the reservations of concurrent creates of one task, so that a create that finds its task running
-	// releases only its own.
+	// reservationLetters distinguish the reservations of concurrent creates of one task, so that each releases only its own.
 	reservationLetters = 8
 )
 
@@ -182,10 +181,10 @@ func (c *creation) notStarted(ctx context.Context, start workflows.Input, err er
 		return Task{}, true, overloaded
 	}
 	// An earlier try of the start may have succeeded, or another create.
-	task, m, found := c.repeatKnown(ctx, start.TaskID)
+	task, found := c.repeatOf(ctx, start.TaskID)
 	switch {
 	case found == nil:
-		return task, m.Incarnation == start.Incarnation, nil
+		return task, task.incarnation == start.Incarnation, nil
 	case exists && isNotFound(found): // its removal has ended
 		return Task{}, false, keyBeingDeleted(start.TaskID)
 	case exists:
@@ -282,8 +281,7 @@ func (c *creation) footage(req providers.VideoRequest) providers.Footage {
 	return dearest
 }
 
-// reserve reserves the most that the task may cost in the token's budget, if it has one. While Redis is unavailable, a token with a
-// budget cannot create tasks.
+// reserve reserves the most that the task may cost in the token's budget, if it has one: while Redis is unavailable, it fails.
 func (c *creation) reserve(ctx context.Context, start workflows.Input) error {
 	if c.in.Budget <= 0 {
 		return nil

@@ -54,7 +54,7 @@ func (o *Operator) Deliveries(
 	if err != nil {
 		return nil, nil, err
 	}
-	answer, err := o.visibility.sharedPage(ctx, pageKey{filter, string(cursor), min(limit, pageMost)}, query)
+	answer, err := o.sharedPage(ctx, pageKey{filter, string(cursor), min(limit, pageMost)}, query)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -34,7 +34,7 @@ func NewExecutions(temporal client.Client, namespace, taskQueue string) Executio
 
 // End implements activities.Executions.
 func (e Executions) End(ctx context.Context, in activities.RemoveInput) (activities.Execution, error) {
-	answer, task, incarnation, err := e.describe(ctx, in)
+	answer, task, err := e.describe(ctx, in)
 	if err != nil || answer == nil {
 		return activities.Execution{Closed: err == nil}, err
 	}
@@ -53,7 +53,7 @@ func (e Executions) End(ctx context.Context, in activities.RemoveInput) (activit
 		return activities.Execution{}, nil
 	}
 	execution := activities.Execution{
-		Closed: true, Incarnation: incarnation, Run: run, Started: info.GetStartTime().AsTime(),
+		Closed: true, Incarnation: task.incarnation, Run: run, Started: info.GetStartTime().AsTime(),
 		Single: more.GetLastResetTime() == nil && (info.GetFirstRunId() == "" || info.GetFirstRunId() == run),
 	}
 	if task.Call != nil {
@@ -69,9 +69,8 @@ func (e Executions) End(ctx context.Context, in activities.RemoveInput) (activit
 
 // describe describes the newest run of the task; nil if there is none, or it is of another task with the id.
 func (e Executions) describe(ctx context.Context, in activities.RemoveInput) (
-	answer *workflowservice.DescribeWorkflowExecutionResponse, task Task, incarnation string, err error,
+	answer *workflowservice.DescribeWorkflowExecutionResponse, task Task, err error,
 ) {
-	var m memo
 	for run := in.Run; ; run = task.run {
 		if run == "" {
 			answer, err = newest(ctx, e.temporal, e.namespace, in.TaskID)
@@ -80,25 +79,24 @@ func (e Executions) describe(ctx context.Context, in activities.RemoveInput) (
 		}
 		switch {
 		case isGone(err):
-			return nil, Task{}, "", nil
+			return nil, Task{}, nil
 		case err != nil:
-			return nil, Task{}, "", fmt.Errorf("describe: %w", err)
+			return nil, Task{}, fmt.Errorf("describe: %w", err)
 		}
-		if task, m, err = read(in.TaskID, answer, time.Now()); err != nil {
-			return nil, Task{}, "", err
+		if task, _, err = read(in.TaskID, answer, time.Now()); err != nil {
+			return nil, Task{}, err
 		}
 		if !in.Created.Equal(task.CreatedAt) {
-			return nil, Task{}, "", nil
+			return nil, Task{}, nil
 		}
 		if run != "" || !isRemoval(answer) {
-			return answer, task, m.Incarnation, nil
+			return answer, task, nil
 		}
 		// The execution under the task's id is the removal; its memo has the run of the task.
 	}
 }
 
-// Delete implements activities.Executions. It finds runs before a reset by visibility, which may be late. A run that it misses is not
-// visible as a task, and ends with the namespace's retention.
+// Delete implements activities.Executions. Runs before a reset that visibility does not list yet end with the namespace's retention.
 func (e Executions) Delete(ctx context.Context, taskID string, standing activities.Execution) ([]string, error) {
 	if standing.Run == "" {
 		return nil, nil
@@ -148,8 +146,8 @@ func (e Executions) Incarnation(ctx context.Context, taskID string) (string, err
 	case isRemoval(answer): // the removal erases the objects
 		return "", nil
 	}
-	_, m, err := read(taskID, answer, time.Now())
-	return m.Incarnation, err
+	task, _, err := read(taskID, answer, time.Now())
+	return task.incarnation, err
 }
 
 // Left implements activities.Executions.

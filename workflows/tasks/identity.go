@@ -25,13 +25,11 @@ const (
 	incarnationLetters = 6
 	// inlineLimit is the largest size of a request in a workflow history, in bytes.
 	inlineLimit = 64 << 10
-	// nesting is the additional depth of a request in histories, memos and answers. Decoders refuse a document beyond their own limit
-	// of depth, so the task could not be read.
+	// nesting is the additional depth of a request in histories, memos and answers, whose decoders have a limit of depth.
 	nesting = 8
 )
 
-// private matches what must not be in histories: an address with a query string or user information, which may be a credential, and
-// media in a data URL.
+// private matches what must not be in histories: an address with a query string or user information, and media in a data URL.
 var private = regexp.MustCompile(`(?i)//[^\s"]*[?@]|data:[^\s",]*;base64,`)
 
 func prefixes() []string {
@@ -66,8 +64,7 @@ func IsTaskID(s string) bool {
 	return ok && slices.Contains(prefixes(), kind+"_") && len(rest) == 26 && strings.Trim(rest, "0123456789abcdefghijklmnopqrstuv") == ""
 }
 
-// requestHash identifies a canonical request; the digests of its media replace their bytes. The order of keys in its objects does
-// not matter.
+// requestHash identifies a canonical request, by the digests of its media and whatever the order of keys in its objects.
 func requestHash(req providers.VideoRequest) (string, error) {
 	req.IdempotencyKey, req.Source = "", nil
 	req.Inputs = append([]providers.Media(nil), req.Inputs...)

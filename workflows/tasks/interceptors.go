@@ -16,21 +16,18 @@ import (
 )
 
 const (
-	// startPatience bounds the retries of a start that the namespace refuses because of its rate limit. A burst of a second passes
-	// unnoticed; after a longer one the client should retry.
+	// startPatience bounds the retries of a start that the namespace's rate limit refuses: a burst of a second passes unnoticed.
 	startPatience = 2 * time.Second
 	// exhaustedRetry is the Retry-After of such a create.
 	exhaustedRetry = 5 * time.Second
-	// connectPatience bounds the wait of an operator's request for a connection to Temporal. A connection takes less than a second, also
-	// over TLS and a wide network; a restarting server is back in two.
+	// connectPatience bounds the wait of an operator's request for a connection to Temporal: a restarting server is back in two seconds.
 	connectPatience = 2 * time.Second
 )
 
 // errExhausted is a start whose every try the namespace refused because of its rate or load. The task certainly did not begin.
 var errExhausted = errors.New("the namespace takes no more starts now")
 
-// startTries counts the outcomes of the tries of one start. The SDK returns only the error of the last one, and none if its time ran
-// out between two tries.
+// startTries counts the outcomes of the tries of one start, of which the SDK returns only the last error, if any.
 type startTries struct {
 	began time.Time
 	// refused counts refusals because of rate or load; unclear is any other outcome, including success.
@@ -43,8 +40,7 @@ func (t *startTries) exhausted() bool { return t.refused > 0 && !t.unclear }
 
 type startTriesKey struct{}
 
-// CountRefusals is a gRPC interceptor for the client of Temporal, inside the SDK's retries. It counts the outcomes of a create's start,
-// and ends the retries if the namespace continues to refuse.
+// CountRefusals is a gRPC interceptor inside the SDK's retries: it counts the outcomes of a start, and ends retries that are refused.
 func CountRefusals(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {

@@ -21,8 +21,7 @@ const (
 	listLooks = 8
 	// listMost bounds how many entries of the list one page reads, however many of them Temporal has forgotten.
 	listMost = 1000
-	// listGrace is how long an entry may be on the list without a task in Temporal: the create makes the entry before the uploads and the
-	// start.
+	// listGrace is how long an entry may be on the list without a task in Temporal: the create adds it before the uploads and the start.
 	listGrace = stageTimeout + startTimeout + time.Minute
 	// freeLooks is how many of the oldest unfinished tasks are read when a token has too many: some may have ended without a record in Redis.
 	// freeTurn is how many of the other tasks are read. They are another part in each second, and the same part within a second, which
@@ -151,8 +150,7 @@ type listAttempt struct {
 	err   error
 }
 
-// mayBeListed reports whether the entry of a new id may be on the list. After an error that is unknown: Redis may have added the entry
-// without an answer.
+// mayBeListed reports whether the entry of a new id may be on the list: after an error, Redis may have added it without an answer.
 func (a *listAttempt) mayBeListed() bool { return a != nil && !errors.Is(a.err, taskindex.ErrTooMany) }
 
 func (c *creation) add(ctx context.Context, id string, created time.Time, others ...string) (a listAttempt) {
@@ -207,8 +205,7 @@ func (c *creation) keep(ctx context.Context, task Task) {
 	}
 }
 
-// free removes tasks from the unfinished ones that have ended, or never began, without a record in Redis. It reads a few of the oldest
-// tasks and a part of the others, each at most once a second.
+// free removes tasks from the unfinished ones that have ended or never began. It reads a few old ones and a part of the others.
 func (c *creation) free(ctx context.Context) (freed int, err error) {
 	entries, all, err := c.opts.Index.Unfinished(ctx, c.in.TokenID, 0, freeLooks)
 	if others := all - freeLooks; err == nil && others > 0 {
@@ -257,8 +254,7 @@ func (c *creation) freeOne(ctx context.Context, entry taskindex.Entry) (bool, er
 	return false, nil
 }
 
-// relist corrects the entry of a create whose start failed. If a task with the id exists, the entry gets its state; otherwise relist
-// removes the entry. If that is unknown, readers of the list drop the entry later.
+// relist corrects the entry of a create whose start failed, by the task with the id, if any. Readers drop an entry that stays.
 func (c *creation) relist(ctx context.Context, id string) {
 	task, _, err := c.describe(ctx, id)
 	if isNotFound(err) || task.removed {

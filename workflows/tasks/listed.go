@@ -16,13 +16,11 @@ import (
 )
 
 const (
-	// preloadLeast is the number of uncached tasks of a page from which one visibility request is cheaper than a Describe of each. preloadMost
-	// bounds the tasks of one such request.
+	// preloadLeast uncached tasks of a page cost more to describe than one visibility request, which is of at most preloadMost tasks.
 	preloadLeast, preloadMost = 8, 200
 	// preloadTimeout bounds the request. If it fails, its tasks are described one by one.
 	preloadTimeout = time.Second
-	// preloadsOfAll and preloadsOfOne bound the visibility requests of a process per second, for all lists and for those of one token. A
-	// cluster answers ten, and operators' lists need some of them.
+	// preloadsOfAll and preloadsOfOne bound the visibility requests a second, of all lists and of one token. A cluster answers ten.
 	preloadsOfAll, preloadsOfOne = 4, 2
 )
 

@@ -7,6 +7,7 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
@@ -27,14 +28,20 @@ type Operator struct {
 	// Changes reports the end of a call to its worker at once; nil: the worker learns of it with its next heartbeat.
 	Changes *taskindex.Changes
 
-	temporal   client.Client
-	namespace  string
-	visibility *visibility
+	temporal  client.Client
+	namespace string
+	// turns bounds the concurrent reads of pages, which pages shares. described caches the descriptions of running tasks, by run.
+	turns     chan struct{}
+	pages     *sharedCache[pageKey, pageResult]
+	described *sharedCache[string, *workflowpb.WorkflowExecutionInfo]
 }
 
 // NewOperator returns an Operator over a Temporal client, which the caller closes.
 func NewOperator(temporal client.Client, namespace string) *Operator {
-	return &Operator{temporal: temporal, namespace: namespace, visibility: newVisibility(temporal, namespace)}
+	return &Operator{
+		temporal: temporal, namespace: namespace, turns: make(chan struct{}, pagesAtOnce), pages: newSharedCache[pageKey, pageResult](pageFor),
+		described: newSharedCache[string, *workflowpb.WorkflowExecutionInfo](renewAfter),
+	}
 }
 
 // Runs reports whether the execution with the id, of a task or its removal, is open.
@@ -122,8 +129,7 @@ func (o *Operator) explain(id string, err error) error {
 	return away("The task engine", fmt.Errorf("read %s: %w", id, err))
 }
 
-// RetryArchive repeats the archive step of a task whose archive failed, with a new archive deadline. The earlier history stays. The
-// result is the id of the new run.
+// RetryArchive repeats the archive step of a task whose archive failed, with a new deadline. The result is the id of the new run.
 func (o *Operator) RetryArchive(ctx context.Context, id string) (run string, err error) {
 	task, answer, err := o.find(ctx, id)
 	switch {

@@ -44,8 +44,7 @@ func newPromptCache() *promptCache {
 
 var errCooldown = errors.New("the archive did not answer a moment ago")
 
-// load returns the parts of the request in an object. Concurrent readers of an object share one read, which has its own timeout. A
-// missing object is an empty request.
+// load returns the parts of the request in an object. Concurrent readers share one read. A missing object is an empty request.
 func (p *promptCache) load(
 	ctx context.Context, token, object string, read func(context.Context, string) (providers.VideoRequest, error),
 ) (providers.VideoRequest, error) {

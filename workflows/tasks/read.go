@@ -15,8 +15,7 @@ import (
 	"modelrelay/workflows"
 )
 
-// read decodes a Task from Describe's answer about an execution, open or closed. No worker is needed. If the returned memo has a
-// RequestObject, the rest of the request is there.
+// read decodes a Task from Describe's answer. If the returned memo has a RequestObject, the rest of the request is there.
 func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, now time.Time) (Task, memo, error) {
 	info := answer.GetWorkflowExecutionInfo()
 	if isRemoval(answer) {
@@ -82,8 +81,7 @@ func heartbeat(pending []*workflowpb.PendingActivityInfo, name string, into any)
 	return false, nil
 }
 
-// callProgress sets the state of a running call: in progress once a request to an upstream has begun. After the end of its activity, whose
-// heartbeats end with it, a call is in progress until it has its result.
+// callProgress sets the state of a running call: in progress once a request to an upstream has begun, until it has its result.
 func (t *Task) callProgress(answer *workflowservice.DescribeWorkflowExecutionResponse) {
 	pending, _ := heartbeat(answer.GetPendingActivities(), "Relay", &t.Progressed) // before the first there are none
 	relayed := !pending && answer.GetWorkflowExecutionInfo().GetHistoryLength() > eventsBeforeRelay
@@ -96,8 +94,7 @@ func (t *Task) callProgress(answer *workflowservice.DescribeWorkflowExecutionRes
 	t.Progressed.Stage = cmp.Or(t.Progressed.Stage, activities.StageWaiting)
 }
 
-// eventsBeforeRelay is the number of events in a history before the schedule of the call's activity: the start of the workflow, and its
-// first workflow task, which may have failed.
+// eventsBeforeRelay is the number of events before the schedule of Relay: the start and the first workflow task, which may fail.
 const eventsBeforeRelay = 4
 
 // progressOf returns the state and progress of a running task, and the last heartbeat of its poll.

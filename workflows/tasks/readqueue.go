@@ -10,8 +10,7 @@ import (
 )
 
 const (
-	// maxReads bounds the concurrent reads of one process at Temporal, without those of creates: enough for thousands of reads a
-	// second, and few enough that a concurrent create is not delayed for long.
+	// maxReads bounds the concurrent reads of one process at Temporal: enough for thousands a second, and creates are not delayed.
 	maxReads = 32
 	// maxReadsOfToken is the share of one token, so that others find some free however slow Temporal is.
 	maxReadsOfToken = maxReads / 2

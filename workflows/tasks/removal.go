@@ -27,8 +27,7 @@ import (
 const (
 	// memoRemoval is the memo field of a removal that has its task's id.
 	memoRemoval = "removal"
-	// markRetry and markRetryMost bound the wait between two tries of a mark. Temporal refuses a second execution with an id within a
-	// second after the first.
+	// markRetry and markRetryMost bound the wait between two tries of a mark. Temporal refuses two executions of an id within a second.
 	markRetry     = 100 * time.Millisecond
 	markRetryMost = time.Second
 )
@@ -134,8 +133,7 @@ func laterTask(
 	return newest, nil
 }
 
-// mark starts the removal of an ended task under the task's own id, or marks a running task, whichever applies at that moment. The SDK
-// offers no such start.
+// mark starts the removal of an ended task under the task's own id, or marks a running task. The SDK offers no such start.
 func (c *Client) mark(ctx context.Context, task Task) (*workflowservice.StartWorkflowExecutionResponse, error) {
 	input, err := converter.GetDefaultDataConverter().ToPayloads(activities.RemoveInput{
 		TaskID: task.ID, Token: task.Token,

@@ -47,8 +47,7 @@ func (c *Client) calm(ctx context.Context, id string) (bool, error) {
 	return c.opts.Index.Calm(ctx, id)
 }
 
-// markChanged makes every process read the task from Temporal, for as long as a process may have an older read. While Redis is
-// unavailable they do that anyway.
+// markChanged makes every process read the task from Temporal, while one may have an older read. Without Redis they do anyway.
 func (c *Client) markChanged(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(ctx, markTimeout)
 	defer cancel()

@@ -146,19 +146,14 @@ func (c *creation) known(ctx context.Context) (string, error) {
 	return "", nil
 }
 
+// repeatOf returns the existing task of a create.
 func (c *creation) repeatOf(ctx context.Context, id string) (Task, error) {
-	task, _, err := c.repeatKnown(ctx, id)
-	return task, err
-}
-
-// repeatKnown is repeatOf with the task's memo.
-func (c *creation) repeatKnown(ctx context.Context, id string) (Task, memo, error) {
 	task, m, err := c.describe(ctx, id)
 	if err != nil {
-		return Task{}, memo{}, err
+		return Task{}, err
 	}
 	if task.removed || c.underRemoval(ctx, id, task.CreatedAt) {
-		return Task{}, memo{}, keyBeingDeleted(id)
+		return Task{}, keyBeingDeleted(id)
 	}
 	req := c.in.Request
 	if req.Model == "" && req.RemixOf != "" && req.RemixOf == task.Request.RemixOf { // the source is gone
@@ -168,9 +163,9 @@ func (c *creation) repeatKnown(ctx context.Context, id string) (Task, memo, erro
 		req.Model = task.Request.Model // that of its source, which is gone
 	}
 	if hash, err := c.hash(req); err != nil || m.Token != c.in.TokenID || m.Hash != hash {
-		return Task{}, memo{}, keyOfAnother()
+		return Task{}, keyOfAnother()
 	}
-	return task, m, nil
+	return task, nil
 }
 
 // canonicalRequest returns a request with sorted objects and the digests of its uploads.

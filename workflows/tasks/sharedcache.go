@@ -32,8 +32,7 @@ type sharedCache[K comparable, V any] struct {
 	// refreshAfter is the age from which a value is returned and read again in the background, so that a frequent caller never waits;
 	// 0: never.
 	refreshAfter time.Duration
-	// renew makes a current value of an older one without a read, if it can; nil: never. A value that is renewable is stored for
-	// renewTTL for that.
+	// renew makes a current value of an older one without a read, if it can; nil: never. renewable values are stored for renewTTL.
 	renewTTL  time.Duration
 	renewable func(V) bool
 	renew     func(ctx context.Context, old V) (V, bool)
@@ -48,8 +47,7 @@ type cacheEntry[V any] struct {
 	at    time.Time // when the read began: the value does not reflect later changes
 	value V
 	err   error
-	// invalid: the value must not be refreshed. next is the background read that replaces this one, nil for none. The cache's lock
-	// protects both.
+	// invalid: the value must not be refreshed. next is the read that replaces this one, nil for none. The cache's lock protects both.
 	invalid bool
 	next    *cacheEntry[V]
 }

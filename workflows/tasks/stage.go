@@ -42,8 +42,7 @@ type load struct {
 type upload struct {
 	providers.Media
 
-	// from is the object of another task that the bytes are copied from, "" if Data holds them. That task may be removed before this
-	// one is submitted.
+	// from is the object of another task that the bytes are copied from, "" if Data holds them. That task may be removed later.
 	from string
 }
 

@@ -10,11 +10,9 @@ import (
 )
 
 const (
-	// missesPerMinute is the number of reads of unknown ids that reach Temporal for a token: ten a second on average, far more than
-	// clients need whose tasks have expired, and too few to delay creates.
+	// missesPerMinute is the number of reads of unknown ids that reach Temporal for a token: far more than clients need.
 	missesPerMinute = 600
-	// missedFor is how long an unknown id is cached. It equals the cache time of a task: another process may create a task with the id,
-	// and that is seen here as soon as any other change.
+	// missedFor is how long an unknown id is cached, as long as a task: another process may create one with the id.
 	missedFor = readTTL
 	// missedShare bounds the cached ids of one token, missedMost those of all. Others are read again.
 	missedShare = 128

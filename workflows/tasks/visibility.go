@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
 	"modelrelay/activities"
@@ -24,38 +23,18 @@ import (
 const (
 	// pageMost is the number of executions that one visibility request reads: such requests are few and expensive.
 	pageMost = 500
-	// pageFor is how long a page is reused. A cluster answers ten visibility queries a second, and an operator's browsers repeat theirs
-	// every two seconds.
+	// pageFor is how long a page is reused: a cluster answers ten visibility queries a second, and browsers repeat theirs every two.
 	pageFor = 2 * time.Second
-	// queryTimeout bounds one visibility request. The SDK gives it half of that, so an operator sees a failure within three seconds. An
-	// answer takes milliseconds, or a second with millions of executions.
+	// queryTimeout bounds one visibility request. The SDK gives it half of that, so an operator sees a failure within three seconds.
 	queryTimeout = 6 * time.Second
 	// pagesAtOnce bounds concurrent page reads, of different filters.
 	pagesAtOnce = 2
-	// renewAfter is the age after which the running tasks of a shared page are described again, which costs no visibility query. A
-	// browser that refreshes every second shows a change within a second and a half.
+	// renewAfter is the age after which running tasks of a shared page are described again: a browser shows a change in 1.5 s.
 	renewAfter = 500 * time.Millisecond
 	// renewMost bounds these tasks, at the page length of the console. renewTimeout bounds all these reads.
 	renewMost    = 50
 	renewTimeout = time.Second
 )
-
-// visibility reads the list of a namespace's executions, which Temporal updates with a delay of moments.
-type visibility struct {
-	temporal  client.Client
-	namespace string
-	pages     *sharedCache[pageKey, pageResult]
-	turns     chan struct{}
-	// described caches the descriptions of running tasks, by run.
-	described *sharedCache[string, *workflowpb.WorkflowExecutionInfo]
-}
-
-func newVisibility(temporal client.Client, namespace string) *visibility {
-	return &visibility{
-		temporal: temporal, namespace: namespace, pages: newSharedCache[pageKey, pageResult](pageFor), turns: make(chan struct{}, pagesAtOnce),
-		described: newSharedCache[string, *workflowpb.WorkflowExecutionInfo](renewAfter),
-	}
-}
 
 // pageKey is the key by which pages are shared: a filter without times that count from now.
 type pageKey struct {
@@ -71,25 +50,24 @@ type pageResult struct {
 }
 
 // sharedPage reads a page, or returns one that was read a moment ago.
-func (v *visibility) sharedPage(ctx context.Context, key pageKey, query string) (pageResult, error) {
-	return v.pages.do(ctx, key, func(ctx context.Context) (pageResult, error) {
+func (o *Operator) sharedPage(ctx context.Context, key pageKey, query string) (pageResult, error) {
+	return o.pages.do(ctx, key, func(ctx context.Context) (pageResult, error) {
 		ctx, cancel := context.WithTimeout(interactive(ctx), queryTimeout)
 		defer cancel()
 		select {
-		case v.turns <- struct{}{}:
-			defer func() { <-v.turns }()
+		case o.turns <- struct{}{}:
+			defer func() { <-o.turns }()
 		case <-ctx.Done():
 			return pageResult{}, away("The task engine", ctx.Err())
 		}
 		at := time.Now()
-		answer, err := v.page(ctx, query, []byte(key.cursor), key.limit)
+		answer, err := o.page(ctx, query, []byte(key.cursor), key.limit)
 		return pageResult{answer.GetExecutions(), answer.GetNextPageToken(), at}, err
 	})
 }
 
-// refreshed returns the executions of a page. If the page is not fresh, it describes the running ones again; one that does not answer
-// soon stays as it was.
-func (v *visibility) refreshed(ctx context.Context, page pageResult) []*workflowpb.WorkflowExecutionInfo {
+// refreshed describes the running executions of a page again, unless it is fresh. One that does not answer soon stays as it was.
+func (o *Operator) refreshed(ctx context.Context, page pageResult) []*workflowpb.WorkflowExecutionInfo {
 	if time.Since(page.at) < renewAfter {
 		return page.executions
 	}
@@ -105,10 +83,10 @@ func (v *visibility) refreshed(ctx context.Context, page pageResult) []*workflow
 		}
 		looks++
 		group.Go(func() error {
-			now, err := v.described.do(ctx, info.GetExecution().GetRunId(), func(ctx context.Context) (*workflowpb.WorkflowExecutionInfo, error) {
+			now, err := o.described.do(ctx, info.GetExecution().GetRunId(), func(ctx context.Context) (*workflowpb.WorkflowExecutionInfo, error) {
 				ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 				defer cancel()
-				answer, err := v.temporal.DescribeWorkflowExecution(ctx, info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId())
+				answer, err := o.temporal.DescribeWorkflowExecution(ctx, info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId())
 				return answer.GetWorkflowExecutionInfo(), err
 			})
 			if err == nil && now.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW { // the page has the later run
@@ -122,11 +100,11 @@ func (v *visibility) refreshed(ctx context.Context, page pageResult) []*workflow
 }
 
 // page reads at most size executions after a cursor. It returns Invalid for an invalid cursor.
-func (v *visibility) page(
+func (o *Operator) page(
 	ctx context.Context, query string, cursor []byte, size int,
 ) (*workflowservice.ListWorkflowExecutionsResponse, error) {
-	answer, err := v.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Namespace: v.namespace, PageSize: int32(size), NextPageToken: cursor, Query: query,
+	answer, err := o.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Namespace: o.namespace, PageSize: int32(size), NextPageToken: cursor, Query: query,
 	})
 	if _, invalid := errors.AsType[*serviceerror.InvalidArgument](err); invalid && len(cursor) > 0 {
 		return nil, &providers.Fault{
@@ -141,10 +119,10 @@ func (v *visibility) page(
 }
 
 // each calls do for all executions of a query. It stops at an error of do and returns it.
-func (v *visibility) each(ctx context.Context, query string, do func(*workflowpb.WorkflowExecutionInfo) error) error {
+func (o *Operator) each(ctx context.Context, query string, do func(*workflowpb.WorkflowExecutionInfo) error) error {
 	var cursor []byte
 	for {
-		answer, err := v.page(ctx, query, cursor, pageMost)
+		answer, err := o.page(ctx, query, cursor, pageMost)
 		if err != nil {
 			return err
 		}
@@ -171,8 +149,7 @@ type Filter struct {
 	Since, Until time.Time
 }
 
-// Query returns the filter as a visibility query, which the Temporal UI accepts too. Its times are absolute: those of Stuck count
-// from now.
+// Query returns the filter as a visibility query, which the Temporal UI accepts too. The times of Stuck count from now.
 func (f Filter) Query(now time.Time) (string, error) {
 	terms := []string{workflows.OfTasks + " AND ExecutionStatus != 'ContinuedAsNew'"} // the later run is listed
 	if f.Stuck {
@@ -250,11 +227,11 @@ func (o *Operator) Page(ctx context.Context, filter Filter, cursor []byte, limit
 	if err != nil {
 		return nil, nil, err
 	}
-	answer, err := o.visibility.sharedPage(ctx, pageKey{filter, string(cursor), min(limit, pageMost)}, query)
+	answer, err := o.sharedPage(ctx, pageKey{filter, string(cursor), min(limit, pageMost)}, query)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, info := range o.visibility.refreshed(ctx, answer) {
+	for _, info := range o.refreshed(ctx, answer) {
 		tasks = append(tasks, listed(info))
 	}
 	return tasks, answer.next, nil
@@ -308,7 +285,7 @@ func (o *Operator) Index(ctx context.Context, each func(Indexed) error) error {
 	done := make(map[string]bool) // a reset leaves several runs of a task
 	for _, status := range []string{"=", "!="} {
 		query := workflows.OfTasks + " AND ExecutionStatus " + status + " 'Running'"
-		err := o.visibility.each(ctx, query, func(info *workflowpb.WorkflowExecutionInfo) error {
+		err := o.each(ctx, query, func(info *workflowpb.WorkflowExecutionInfo) error {
 			var m memo
 			id := info.GetExecution().GetWorkflowId()
 			if found, err := memoField(info, memoTask, &m); err != nil || !found || done[id] {
@@ -337,7 +314,7 @@ func unfinished(info *workflowpb.WorkflowExecutionInfo) bool {
 // removals returns the running removals by their RemoveID.
 func (o *Operator) removals(ctx context.Context) (map[string]bool, error) {
 	removed := make(map[string]bool)
-	err := o.visibility.each(ctx, "WorkflowType = '"+workflows.RemoveType+"' AND ExecutionStatus = 'Running'",
+	err := o.each(ctx, "WorkflowType = '"+workflows.RemoveType+"' AND ExecutionStatus = 'Running'",
 		func(info *workflowpb.WorkflowExecutionInfo) error {
 			id := info.GetExecution().GetWorkflowId()
 			var r removal

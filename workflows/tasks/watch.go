@@ -17,8 +17,7 @@ const (
 	watchSoon = 200 * time.Millisecond
 )
 
-// watchAfter holds the reads after a hint, counted from it. The workflow processes an activity's result after that was reported, on a
-// busy server much later.
+// watchAfter holds the reads after a hint, counted from it: a busy workflow processes an activity's result much later.
 var watchAfter = [...]time.Duration{ //nolint:gochecknoglobals // a constant table; Go has no constant arrays
 	watchSoon, 1200 * time.Millisecond, 3 * time.Second,
 }
@@ -63,8 +62,7 @@ func advanced(last, now Task) bool {
 	return forth || now.Progress > last.Progress || now.QueuePosition != last.QueuePosition
 }
 
-// Follow receives the changes that other processes report, until ctx ends. Without it, and while Redis is unavailable, watchers see
-// changes within ten seconds.
+// Follow receives the changes that other processes report, until ctx ends. Without it watchers see changes within ten seconds.
 func (c *Client) Follow(ctx context.Context) {
 	c.opts.Changes.Follow(ctx, nil, c.onChange)
 }
@@ -83,8 +81,7 @@ func (c *Client) onChange(change taskindex.Change) {
 	c.watches.hint(change.TaskID, soon)
 }
 
-// watches holds the watched tasks of a process. A timer runs as long as there are watchers, and for one read more, so that a watcher
-// who returns at once misses no hint.
+// watches holds the watched tasks of a process. A timer runs while there are watchers, and for one read more, so that no hint is missed.
 type watches struct {
 	mu    *sync.Mutex
 	tasks map[string]*watched

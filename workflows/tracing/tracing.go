@@ -104,8 +104,7 @@ func (w *tracedWorkflow) Init(outbound interceptor.WorkflowOutboundInterceptor) 
 
 type workflowSpan struct{}
 
-// ExecuteWorkflow starts the workflow's span in every worker that takes the workflow over, with the same id. The worker in which the
-// workflow ends records it.
+// ExecuteWorkflow starts the workflow's span, with the same id in every worker that takes it over. The last one records it.
 func (w *tracedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	parent, ok := read(interceptor.WorkflowHeader(ctx))
 	if !ok {
