@@ -211,7 +211,6 @@ func (a *Admitter) admit(ctx context.Context, in AdmitInput) (Admission, error) 
 	}}, nil
 }
 
-// admitUncounted chooses a channel without Redis.
 func (a *Admitter) admitUncounted(ctx context.Context, in AdmitInput, why error) Admission {
 	channels, err := a.candidates(in)
 	if err != nil {

@@ -450,7 +450,6 @@ func (c *calling) shown() CallProgress {
 	return shown
 }
 
-// update changes the progress, which heartbeats read.
 func (c *calling) update(change func(*CallProgress)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -571,7 +570,6 @@ func (c *calling) cut(ctx context.Context, out *callOutput, run *CallRun, failur
 	return c.store(ctx, out, run, Answered{Failure: failure})
 }
 
-// appendFault ends a stream with the error event of its format.
 func (c *calling) appendFault(ctx context.Context, fault *providers.Fault) {
 	c.events.Repeat(false)
 	event := c.Caller.FaultEvents(c.in.Call, fault, c.events.Next())

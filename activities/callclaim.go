@@ -33,7 +33,6 @@ func (c *calling) claimFor(ctx context.Context, channel string) error {
 	return claimFault(err)
 }
 
-// lostAt records the channel that the owner of a claim named.
 func (c *calling) lostAt(owner string) {
 	if parts := strings.SplitN(owner, " ", 3); len(parts) == 3 { // that of Conclude names none
 		c.update(func(p *CallProgress) { p.Channel = parts[2] })

@@ -417,7 +417,6 @@ func (c *calling) goneFor() time.Duration {
 	return time.Since(c.progress.GoneSince)
 }
 
-// found records that the channel of the call is configured.
 func (c *calling) found() { c.update(func(p *CallProgress) { p.GoneSince = time.Time{} }) }
 
 // gone waits goneGrace for a channel that is no longer configured, then fails. A stream of this try has its error event.

@@ -53,7 +53,6 @@ func (c *copying) release(wanted func() bool) {
 	}
 }
 
-// shown returns a copy of the state for a heartbeat.
 func (c *copying) shown() Copied {
 	c.mu.Lock()
 	defer c.mu.Unlock()

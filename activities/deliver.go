@@ -213,7 +213,6 @@ type undeliverable struct{ error }
 
 func (u *undeliverable) Unwrap() error { return u.error }
 
-// receiver looks up the address and the secrets of the webhook.
 func (a *Deliverer) receiver(ctx context.Context, in DeliverInput) (tokens.Webhook, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()

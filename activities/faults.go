@@ -59,7 +59,6 @@ type Refusal struct {
 	Failed string `json:"failed,omitempty"`
 }
 
-// unsent returns the fault of work of which nothing was sent.
 func unsent(kind providers.Kind, message string, cause error) *providers.Fault {
 	return &providers.Fault{Kind: kind, Message: message, Accepted: providers.NotAccepted, Err: cause}
 }

@@ -41,7 +41,6 @@ const (
 	idleReceiversFor = 30 * time.Second
 )
 
-// errPrivate refuses an address in the gateway's own network.
 var errPrivate = errors.New("leads to a private, loopback or otherwise special network, " +
 	"which webhooks.allow_private_networks does not allow")
 

@@ -164,7 +164,6 @@ func (v *task) await(ctx workflow.Context, in activities.AwaitInput) (activities
 	return admission, nil, nil
 }
 
-// recordSlots records where the task has a slot or waits for one.
 func (v *task) recordSlots(admission activities.Admission) {
 	v.held = nil
 	switch {

@@ -207,7 +207,6 @@ func (c *Client) cancel(ctx context.Context, id, run string) error {
 	return nil
 }
 
-// publishCancel reports the cancel of a call to its worker.
 func publishCancel(ctx context.Context, changes *taskindex.Changes, id string) error {
 	if activities.KindOf(id) != activities.KindCall {
 		return nil
@@ -284,7 +283,6 @@ func notFound(id string) *providers.Fault {
 	return providers.Faultf(providers.NotFound, "No task %q.", id)
 }
 
-// refusal is the fault of a request of which nothing was done.
 func refusal(kind providers.Kind, message string, retry time.Duration, cause error) *providers.Fault {
 	return &providers.Fault{Kind: kind, Message: message, RetryAfter: retry, Accepted: providers.NotAccepted, Err: cause}
 }

@@ -92,7 +92,6 @@ func count(ctx context.Context, temporal client.Client, namespace, query string)
 	return answer.GetCount(), nil
 }
 
-// tally is a visibility query and the destination of its count.
 type tally struct {
 	into  *int64
 	query string

@@ -334,7 +334,6 @@ func (c *creation) source(ctx context.Context, req *providers.VideoRequest) (*ac
 	return &to, nil
 }
 
-// inherit copies into a remix what it takes from its source.
 func inherit(req *providers.VideoRequest, from providers.VideoRequest) {
 	req.Model, req.Asked, req.Seconds = from.Model, from.Asked, from.Seconds
 	req.Size, req.Width, req.Height = from.Size, from.Width, from.Height

@@ -47,7 +47,6 @@ func (c *creation) placeCall(l load, start *workflows.Input, m *memo) {
 	m.Operation, m.Stream, m.Body = call.Operation(), call.Stream, call.Body
 }
 
-// otherKind refuses a create whose key belongs to a task with another prefix.
 func (c *creation) otherKind(ctx context.Context) error {
 	for _, id := range c.otherIDs() {
 		switch task, _, err := c.describe(ctx, id); {

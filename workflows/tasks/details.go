@@ -190,7 +190,6 @@ func (o *Operator) Show(ctx context.Context, id string) (Details, error) {
 	return details, nil
 }
 
-// addHistory adds the steps and attempts in a history to the details, and returns the input of the workflow.
 func (o *Operator) addHistory(
 	ctx context.Context, execution *commonpb.WorkflowExecution, details *Details,
 ) (in workflows.Input, err error) {
@@ -234,7 +233,6 @@ type activityEvents struct {
 	err    error
 }
 
-// end adds the event that starts or ends the activity.
 func (t *activityEvents) end(event *historypb.HistoryEvent, result *commonpb.Payloads, err error) {
 	if started := event.GetActivityTaskStartedEventAttributes(); started != nil {
 		t.step.Tries = started.GetAttempt()

@@ -17,7 +17,6 @@ import (
 	"modelrelay/workflows"
 )
 
-// retryReason is the reason of the reset in the history of a task whose archive is retried.
 const retryReason = "retry archive"
 
 // Operator reads and controls the tasks of all tokens. Its errors are *providers.Fault if an operator can act on them: Invalid, NotFound,
@@ -110,7 +109,6 @@ func beingDeleted(id string) *providers.Fault {
 	return providers.Faultf(providers.Conflict, "%s is being deleted.", id)
 }
 
-// ready returns a Conflict if the task has ended.
 func (o *Operator) ready(ctx context.Context, id string) error {
 	task, answer, err := o.find(ctx, id)
 	if err != nil {

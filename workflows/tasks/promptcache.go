@@ -75,7 +75,6 @@ func (p *promptCache) load(
 	return req, nil
 }
 
-// put caches and returns the parts of a request that answers repeat.
 func (p *promptCache) put(token, object string, req providers.VideoRequest) providers.VideoRequest {
 	// The copies release the body that the request was read from.
 	cached := providers.VideoRequest{

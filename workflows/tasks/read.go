@@ -59,7 +59,6 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 	return task, m, nil
 }
 
-// memoField decodes a field of an execution's memo, and reports whether there is one.
 func memoField(info *workflowpb.WorkflowExecutionInfo, name string, into any) (bool, error) {
 	payload := info.GetMemo().GetFields()[name]
 	if payload == nil {

@@ -36,7 +36,6 @@ const (
 // execution with the same id. A running task has the mark of its removal among its request ids. So a removal is as durable as its
 // task, needs no worker to be visible, and no create gets the id before the removal has deleted itself as its last step.
 
-// removal is the memo of a removal with the task's id.
 type removal struct {
 	Token     string    `json:"token"`
 	CreatedAt time.Time `json:"created_at"`
@@ -49,7 +48,6 @@ func removalMark(created time.Time) string {
 	return "removal_" + strconv.FormatInt(created.UnixNano(), 36) + "_"
 }
 
-// marked reports whether the task with this creation time is being removed.
 func marked(answer *workflowservice.DescribeWorkflowExecutionResponse, created time.Time) bool {
 	for request := range answer.GetWorkflowExtendedInfo().GetRequestIdInfos() {
 		if strings.HasPrefix(request, removalMark(created)) {

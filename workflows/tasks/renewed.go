@@ -40,7 +40,6 @@ func (c *Client) changed(ctx context.Context, id string) bool {
 	return err == nil && !calm
 }
 
-// calm reports whether a task has no mark of a change.
 func (c *Client) calm(ctx context.Context, id string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, markTimeout)
 	defer cancel()

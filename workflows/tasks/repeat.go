@@ -100,7 +100,6 @@ func (c *creation) note(ctx context.Context, ident identity, failed bool) error 
 	return err
 }
 
-// unrepeatable is the fault of a create that may have created a task, without a note for its repeat.
 func unrepeatable(err error) error {
 	return &providers.Fault{
 		Kind: providers.Overloaded, Unrepeatable: true, Err: err,
@@ -146,7 +145,6 @@ func (c *creation) known(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// repeatOf returns the existing task of a create.
 func (c *creation) repeatOf(ctx context.Context, id string) (Task, error) {
 	task, m, err := c.describe(ctx, id)
 	if err != nil {

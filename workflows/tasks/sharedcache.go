@@ -38,7 +38,6 @@ type sharedCache[K comparable, V any] struct {
 	renew     func(ctx context.Context, old V) (V, bool)
 }
 
-// renewableMost bounds the entries that are stored beyond ttl.
 const renewableMost = 20_000
 
 // cacheEntry is one read, in progress or finished.

@@ -126,7 +126,6 @@ func (c *creation) put(ctx context.Context, input upload) error {
 	return err
 }
 
-// tooLarge is the fault of a request that is larger than a document of the archive.
 func tooLarge(err error) *providers.Fault {
 	return refusal(providers.TooLarge, "The request is too large without its media.", 0, err)
 }
