@@ -19,7 +19,8 @@ func TestCellsAreHarmless(t *testing.T) {
 		table := edge.NewTable(&out, []string{"name", "text"})
 		table.Write([]string{"cell", text})
 		err := table.Flush()
-		if rows, bad := csv.NewReader(strings.NewReader(out.String())).ReadAll(); err != nil || bad != nil || len(rows) != 2 || rows[1][1] != want {
+		rows, bad := csv.NewReader(strings.NewReader(out.String())).ReadAll()
+		if err != nil || bad != nil || len(rows) != 2 || rows[1][1] != want {
 			t.Errorf("%q: got %q, want %q; errors %v, %v", text, rows, want, err, bad)
 		}
 	}
