@@ -15,6 +15,7 @@ import (
 )
 
 const (
+	// PollTimeout bounds one poll of a job.
 	PollTimeout = 30 * time.Second
 	// deadlineMargin keeps the last wait within the deadline: the server fails an activity at once if its next try would exceed it.
 	deadlineMargin = time.Second

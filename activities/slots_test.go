@@ -9,7 +9,6 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
-	"modelrelay/storage/slots"
 )
 
 // TestSlotsThatRedisForgotToFree: a channel of sixteen slots whose jobs have all ended, in the second that Redis lost, is open
@@ -46,7 +45,7 @@ func TestSlotsThatRedisForgotToFree(t *testing.T) {
 		t.Fatalf("slots %v, %v", lost, err)
 	}
 	for i := range places {
-		if err := r.keeper.Slots.Free(t.Context(), slots.Waiter(admitInput(fmt.Sprint("short ", i)).Waiter), "main"); err != nil {
+		if err := r.keeper.Slots.Free(t.Context(), admitInput(fmt.Sprint("short ", i)).Waiter, "main"); err != nil {
 			t.Fatal(err)
 		}
 	}

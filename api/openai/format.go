@@ -43,7 +43,9 @@ type openAIErrorBody struct {
 
 func newErrorBody(fault *providers.Fault) openAIErrorBody {
 	class, code := classOf(fault.Kind)
-	return openAIErrorBody{Message: cmp.Or(fault.UpstreamMessage, fault.Message), Type: body.OrNull(class), Param: body.OrNull(fault.Param), Code: code}
+	return openAIErrorBody{
+		Message: cmp.Or(fault.UpstreamMessage, fault.Message), Type: body.OrNull(class), Param: body.OrNull(fault.Param), Code: code,
+	}
 }
 
 // newStreamErrorBody is the error of an event. Clients send a call again whose stream ends with the vendor's own word for its failures.

@@ -58,11 +58,13 @@ func (s *Service) Stream(
 	if err != nil {
 		return err
 	}
-	ctx, stream, done, err := s.events.begin(x, r)
+	stream, done, err := s.events.begin(x)
 	if err != nil {
 		return err
 	}
 	defer done()
+	ctx, stop := s.edge.UntilStopping(r.Context())
+	defer stop()
 	x.Outcome.Model = of.Request.Model
 	s.edge.Speak(x, of.Format)
 	out := &liveStream{out: stream}

@@ -48,11 +48,13 @@ func (e *Events) Serve(x *edge.Request, r *http.Request, shape TaskEvents) error
 		x.WriteHeader(shape.Over)
 		return nil
 	}
-	ctx, out, done, err := e.begin(x, r)
+	out, done, err := e.begin(x)
 	if err != nil {
 		return err
 	}
 	defer done()
+	ctx, stop := e.Edge.UntilStopping(r.Context())
+	defer stop()
 	if !seen {
 		err = out.Send(shape.ID(task), shape.Name, shape.Object(ctx, task))
 	}
@@ -76,32 +78,30 @@ func (e *Events) Serve(x *edge.Request, r *http.Request, shape TaskEvents) error
 	return fault
 }
 
-// begin begins the event stream of a request. ctx ends with the request, and when the process stops; done ends the stream.
-func (e *Events) begin(x *edge.Request, r *http.Request) (ctx context.Context, out *EventStream, done func(), err error) {
+// begin begins the event stream of a request; done ends it.
+func (e *Events) begin(x *edge.Request) (out *EventStream, done func(), err error) {
 	unwatch, err := x.Watch()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	if err := x.WhilePermitted(); err != nil {
 		unwatch()
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	x.Header().Set("Content-Type", "text/event-stream")
 	x.Header().Set("X-Accel-Buffering", "no") // nginx must not buffer events
 	x.WriteHeader(http.StatusOK)
 	e.Open.Add(1)
-	ctx, stop := e.Edge.UntilStopping(r.Context())
 	done = func() {
-		stop()
 		e.Open.Add(-1)
 		unwatch()
 	}
 	out = &EventStream{Writer: x.Paced()}
 	if err := out.Flush(); err != nil {
 		done()
-		return nil, nil, nil, edge.ClientGone(err)
+		return nil, nil, edge.ClientGone(err)
 	}
-	return ctx, out, done, nil
+	return out, done, nil
 }
 
 // keepAlive is the comment of a stream after a silence.

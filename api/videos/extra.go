@@ -72,7 +72,7 @@ func checkNesting(param string, value []byte) error {
 	dec := jsontext.NewDecoder(bytes.NewReader(value), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	for {
 		if _, err := dec.ReadToken(); err != nil { // the end
-			return nil
+			return nil //nolint:nilerr // it is valid
 		}
 		if dec.StackDepth() > maxNesting {
 			return providers.InvalidField(param, "The metadata, or a field that is not documented here, is nested too deeply: %d levels are allowed.", maxNesting)

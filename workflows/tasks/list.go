@@ -159,7 +159,7 @@ func (c *creation) add(ctx context.Context, id string, created time.Time, others
 }
 
 // enlist adds a task that is about to start to the token's list, which also bounds the token's unfinished tasks. An unavailable list does
-// not stop the create, because no task depends on it; the result has its error. first is the outcome of an earlier try, nil if there was none.
+// not stop the create, because no task depends on it; the result has its error. first is the outcome of an earlier try; nil: none.
 func (c *creation) enlist(ctx context.Context, id string, created time.Time, first *listAttempt) (listAttempt, error) {
 	others := c.otherIDs()
 	for again := false; ; first = nil {

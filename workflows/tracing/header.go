@@ -14,12 +14,12 @@ import (
 const traceHeader = "_tracer-data"
 
 // write puts a sampled span into a header. It ignores a span that is not sampled.
-func write(header map[string]*commonpb.Payload, span trace.SpanContext) {
+func write(ctx context.Context, header map[string]*commonpb.Payload, span trace.SpanContext) {
 	if header == nil || !span.IsSampled() {
 		return
 	}
 	data := make(propagation.MapCarrier)
-	propagation.TraceContext{}.Inject(trace.ContextWithSpanContext(noContext(), span), data)
+	propagation.TraceContext{}.Inject(trace.ContextWithSpanContext(ctx, span), data)
 	payload, err := converter.GetDefaultDataConverter().ToPayload(data)
 	if err == nil { // a map of strings can always be marshalled
 		header[traceHeader] = payload
@@ -27,7 +27,7 @@ func write(header map[string]*commonpb.Payload, span trace.SpanContext) {
 }
 
 // read returns the sampled span of a header. It returns false for an unreadable header: a trace fails no task.
-func read(header map[string]*commonpb.Payload) (trace.SpanContext, bool) {
+func read(ctx context.Context, header map[string]*commonpb.Payload) (trace.SpanContext, bool) {
 	payload := header[traceHeader]
 	if payload == nil {
 		return trace.SpanContext{}, false
@@ -36,7 +36,7 @@ func read(header map[string]*commonpb.Payload) (trace.SpanContext, bool) {
 	if err := converter.GetDefaultDataConverter().FromPayload(payload, &data); err != nil {
 		return trace.SpanContext{}, false
 	}
-	span := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(noContext(), data))
+	span := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(ctx, data))
 	return span, span.IsSampled()
 }
 

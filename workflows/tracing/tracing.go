@@ -83,7 +83,7 @@ func (c *tracedClient) ExecuteWorkflow(ctx context.Context, in *interceptor.Clie
 	ctx, span := c.tracer.Start(ctx, "StartWorkflow:"+in.WorkflowType,
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(providers.TraceTask.String(in.Options.ID)))
 	defer span.End()
-	write(interceptor.Header(ctx), span.SpanContext())
+	write(ctx, interceptor.Header(ctx), span.SpanContext())
 	run, err := c.Next.ExecuteWorkflow(ctx, in)
 	if err != nil {
 		span.SetStatus(codes.Error, "")
@@ -106,7 +106,7 @@ type workflowSpan struct{}
 
 // ExecuteWorkflow starts the workflow's span, with the same id in every worker that takes it over. The last one records it.
 func (w *tracedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
-	parent, ok := read(interceptor.WorkflowHeader(ctx))
+	parent, ok := read(noContext(), interceptor.WorkflowHeader(ctx))
 	if !ok {
 		return w.Next.ExecuteWorkflow(ctx, in)
 	}
@@ -166,7 +166,7 @@ func (s *tracedSteps) NewContinueAsNewError(ctx workflow.Context, run any, args 
 // pass puts the workflow's span into the header of the next scheduled step.
 func pass(ctx workflow.Context) {
 	if span, ok := ctx.Value(workflowSpan{}).(trace.SpanContext); ok {
-		write(interceptor.WorkflowHeader(ctx), span)
+		write(noContext(), interceptor.WorkflowHeader(ctx), span)
 	}
 }
 
@@ -179,7 +179,7 @@ type tracedActivity struct {
 
 // ExecuteActivity records one try.
 func (a *tracedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
-	parent, ok := read(interceptor.Header(ctx))
+	parent, ok := read(ctx, interceptor.Header(ctx))
 	if !ok {
 		return a.Next.ExecuteActivity(ctx, in)
 	}
