@@ -66,7 +66,7 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 		}
 	}
 	c.reads.forget(id)
-	return nil //nolint:nilerr // the removal goes on
+	return nil //nolint:nilerr // the removal continues
 }
 
 // removalEnded reports whether a removal has ended, or has deleted itself. It is false if Temporal does not answer.
