@@ -481,8 +481,11 @@ func TestCrashWithRedis(t *testing.T) {
 				t.Errorf("from %d: %d events, %v", r.first, r.count(), err)
 			}
 		}
-		for after := int64(5); after < 10; after++ { // whether it has seen this event 5 or the lost one is not known
+		for _, after := range []int64{5, 6, 8, 9} { // whether it has seen this event 5 or the lost one is not known
 			wantAhead(t, read(t, log, after), 0, 8)
+		}
+		if r := read(t, log, 7); r.wait() != nil || r.count() > 0 {
+			t.Errorf("after the last event: %d events, %v", r.count(), r.wait())
 		}
 	})
 }
@@ -512,7 +515,10 @@ func TestCrashWithRedisRepeated(t *testing.T) {
 						t.Errorf("after %d: %d events, %v", after, r.count(), r.wait())
 					}
 				}
-				for after := int64(8); after < 10; after++ {
+				if r := read(t, log, int64(7+adds)); r.wait() != nil || r.count() > 0 {
+					t.Errorf("after the last event: %d events, %v", r.count(), r.wait())
+				}
+				for after := int64(8 + adds); after < 10; after++ {
 					wantAhead(t, read(t, log, after), 0, 8+adds)
 				}
 			})

@@ -79,8 +79,12 @@ func (r *reader) enters(writer int64) int64 {
 }
 
 // ahead reports whether the reader has, or may have, events that the ended log lacks. The writers of the events that a reader has seen
-// before it begins are not known: within the events of the last writer, it may have seen lost ones with their numbers.
+// before it begins are not known: within the events of the last writer, it may have seen lost ones with their numbers. One that begins at
+// the end has the last event, as a client that reads until nothing more comes.
 func (r *reader) ahead(e *end) bool {
+	if r.writer == 0 && r.next == e.total {
+		return false
+	}
 	return r.next > e.total || !e.complete && e.begin > 0 && r.enters(e.writer) > e.begin
 }
 
