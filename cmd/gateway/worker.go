@@ -26,6 +26,11 @@ func (workerCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 		return err
 	}
 	defer p.spareCollections(m.Env)()
+	tokens := p.openTokens(m)
+	server, err := p.server(m, tokens, p.tasks())
+	if err != nil {
+		return err
+	}
 	countTasks, closeMetrics, err := p.measure(ctx)
 	if err != nil {
 		return err
@@ -35,11 +40,6 @@ func (workerCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	defer background.Wait()
 	background.Go(func() { p.attend(ctx, watch, nil, countTasks) })
 	p.log.Info("working", "task_queue", p.cfg.Temporal.TaskQueue, "channels", len(p.cfg.Channels))
-	tokens := p.openTokens(m)
-	server, err := p.server(m, tokens, p.tasks())
-	if err != nil {
-		return err
-	}
 	runWorker(ctx, p.worker(tokens, server), p.log)
 	return nil
 }
