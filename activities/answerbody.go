@@ -8,6 +8,7 @@ import (
 	"io"
 	"sync"
 
+	"modelrelay/storage"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/eventlog"
 	"modelrelay/storage/fair"
@@ -116,7 +117,7 @@ func (b *answerBody) spill(ctx context.Context) error {
 			b.buffer = b.buffer[:0]
 			return nil
 		}
-		if Sleep(ctx, storeRetry) != nil {
+		if storage.Sleep(ctx, storeRetry) != nil {
 			return fmt.Errorf("store a part of the answer: %w", err)
 		}
 	}

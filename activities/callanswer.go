@@ -137,7 +137,7 @@ func (c *calling) store(ctx context.Context, out *callOutput, run *CallRun, as A
 			return Answered{}, again(record(err), 0)
 		}
 		c.Log.WarnContext(ctx, "answer of a call not stored, it is tried again", "task", c.in.TaskID, "error", err)
-		if Sleep(ctx, storeRetry) != nil {
+		if storage.Sleep(ctx, storeRetry) != nil {
 			answer.Output, answer.Failure = nil, archiveFailed()
 			return answer, nil
 		}

@@ -187,7 +187,7 @@ const goneMessage = "The channel that runs the call is not configured any more."
 func (f *following) pause(asked time.Duration) error {
 	f.waits.Since = f.began
 	job := Job{Assignment: Assignment{Vendor: f.to.Channel.Vendor}}
-	return Sleep(f.ctx, f.Polls.nextPoll(job, &f.waits, asked))
+	return storage.Sleep(f.ctx, f.Polls.nextPoll(job, &f.waits, asked))
 }
 
 // glance is the part of a document that is held to see whether the answer has ended. seenMost bounds a later id or status. In bytes.
@@ -360,7 +360,7 @@ func (c *calling) stopUpstream(ctx context.Context) {
 		}
 		fault := providers.AsFault(err)
 		final := errors.Is(err, router.ErrChannelGone) || fault.Upstream != nil && !fault.Retryable()
-		if final || Sleep(ctx, storeRetry) != nil {
+		if final || storage.Sleep(ctx, storeRetry) != nil {
 			c.Log.WarnContext(ctx, "call not cancelled at its vendor", "task", c.in.TaskID, "channel", ticket.Channel, "error", err)
 			return
 		}

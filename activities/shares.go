@@ -49,18 +49,6 @@ func backoff(failed int, first, most time.Duration) time.Duration {
 
 func failedTries(ctx context.Context) int { return int(activity.GetInfo(ctx).Attempt) - 1 }
 
-// Sleep waits. If ctx ends before, it returns the cause at once.
-func Sleep(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // spreadWait extends a wait at random by up to spread.
 func spreadWait(wait time.Duration) time.Duration {
 	return wait + time.Duration(rand.Float64()*spread*float64(wait)) //nolint:gosec // not security-relevant

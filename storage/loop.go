@@ -53,13 +53,13 @@ func (l *Loop) Stop() {
 	<-l.ended
 }
 
-// Sleep waits for so long. It returns the error of ctx if that ends first.
+// Sleep waits. If ctx ends before, it returns the cause at once.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	case <-timer.C:
 		return nil
 	}

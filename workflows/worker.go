@@ -148,7 +148,11 @@ func (w *Worker) await(ctx context.Context) bool {
 			w.opts.Log.Warn("temporal is not ready, waiting", "error", err)
 			reported = text
 		}
-		if activities.Sleep(ctx, wait) != nil {
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
 			return false
 		}
 		wait = min(2*wait, setupRetryMost)

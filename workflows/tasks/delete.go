@@ -12,6 +12,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/storage"
 	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
 )
@@ -60,7 +61,7 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 	// For so long, other processes may return what they read before the removal. It is unknown whether they received the hint.
 	latest := time.Now().Add(deleteWait)
 	for wait, next := others, deleteCheckFirst; ; wait, next = next, 2*next {
-		left := activities.Sleep(ctx, wait) != nil
+		left := storage.Sleep(ctx, wait) != nil
 		if left || time.Now().After(latest) || removalEnded(ctx, c.temporal, run) {
 			break
 		}

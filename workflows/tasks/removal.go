@@ -21,6 +21,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"modelrelay/activities"
+	"modelrelay/storage"
 	"modelrelay/workflows"
 )
 
@@ -172,7 +173,7 @@ func (c *Client) mark(ctx context.Context, task Task) (*workflowservice.StartWor
 		if err == nil || !isBusy(err) {
 			return answer, err
 		}
-		if ended := activities.Sleep(ctx, wait); ended != nil {
+		if ended := storage.Sleep(ctx, wait); ended != nil {
 			return nil, fmt.Errorf("%w: %w", ended, err)
 		}
 	}
