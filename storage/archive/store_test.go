@@ -70,14 +70,16 @@ func TestOpenArchiveOptions(t *testing.T) {
 func TestArchiveIsAway(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
-	away := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
+	away := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/away/") { // the port may have been another test's, whose client still tries
+			asked.Add(1)
+		}
 		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 			_ = conn.Close()
 		}
 	}))
 	t.Cleanup(away.Close)
-	bucket, err := archive.New(archive.Options{Endpoint: away.URL, Bucket: "videos", AccessKey: "AKIDEXAMPLE", SecretKey: "hidden"})
+	bucket, err := archive.New(archive.Options{Endpoint: away.URL, Bucket: "away", AccessKey: "AKIDEXAMPLE", SecretKey: "hidden"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,11 +99,11 @@ func TestArchiveIsAway(t *testing.T) {
 			t.Errorf("%s: got %v, want ErrUnavailable", name, err)
 		}
 	}
-	if n := asked.Load(); n > 8*3 {
-		t.Errorf("8 calls asked %d times, want at most three times each", n)
+	if n := asked.Load(); n == 0 || n > 8*3 {
+		t.Errorf("8 calls sent %d requests, want at most three each", n)
 	}
 	if _, err := bucket.Presign(ctx, "a", time.Minute); err != nil {
-		t.Errorf("presign asks nobody: %v", err)
+		t.Errorf("presign, which sends no request: %v", err)
 	}
 }
 
