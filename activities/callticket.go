@@ -206,12 +206,12 @@ func (f *following) polled(resp *http.Response) (_ *http.Response, err error) {
 		}
 		body := bufio.NewReaderSize(resp.Body, glance)
 		begin, _ := body.Peek(glance) // the next read returns the error again
-		sight := f.by.Sight(resp.Header, begin)
+		sight := f.by.Progress(resp.Header, begin)
 		far := !sight.Shown
 		if far {
 			seen := &rawjson.Editor{Keep: map[string]int{"id": seenMost, "status": seenMost}}
 			if _, err := io.Copy(seen, body); err == nil {
-				sight = f.by.Sight(resp.Header, seen.Kept())
+				sight = f.by.Progress(resp.Header, seen.Kept())
 			}
 		}
 		if f.shown().Ticket == nil {
@@ -324,7 +324,7 @@ func (f *following) next() error {
 	if event.Data == nil {
 		return nil
 	}
-	sight := f.by.Sight(nil, event.Data)
+	sight := f.by.Progress(nil, event.Data)
 	if f.shown().Ticket == nil && sight.ID != "" {
 		f.accept(f.ctx, f.to, sight.ID)
 	}

@@ -196,7 +196,7 @@ func (a *Deliverer) send(ctx context.Context, in DeliverInput, to tokens.Webhook
 	d.Status = got.status
 	switch {
 	case err != nil:
-		return d.again(ctx, in, log, providers.Words(err.Error()), d.wait(0))
+		return d.again(ctx, in, log, providers.WithoutQueries(err.Error()), d.wait(0))
 	case got.status/100 == 2:
 		d.Delivered, d.Reason = true, ""
 		log.Info("event delivered", "host", d.Host, "status", d.Status, "tries", d.Tries)

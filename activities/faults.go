@@ -66,7 +66,7 @@ func unsent(kind providers.Kind, message string, cause error) *providers.Fault {
 func record(err error) Record {
 	fault := providers.AsFault(err)
 	r := Record{
-		Kind: fault.Kind, Message: providers.Words(fault.Message), Param: fault.Param, Code: fault.Code, Accepted: fault.Accepted,
+		Kind: fault.Kind, Message: providers.WithoutQueries(fault.Message), Param: fault.Param, Code: fault.Code, Accepted: fault.Accepted,
 		RetryAfter: fault.RetryAfter, Retryable: fault.Retryable(), KeyOnly: fault.Blame == providers.BlameKey,
 		Gone: errors.Is(err, router.ErrChannelGone), Finished: true,
 		Refusal: Refusal{Failed: fault.Failed},

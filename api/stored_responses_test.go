@@ -84,7 +84,7 @@ func newStoring(t *testing.T, change func(*api.Options), origins ...relay.Origin
 	origins = append(origins, &madeBy{ids: make(map[string]relay.Origin)})
 	s.gateway = newGateway(t, nil, func(_ *gateway, o *api.Options) {
 		o.Relay = relay.New(routes, vendors, &relay.Options{
-			MaxAttempts: 1, Door: &translate.Door{Responses: storesResponses{store}}, Origins: origins[0],
+			MaxAttempts: 1, Translator: &translate.Translator{Responses: storesResponses{store}}, Origins: origins[0],
 		})
 		o.Router, o.Responses = routes, store
 		if change != nil {

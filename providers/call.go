@@ -51,7 +51,7 @@ type Call struct {
 	Makes string
 	// Chain describes what the gateway has put into Body in place of a stored response.
 	Chain Chain
-	// HideUsage: the gateway has asked for the usage chunk and the client has not, so the client must not receive it.
+	// HideUsage: the gateway has requested the usage chunk and the client has not, so the client must not receive it.
 	HideUsage bool
 	// Begin is called before each request to an upstream. Its error ends the call without the request. Only a background call has it: no
 	// timeout of the relay applies to that, and a lost answer is not requested again. nil: a synchronous call.
@@ -60,8 +60,8 @@ type Call struct {
 	Hosted bool
 	// Ticketing is for a background call that its channel may run under a ticket; nil for any other.
 	Ticketing *Ticketing
-	// Gather returns an answer of which each event is held whole, or the document, which is no longer than document; 0: it has events. The
-	// returned answer waits for room in the process before the end of a large one. Only a background call has it; nil: there is room.
+	// Gather returns an answer that buffers each event, or the whole document of at most document bytes; 0: the answer is a stream. Before
+	// it returns a large one, it waits for a slot of the process. Only a background call has it; nil: there is no such limit.
 	Gather func(ctx context.Context, answer io.ReadCloser, document int) io.ReadCloser
 	// AnyAnswer: a document is accepted in place of a stream, and a stream in place of a document.
 	AnyAnswer bool
@@ -81,7 +81,7 @@ type Content struct {
 	EncodeModel func(model string) []byte
 	// NamesAt are the spans of the name within longer JSON strings of Body, such as "models/NAME".
 	NamesAt []Span
-	// UsageEdit is the one of Edits that asks for the usage of a stream when the client does not, the zero Edit for none.
+	// UsageEdit is the element of Edits that requests the usage of a stream for a client that does not; the zero Edit for none.
 	UsageEdit Edit
 	// Edits are the format's insertions. They do not overlap each other, ModelAt or NamesAt.
 	Edits []Edit
@@ -96,7 +96,7 @@ func (c Call) Named() string { return cmp.Or(c.Asked, c.Model) }
 type Made struct {
 	// ID is the upstream's id of it. Param is the request field that has it.
 	ID, Param string
-	// By is the channel and key that created it, if the gateway has a record of its own: the call goes nowhere else. The zero KeyRef is none.
+	// By is the channel and key that created it, if the gateway itself has recorded them: only they may receive the call. Zero for none.
 	By KeyRef
 }
 
@@ -104,22 +104,22 @@ type Made struct {
 type Chain struct {
 	// Previous is the id of the stored response that the client continues from; "" for none.
 	Previous string
-	// Earlier is the number of items of that response's input and output. They begin the input in Body. Items are those, with commas between
-	// them; nil once the call is sent.
+	// Earlier is the number of items of that response's input and output. The input in Body begins with them. Items are these items,
+	// separated by commas; nil once the call is sent.
 	Earlier int
 	Items   []byte
-	// Upstream is the id that the channel and key which made the response have for it; "" if no upstream stores it.
+	// Upstream is the response's id at the channel and key that made it; "" if no upstream stores it.
 	Upstream string
-	// By is that channel and key, where the gateway has a record of its own. Any other may have the call too, with the items.
+	// By is that channel and key, if the gateway itself has recorded them. Another may also receive the call, with the items.
 	By KeyRef
-	// Linked is the content that names the response by its upstream's id, for that channel and key; nil for none.
+	// Linked is the content that refers to the response by Upstream, for that channel and key; nil for none.
 	Linked *Content
 }
 
-// Payload returns the body for an upstream that knows the model under the given name. It copies nothing.
+// Payload returns the body with the upstream's name of the model. It copies nothing.
 func (c Call) Payload(model string) Payload { return c.payload(model, c.Named()) }
 
-// payload returns the content for an upstream that knows the model under the given name. The body has the other name.
+// payload returns the content with the upstream's name of the model in place of named, the name in the body.
 func (c *Content) payload(model, named string) Payload {
 	if c.Pieces != nil {
 		return c.Pieces

@@ -58,7 +58,7 @@ type Channel struct {
 	// NativeOnly: calls in other formats are not translated for this channel.
 	NativeOnly bool
 	ModelFacts
-	// NoStreamUsage: the upstream refuses the field that asks for the usage of a stream, so the gateway does not add it.
+	// NoStreamUsage: the upstream refuses the field that requests the usage of a stream, so the gateway does not add it.
 	NoStreamUsage bool
 	// OpenValues permits enum values that the contract does not list.
 	OpenValues bool

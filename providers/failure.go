@@ -16,16 +16,15 @@ const (
 )
 
 // Listed returns the failure with one of the Failed codes. Another code is the upstream's own: it is added to the message, and its
-// text decides the new code, otherwise the given one. That includes the gateway's own codes, because the upstream may be such a
-// gateway whose own task was canceled. Codes with the prefix "upstream_" are those of an adapter whose vendor has none, and are not
-// added.
+// text decides the new code, otherwise the given one. That includes the gateway's own codes, because the upstream may be another
+// gateway whose task was canceled. An adapter uses codes with the prefix "upstream_" for a vendor without codes; they are not added.
 func (f VideoFailure) Listed(otherwise string) VideoFailure {
 	if slices.Contains([]string{FailedContent, FailedInput, FailedVendor, FailedTimeout, FailedQuota, FailedForgotten}, f.Code) {
 		return f
 	}
-	said, own := f.Code, strings.HasPrefix(f.Code, "upstream_") && f.Code != "upstream_unknown"
-	if said != "" && !own && !strings.Contains(f.Message, said) {
-		f.Message = said + ": " + f.Message
+	code, own := f.Code, strings.HasPrefix(f.Code, "upstream_") && f.Code != "upstream_unknown"
+	if code != "" && !own && !strings.Contains(f.Message, code) {
+		f.Message = code + ": " + f.Message
 	}
 	f.Code = otherwise
 	for _, kind := range [...]struct {
@@ -37,7 +36,7 @@ func (f VideoFailure) Listed(otherwise string) VideoFailure {
 		{FailedTimeout, []string{"timeout", "timed out", "expired", "deadline exceeded"}},
 		{FailedInput, []string{"invalid", "unsupported", "missing", "too large"}},
 	} {
-		if Says(said, kind.phrases...) {
+		if Mentions(code, kind.phrases...) {
 			f.Code = kind.code
 			break
 		}
@@ -45,9 +44,9 @@ func (f VideoFailure) Listed(otherwise string) VideoFailure {
 	return f
 }
 
-// As returns the failure with a Failed code that is known to be right. It adds the upstream's own code to the message.
-func (f VideoFailure) As(word string) VideoFailure {
-	f = f.Listed(word)
-	f.Code = word
+// As returns the failure with the given Failed code. It adds the upstream's own code to the message.
+func (f VideoFailure) As(code string) VideoFailure {
+	f = f.Listed(code)
+	f.Code = code
 	return f
 }

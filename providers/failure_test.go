@@ -66,7 +66,7 @@ func TestSays(t *testing.T) {
 		{"the rate, then a limit", false},
 		{"RateLimited", false},
 	} {
-		if got := providers.Says(tc.text, "risk", "rate limit"); got != tc.want {
+		if got := providers.Mentions(tc.text, "risk", "rate limit"); got != tc.want {
 			t.Errorf("%q: got %t", tc.text, got)
 		}
 	}

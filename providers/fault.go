@@ -27,7 +27,7 @@ const (
 	Canceled         Kind = "canceled"
 	Internal         Kind = "internal"
 	Upstream         Kind = "upstream"   // broken answer, refused key, 5xx
-	Overloaded       Kind = "overloaded" // no channel now, or the upstream says it is full
+	Overloaded       Kind = "overloaded" // no channel is available now, or the upstream reports overload
 	Timeout          Kind = "timeout"
 )
 
@@ -97,18 +97,18 @@ type Fault struct {
 	// KeyNamed: the vendor names the key or the balance of its account as the cause. Otherwise such a status may be due to the
 	// content of one request, such as a scope, or more tokens than the account can pay for.
 	KeyNamed bool
-	// Unrepeatable: the request may have been executed, and a repeat would execute it again. SDKs are asked not to repeat it.
+	// Unrepeatable: the request may have been executed, and a repeat would execute it again. The answer instructs SDKs not to repeat it.
 	Unrepeatable bool
 	// Unreached: there was no connection to the upstream. The content of a request cannot cause this.
 	Unreached bool
-	// Malformed: the upstream's answer makes no sense for the operation. Like a slow answer, it stops no calls to the channel.
+	// Malformed: the upstream's answer does not fit the operation. Like a slow answer, it stops no calls to the channel.
 	Malformed bool
 	// Code is the upstream's error code, "" for none.
 	Code string
 	// Failed is the Failed constant of that code for a refused video create; "" if unknown.
 	Failed string
-	// UpstreamMessage is the upstream's reason for a refusal in another format than the client's, without the gateway's key, bounded, and
-	// meant for the client. "" for none.
+	// UpstreamMessage is the upstream's reason for a refusal, for the client, if the formats of both differ. It is bounded and does not
+	// contain the gateway's key. "" for none.
 	UpstreamMessage string
 	// Upstream is the upstream's answer, nil for none.
 	Upstream *Reply
@@ -137,13 +137,13 @@ func (f *Fault) Error() string {
 // Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// RefuseKey turns the fault into one of the gateway's own key that the vendor names. The request was certainly not accepted.
-func (f *Fault) RefuseKey(trouble KeyFault) {
+// RefuseKey turns the fault into a refusal in which the vendor names the gateway's key. The request was certainly not accepted.
+func (f *Fault) RefuseKey(cause KeyFault) {
 	f.Kind, f.Message = Upstream, "The upstream refused the gateway's own key."
-	f.Blame, f.Key, f.KeyNamed, f.Accepted = BlameKey, trouble, true, NotAccepted
+	f.Blame, f.Key, f.KeyNamed, f.Accepted = BlameKey, cause, true, NotAccepted
 }
 
-// maxNaming bounds how much of an answer NamesKey reads, in bytes.
+// maxNaming is how many bytes of an answer NamesKey reads.
 const maxNaming = 4 << 10
 
 // NamesKey reports whether the vendor's code or message names the key or the balance of its account.
@@ -151,7 +151,7 @@ func (f *Fault) NamesKey() bool {
 	if f.KeyNamed || f.Upstream == nil {
 		return f.KeyNamed
 	}
-	return Says(string(f.Upstream.Body[:min(len(f.Upstream.Body), maxNaming)]),
+	return Mentions(string(f.Upstream.Body[:min(len(f.Upstream.Body), maxNaming)]),
 		"invalid api key", "incorrect api key", "api key not valid", "api key is invalid", "api key is not valid", "invalid x api key",
 		"api key expired", "api key has expired", "key has been revoked", "key is revoked", "key has been disabled", "invalid authentication",
 		"invalid token", "account deactivated", "account is deactivated", "account has been deactivated", "account suspended",
@@ -171,8 +171,8 @@ func (f *Fault) Retryable() bool {
 	}
 }
 
-// Lost reports whether the request may have been accepted and its answer was lost, so that its outcome is unknown. A malformed answer is
-// not lost.
+// Lost reports whether the outcome is unknown: the request may have been accepted, and its answer was lost. A malformed answer is not
+// lost.
 func (f *Fault) Lost() bool {
 	return f.Accepted == AcceptedUnknown && f.Upstream == nil && !f.Malformed && (f.Kind == Upstream || f.Kind == Timeout)
 }

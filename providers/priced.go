@@ -52,7 +52,7 @@ type ClientTools struct {
 	Types []string
 	// Members, in lower case, declare them in a tool that has no type.
 	Members []string
-	// Arguments are members whose objects are the client's own: what its tools are called with, and the schemas of that.
+	// Arguments are members whose objects are the client's own: the arguments of its tools, and their schemas.
 	Arguments []string
 }
 
@@ -78,7 +78,7 @@ type PricedMark struct {
 	Usual string
 }
 
-// PricedHeader is a word in a list.
+// PricedHeader is a word in the comma-separated list of a header.
 type PricedHeader struct {
 	Name string
 	// Begins is the prefix of words that cost extra, in lower case.
@@ -86,7 +86,7 @@ type PricedHeader struct {
 	Forbid string
 }
 
-// Priced returns that of all vendors together.
+// Priced returns the union of all vendors.
 func (c Catalog) Priced() Priced {
 	var all Priced
 	for _, name := range slices.Sorted(maps.Keys(c)) {

@@ -2,7 +2,7 @@ package providers
 
 import "strings"
 
-// Traits are what a model of a vendor takes in chats, by its name. Calls in the vendor's format are written by those of the vendor.
+// Traits are what a model accepts in chats, derived from its name. A translation into a vendor's format uses the traits of that vendor.
 type Traits struct {
 	Anthropic AnthropicTraits
 	Gemini    GeminiTraits
@@ -11,16 +11,16 @@ type Traits struct {
 
 // AnthropicTraits are those of Claude models.
 type AnthropicTraits struct {
-	// Sampling: temperature, top_p and top_k are taken. OneSampler: not temperature and top_p at once.
+	// Sampling: temperature, top_p and top_k are accepted. OneSampler: temperature and top_p exclude each other.
 	Sampling, OneSampler bool
-	// Budget: thinking by a number of tokens is taken. Adaptive: so is thinking as the model sees fit. AlwaysThinks: thinking
-	// cannot be turned off, nor a tool be forced.
+	// Budget: thinking by a number of tokens is accepted. Adaptive: adaptive thinking is accepted. AlwaysThinks: thinking cannot be
+	// turned off, and a tool cannot be forced.
 	Budget, Adaptive, AlwaysThinks bool
-	// Effort: words for the effort are taken; XHigh: xhigh and max among them.
+	// Effort: words for the effort are accepted; XHigh: also xhigh and max.
 	Effort, XHigh bool
-	// Schema: an answer's JSON Schema and strict tools are taken.
+	// Schema: an answer's JSON Schema and strict tools are accepted.
 	Schema bool
-	// Prefill: a last turn of the assistant is gone on with. InlineSystem: instructions may stand between turns.
+	// Prefill: the model continues a last turn of the assistant. InlineSystem: instructions are accepted between turns.
 	Prefill, InlineSystem bool
 	// MaxOutput is the most tokens of an answer.
 	MaxOutput int64
@@ -28,42 +28,42 @@ type AnthropicTraits struct {
 
 // GeminiTraits are those of Gemini models.
 type GeminiTraits struct {
-	// Level: the third generation, whose thinking has levels, whose signatures must come back, which takes tools with JSON
-	// output and media in the results of functions.
+	// Level: the third generation. Its thinking has levels. It requires its signatures in later calls. It accepts tools with JSON
+	// output, and media in the results of functions.
 	Level bool
 	// Pro: thinking cannot be turned off.
 	Pro bool
 	// Thinks: the model can think at all.
 	Thinks bool
-	// URLs: media by https addresses are taken.
+	// URLs: media by https addresses are accepted.
 	URLs bool
 }
 
-// OpenAITraits are those of OpenAI's models and of their imitators'.
+// OpenAITraits are those of OpenAI's models, and of other vendors' models that are served in OpenAI's format.
 type OpenAITraits struct {
 	// Reasons: the answer's length is bounded by max_completion_tokens, and sampling and stop texts are refused.
 	Reasons bool
-	// NoneEffort: thinking can be turned off; MinimalEffort: it can be made minimal; XHigh: xhigh is known; MaxEffort: max is.
+	// NoneEffort: thinking can be turned off. MinimalEffort, XHigh and MaxEffort: minimal, xhigh and max are accepted.
 	NoneEffort, MinimalEffort, XHigh, MaxEffort bool
-	// Breakpoints: cache breakpoints are taken.
+	// Breakpoints: cache breakpoints are accepted.
 	Breakpoints bool
-	// Imitator: the model is another vendor's behind OpenAI's dialect. It takes back what it thought, and Google's signatures,
-	// which OpenAI refuses as unknown parameters.
+	// Imitator: another vendor's model is served in OpenAI's format. It accepts its earlier reasoning and Google's signatures, which
+	// OpenAI refuses as unknown parameters.
 	Imitator bool
 }
 
 // ModelVersion is the generation in the name of a model, such as 4.5.
 type ModelVersion struct{ Major, Minor int }
 
-// newest comes after every generation: a model whose name has none is taken for the latest of its family.
+// newest is after every generation: a model whose name has none counts as the latest of its family.
 const newest = 1 << 20
 
-// AtLeast reports whether the generation is that one or a later one.
+// AtLeast reports whether the generation is at least major.minor.
 func (v ModelVersion) AtLeast(major, minor int) bool {
 	return v.Major > major || v.Major == major && v.Minor >= minor
 }
 
-// leastDate is the least number in a name that is a date, such as 20250514, and no generation.
+// leastDate is the least number in a name that is a date, such as 20250514, and not a generation.
 const leastDate = 1000
 
 // ModelVersionOf reads the first number of a name and the one after it.
@@ -77,7 +77,7 @@ func ModelVersionOf(name string) ModelVersion {
 	return ModelVersion{major, minor}
 }
 
-// numberOf is the number up to the next separator, and what follows that. A date, and a part that is not a number, is 0.
+// numberOf returns the number up to the next separator, and the rest after it. A date, and a part that is not a number, is 0.
 func numberOf(name string) (number int, rest string) {
 	part := name
 	if end := strings.IndexAny(name, "-.@:"); end >= 0 {

@@ -31,7 +31,7 @@ type Vendor struct {
 	VideoUsual Footage
 	// VideoPaths are where a create contains what the vendor bills.
 	VideoPaths VideoPaths
-	// RefuseVideo is called by the adapter as well. nil: the table is complete.
+	// RefuseVideo checks what VideoModels cannot express; the adapter calls it too. nil: the table is complete.
 	RefuseVideo RefuseVideo
 	// NamesFields: Video writes a request with Channel.Fields, because the vendor hosts models with their own field names.
 	NamesFields bool

@@ -13,7 +13,7 @@ import (
 // credentials nor media bytes.
 type VideoRequest struct {
 	// Model is the public name; Target has the upstream model. Asked is the alias that the client asked for, "" for none: answers
-	// show it, no adapter sends it.
+	// show it, and no adapter sends it.
 	Model          string `json:"model"`
 	Asked          string `json:"asked,omitempty"`
 	Prompt         string `json:"prompt,omitempty"`
@@ -86,7 +86,7 @@ const (
 	LastFrame   InputRole = "last_frame"
 	Reference   InputRole = "reference" // an image of a person, a thing or a style that the video shows
 	SourceVideo InputRole = "video"     // the video to change
-	ExtendVideo InputRole = "extend"    // the video to go on from
+	ExtendVideo InputRole = "extend"    // the video to continue
 	SourceAudio InputRole = "audio"
 )
 
@@ -157,7 +157,7 @@ const (
 	JobDone VideoState = "done"
 	// JobFailed means that the job has ended without a video: failed, refused, canceled or expired at the vendor.
 	JobFailed VideoState = "failed"
-	// JobForgotten means that the vendor does not know the job. It has a Failure, in case the vendor is right.
+	// JobForgotten means that the job is unknown to the vendor. It has a Failure, in case the vendor is right.
 	JobForgotten VideoState = "forgotten"
 )
 
@@ -223,7 +223,7 @@ type Video struct {
 type VideoAdapter interface {
 	// Submit starts a paid job once. Fault.Accepted reports whether the upstream may have accepted it.
 	Submit(ctx context.Context, to Target, req VideoRequest) (Ticket, error)
-	// Poll reads the status of a job. A failed job, or one that the vendor does not know, is a status and not an error. Poll may be
+	// Poll reads the status of a job. A failed job, or one that is unknown to the vendor, is a status and not an error. Poll may be
 	// called any number of times.
 	Poll(ctx context.Context, to Target, ticket Ticket) (VideoStatus, error)
 	// Open reads the output at index output, counted from 0, of a finished job. It renews an expired link.
@@ -260,7 +260,7 @@ type Remixer interface {
 	Remix(ctx context.Context, to Target, source Ticket, req VideoRequest) (Ticket, error)
 }
 
-// ErrNoLookup means that an upstream can never be asked for the outcome of a lost submit.
+// ErrNoLookup: the upstream cannot look up the outcome of a lost submit.
 var ErrNoLookup = errors.New("the upstream has no look-up")
 
 // Finder is a VideoAdapter whose vendor can look up the job of a submit whose answer was lost, by the request's IdempotencyKey. A
@@ -280,7 +280,7 @@ const (
 func VariantNames() []string { return []string{Thumbnail, Spritesheet} }
 
 // Variants is a VideoAdapter whose vendor makes pictures of a finished video. OpenVariant reads one of VariantNames of the output
-// at an index. A *Fault of kind NotFound means that there is none. An upstream that knows no variants may return something other
+// at an index. A *Fault of kind NotFound means that there is none. An upstream without variants may return something other
 // than a picture; its ContentType shows it.
 type Variants interface {
 	OpenVariant(ctx context.Context, to Target, ticket Ticket, output int, variant string) (Video, error)

@@ -95,8 +95,8 @@ func (f VideoFields) listed(name string) bool {
 // maxNamedReferences bounds the references of a model whose field for them comes from the operator.
 const maxNamedReferences = 9
 
-// Open returns what a model with these fields accepts: it has those that are named, and none that is absent. Fields that the table
-// does not know accept every value.
+// Open returns what a model with these fields accepts: it has those that are named, and none that is absent. Fields that are not in
+// the table accept every value.
 func (f VideoFields) Open(m VideoModel) VideoModel {
 	if len(f) == 0 {
 		return m
@@ -132,7 +132,7 @@ func (f VideoFields) Open(m VideoModel) VideoModel {
 	return m
 }
 
-// inputs returns a model's inputs with those that are named and without those that are absent.
+// inputs returns a model's inputs, with the named ones and without the absent ones.
 func (f VideoFields) inputs(known []VideoInput) []VideoInput {
 	fields := roleFields()
 	inputs := slices.Clone(known)

@@ -65,7 +65,7 @@ type VideoPaths struct {
 	Audio, Videos []string
 }
 
-// Footage returns the values at the paths in the request's vendor parameters. It ignores values that the vendor could not read.
+// Footage returns the values at the paths in the request's vendor parameters. It ignores values that are not valid.
 func (p VideoPaths) Footage(req VideoRequest) Footage {
 	fields, err := req.Parameters()
 	if err != nil || len(fields) == 0 {
@@ -154,7 +154,7 @@ func (m VideoModel) usual(vendor Footage, shape VideoShape) Footage {
 	}
 }
 
-// oneOf returns the word if the model knows it, otherwise the first word that the model knows.
+// oneOf returns the word if the list has it, otherwise the first word of the list.
 func oneOf(known []string, word string) string {
 	if word == "" || len(known) == 0 || takesAny(known) || slices.Contains(known, word) {
 		return word
@@ -165,26 +165,26 @@ func oneOf(known []string, word string) string {
 // Complete returns the request as it is sent to an upstream model at a channel of the vendor, and its footage: with the model's
 // usual length and resolution if the caller has none and the model has fields for them.
 func (v Vendor) Complete(c Channel, model string, req VideoRequest) (VideoRequest, Footage) {
-	shape, said := req.Shape(), req.Footage().Or(v.paths(c, model).Footage(req))
+	shape, requested := req.Shape(), req.Footage().Or(v.paths(c, model).Footage(req))
 	known, ok := v.VideoModel(c, model)
 	usual := known.usual(v.VideoUsual, shape)
 	if !ok {
-		return req, said.Or(usual)
+		return req, requested.Or(usual)
 	}
 	if known.Resolutions == nil && takesAny(known.Sizes) { // the model reads only the ratio of a size
-		said.Resolution = cmp.Or(known.UsualResolution, said.Resolution)
+		requested.Resolution = cmp.Or(known.UsualResolution, requested.Resolution)
 	}
 	fuller := req
-	if said.Seconds == "" && slices.Contains(known.Seconds, usual.Seconds) {
+	if requested.Seconds == "" && slices.Contains(known.Seconds, usual.Seconds) {
 		fuller.Seconds = usual.Seconds
 	}
-	if said.Resolution == "" && req.Size == "" && slices.Contains(known.Resolutions, usual.Resolution) {
+	if requested.Resolution == "" && req.Size == "" && slices.Contains(known.Resolutions, usual.Resolution) {
 		fuller.Resolution = usual.Resolution
 	}
 	if v.CheckVideo(c, model, fuller.Shape()) == nil {
 		req = fuller
 	}
-	return req, said.Or(usual)
+	return req, requested.Or(usual)
 }
 
 // paths returns the vendor's paths and those of the channel's fields for a hosted model.

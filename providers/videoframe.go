@@ -76,7 +76,7 @@ func (m VideoModel) Frame(s VideoShape) (Frame, *Fault) {
 	}{{"aspect_ratio", frame.AspectRatio, m.AspectRatios}, {"resolution", frame.Resolution, m.Resolutions}} {
 		switch {
 		case word.value == "" || takesAny(word.known):
-		case word.known == nil && pixels: // the pixels have said it
+		case word.known == nil && pixels: // the pixels define it
 		case word.known == nil:
 			return frame, noField(word.name)
 		case !slices.Contains(word.known, word.value):

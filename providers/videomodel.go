@@ -14,7 +14,7 @@ import (
 // have: a request that sets it is refused. AnyWord is a list that accepts everything.
 type VideoModel struct {
 	// Seconds are the lengths that it makes, Sizes its sizes in pixels ("1280x720"), AspectRatios and Resolutions its words for
-	// them, in lower case. If the model knows only words, a request's pixels are mapped to words, and the other way around.
+	// them, in lower case. If the model has only words, a request's pixels are mapped to words, and the other way around.
 	Seconds, Sizes, AspectRatios, Resolutions []string
 	// UsualSeconds and UsualResolution are what it makes of a request that leaves them open; "" for those of the vendor. A model of
 	// any size and without Resolutions always makes UsualResolution.
@@ -48,8 +48,8 @@ const (
 // AnyWord returns a list of a VideoModel that accepts everything.
 func AnyWord() []string { return []string{"*"} }
 
-// Describes reports whether the table contains anything about the model. It does not if it accepts every word, as AnyVideoModel does;
-// the model may then not make videos at all.
+// Describes reports whether the table contains anything about the model. It does not for a model that accepts every word, such as
+// AnyVideoModel, which may not make videos at all.
 func (m VideoModel) Describes() bool {
 	return !slices.Equal(m.Seconds, AnyWord()) || !slices.Equal(m.Sizes, AnyWord()) || !slices.Equal(m.Resolutions, AnyWord())
 }
@@ -80,7 +80,7 @@ type VideoAudio string
 // The values of VideoAudio. The zero value is a model without sound.
 const (
 	AudioNever  VideoAudio = ""
-	AudioOption VideoAudio = "optional" // as the request says
+	AudioOption VideoAudio = "optional" // as the request sets it
 	AudioAlways VideoAudio = "always"
 )
 

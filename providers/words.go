@@ -14,9 +14,9 @@ import (
 // query finds the query string of a URL in a text.
 var query = regexp.MustCompile(`(://[^\s"'<>?]*)\?[^\s"'<>]*`)
 
-// Words removes the query strings of all URLs from an upstream's text, which must be neither shown nor stored. An upstream that
+// WithoutQueries removes the query strings of all URLs from an upstream's text. They must be neither shown nor stored: an upstream that
 // cannot fetch an input repeats the client's link with its signature.
-func Words(text string) string { return query.ReplaceAllString(text, "${1}?…") }
+func WithoutQueries(text string) string { return query.ReplaceAllString(text, "${1}?…") }
 
 // Cut shortens a text to a number of bytes, between two characters.
 func Cut(s string, limit int) string {
@@ -26,12 +26,12 @@ func Cut(s string, limit int) string {
 	return strings.ToValidUTF8(s[:limit], "") + "…"
 }
 
-// Says reports whether an upstream's text contains one of the phrases, in lower case and word by word: "risk" is in
+// Mentions reports whether an upstream's text contains one of the phrases, which are in lower case. It compares whole words: "risk" is in
 // "TextRiskDetected", in "text_risk" and in "Text Risk Not Pass", not in "asterisk".
-func Says(text string, phrases ...string) bool {
+func Mentions(text string, phrases ...string) bool {
 	var words strings.Builder
 	words.WriteByte(' ')
-	lower, gap := false, true // of the previous character: a small letter; the end of a word
+	lower, gap := false, true // of the previous character: it is a small letter; it ends a word
 	for _, r := range text {
 		switch {
 		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
@@ -63,18 +63,18 @@ const leastSecret = 8
 
 // Reason prepares an upstream's reason for a refusal for display: short, without query strings, and without the credentials that it
 // may repeat, whole or a part of ACCESS_KEY:SECRET_KEY.
-func Reason(said string, hidden ...Secret) string {
+func Reason(text string, hidden ...Secret) string {
 	for _, key := range hidden {
 		if key != "" {
-			said = strings.ReplaceAll(said, key.Reveal(), secret.Redacted)
+			text = strings.ReplaceAll(text, key.Reveal(), secret.Redacted)
 		}
 		for _, part := range strings.SplitN(key.Reveal(), ":", 2) {
 			if len(part) >= leastSecret {
-				said = strings.ReplaceAll(said, part, secret.Redacted)
+				text = strings.ReplaceAll(text, part, secret.Redacted)
 			}
 		}
 	}
-	return Cut(Words(said), ReasonLimit)
+	return Cut(WithoutQueries(text), ReasonLimit)
 }
 
 // Plain reports whether a text has only graphic characters: no control characters, none that change the direction of text, and none

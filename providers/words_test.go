@@ -15,7 +15,7 @@ func TestWords(t *testing.T) {
 		"cannot fetch https://h/a.png?X-Sig=hush&b=1 (403)": "cannot fetch https://h/a.png?… (403)",
 		`"s3://b/k?t=hush", 'HTTP://h?u=hush'`:              `"s3://b/k?…", 'HTTP://h?…'`,
 	} {
-		if got := providers.Words(text); got != want {
+		if got := providers.WithoutQueries(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}

@@ -462,7 +462,7 @@ func prepend(b *body.JSON, items []byte) []providers.Edit {
 		}
 	case input.IsArray():
 		begin := slices.Concat([]byte("["), items)
-		if input.Says() { // it has items
+		if input.IsSet() { // it has items
 			begin = append(begin, ',')
 		}
 		return []providers.Edit{{At: providers.Span{From: at.From, To: at.From + 1}, Text: begin}}

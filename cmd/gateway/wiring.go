@@ -148,7 +148,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	}
 	calls := relay.New(p.router, p.catalog, &relay.Options{
 		MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
-		Door: &translate.Door{
+		Translator: &translate.Translator{
 			Signatures: signatureCache{thoughts}, Responses: newResponseStore(stored, p.cfg.Responses.Retention),
 		},
 		Origins: stickyResponses{origins}, Tried: p.metrics.Tried(), Tracer: p.tracer,

@@ -39,7 +39,7 @@ type circuit struct {
 	mu        sync.Mutex
 	all       opening
 	histories []history // at most maxHistories
-	// lastResort are the calls in progress that had no other channel left.
+	// lastResort are the calls in progress that had no other channel.
 	lastResort [maxLastResort]slot
 	// closedAt is when it last closed. Reports of calls that were picked before are ignored.
 	closedAt time.Duration
@@ -191,7 +191,7 @@ func (c *circuit) tryProbe(now time.Duration, token string, rules *rules) bool {
 	return h != nil && h.succeededLast(now, rules) || c.all.tryProbe(now, token, maxProbes)
 }
 
-// tryLastResort takes a slot for a call that has no other channel left. It reports whether there was one for the token.
+// tryLastResort takes a slot for a call without another channel. It reports whether there was one for the token.
 func (c *circuit) tryLastResort(now time.Duration, token string, rules *rules) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -255,7 +255,7 @@ type failure struct {
 	retryAfter time.Duration
 }
 
-// raise returns the access during an opening that the failure caused. Where the upstream sent a Retry-After, no call is sent.
+// raise returns the access during an opening that the failure caused. If the upstream sent a Retry-After, no call is sent.
 func (f *failure) raise(access Access) Access {
 	if access == LastResort && f.retryAfter > 0 {
 		return Denied
@@ -318,7 +318,7 @@ func (c *circuit) succeeded(now time.Duration, token string, picked time.Duratio
 	return true
 }
 
-// close forgets all failures. The caller holds mu.
+// close deletes all failures. The caller holds mu.
 func (c *circuit) close(now time.Duration) {
 	c.all, c.histories, c.closedAt = opening{}, c.histories[:0], now
 }
@@ -358,5 +358,5 @@ func (c *circuit) openSince(now time.Duration) (time.Duration, bool) {
 	return c.all.since, now < c.all.until && c.all.access > Deferred
 }
 
-// quiet reports whether the circuit holds nothing that still matters.
+// quiet reports whether all recorded failures have expired.
 func (c *circuit) quiet(now time.Duration) bool { return int64(now) >= c.activeUntil.Load() }

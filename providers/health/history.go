@@ -18,7 +18,7 @@ const (
 const (
 	// MaxCooldownFailures bounds Options.CooldownFailures. A history holds 64 calls of a token, twice as many.
 	MaxCooldownFailures = 32
-	// maxHistories is how many tokens a circuit remembers. A further token replaces the one whose last call is the oldest.
+	// maxHistories bounds the tokens with a history in a circuit. A further token replaces the one whose latest call is the oldest.
 	maxHistories = 32
 )
 
@@ -151,7 +151,7 @@ func (c *circuit) history(token string) *history {
 	return nil
 }
 
-// historyOf returns the history of a token. It creates one where there is none.
+// historyOf returns the history of a token. It creates one if there is none.
 func (c *circuit) historyOf(token string, now time.Duration, rules *rules) *history {
 	if h := c.history(token); h != nil {
 		return h

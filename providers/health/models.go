@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxModels bounds the models of a channel or a key with a state of their own. A channel that takes any name must not store
+	// maxModels bounds the models with their own state in a channel or a key. A channel that accepts any name must not store
 	// every name that clients invent.
 	maxModels = 64
 	// maxModelsOfToken bounds how many of them the failures of one token create. A further one replaces one of the same token.
@@ -44,7 +44,7 @@ func (m *byModel[T]) all(yield func(string, *T) bool) {
 	}
 }
 
-// ensure returns the value of a model. Where there is none it stores create's, which may delete others from known.
+// ensure returns the value of a model. If there is none, it stores that of create, which may delete others from known.
 func (m *byModel[T]) ensure(model string, create func(known map[string]*T) *T) *T {
 	if old := m.of(model); old != nil {
 		return old

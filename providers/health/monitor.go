@@ -109,7 +109,7 @@ func (c *Channel) key(matches func(*Key) bool) *Key {
 	return nil
 }
 
-// MaxPause is the longest pause. A channel that stays out for longer leaves the configuration.
+// MaxPause is the longest pause. An operator who needs a longer one removes the channel from the configuration.
 const MaxPause = 30 * 24 * time.Hour
 
 // Pause is how long an operator keeps a channel out of routing. Paused channels receive no calls and no new jobs. Jobs in progress
@@ -122,7 +122,7 @@ type Pause struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// pauseOf returns where the pause of a channel is stored. The caller holds mu.
+// pauseOf returns the storage of a channel's pause. The caller holds mu.
 func (m *Monitor) pauseOf(channel string) *atomic.Pointer[Pause] {
 	pause := m.pauses[channel]
 	if pause == nil {

@@ -10,7 +10,7 @@ import (
 type Attempt struct {
 	providers.Target
 
-	// Token is the stable id of the token whose call it is.
+	// Token is the stable id of the calling token.
 	Token string
 	// Blamed: a fault of the call was counted against another channel. A further one is not, because the content of the call may
 	// be the cause.
@@ -176,7 +176,7 @@ func (m *Monitor) countFault(a Attempt, of *circuit, what Event, now time.Durati
 	}
 }
 
-// isSoft reports whether requests alone can cause a fault of the channel: a late or malformed answer.
+// isSoft reports whether the content of requests can cause a fault of the channel: a late or malformed answer.
 func isSoft(f *providers.Fault) bool {
 	return f.Malformed || f.Kind == providers.Timeout && !f.Unreached
 }

@@ -46,7 +46,7 @@ type Sharer struct {
 	seed      maphash.Seed
 }
 
-// NewSharer returns a Sharer that publishes the monitor's events. The monitor must not be in use yet. The client stays the caller's.
+// NewSharer returns a Sharer that publishes the monitor's events. The monitor must not be in use yet. The caller closes the client.
 // about is JSON that describes this process to operators.
 func NewSharer(monitor *Monitor, client redis.UniversalClient, about []byte, log *slog.Logger) *Sharer {
 	s := &Sharer{
@@ -180,8 +180,8 @@ func (s *Sharer) EndCooldowns(ctx context.Context, channel string) error {
 	return s.send(ctx) // the ends that the monitor has published
 }
 
-// States lists the channels of these names by name as all processes see them. It leaves out names that this process's configuration does
-// not have. A channel that no process has published has 0 processes.
+// States lists the channels of these names by name, with the merged states of all processes. It omits names that this process's
+// configuration does not have. A channel that no process has published has 0 processes.
 func (s *Sharer) States(ctx context.Context, names []string) ([]ChannelState, error) {
 	own := s.monitor.StatesOf(names)
 	known := make([]string, len(own))

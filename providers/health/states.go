@@ -28,7 +28,7 @@ type CircuitState struct {
 	CooldownLeft float64 `json:"cooldown_left"`
 	// Slow: it is closed, but used after others, because its answers are late or malformed.
 	Slow bool `json:"slow,omitempty"`
-	// Tokens is for how many tokens it is open by their own calls, while it is closed for others.
+	// Tokens is the number of tokens for which only their own calls opened it.
 	Tokens int `json:"tokens,omitempty"`
 }
 
@@ -52,7 +52,7 @@ type LastFault struct {
 	Kind   providers.Kind `json:"kind"`
 	Code   string         `json:"code,omitempty"`
 	Status int            `json:"status,omitempty"`
-	// Key is "refused", "forbidden" or "exhausted" if the fault blames a key so.
+	// Key is "refused", "forbidden" or "exhausted" for a fault of a key with that KeyFault, otherwise "".
 	Key string `json:"key,omitempty"`
 }
 
@@ -186,12 +186,12 @@ func (m *Monitor) videos(c providers.Channel) []ChannelVideo {
 	return videos
 }
 
-// States lists the channels by name as this process sees them.
+// States lists the channels by name, with the states of this process.
 func (m *Monitor) States() []ChannelState {
 	return m.StatesOf(slices.Sorted(maps.Keys(*m.channels.Load())))
 }
 
-// StatesOf lists the named channels that the configuration has, as this process sees them.
+// StatesOf lists the named channels of the configuration, with the states of this process.
 func (m *Monitor) StatesOf(names []string) []ChannelState {
 	now := m.Now()
 	states := make([]ChannelState, 0, len(names))

@@ -14,11 +14,11 @@ type Access int
 const (
 	// Allowed: without restriction.
 	Allowed Access = iota
-	// Probe: the cooldown has ended, and this call may probe whether it has helped.
+	// Probe: the cooldown has ended, and this call may probe the upstream.
 	Probe
 	// Deferred: after others. It is slow, or another call probes the key.
 	Deferred
-	// LastResort: its circuit is open. A few calls at a time may try it if nothing else is left.
+	// LastResort: its circuit is open. A few calls at a time may try it if there is no other channel.
 	LastResort
 	// Denied: the upstream refuses the key or sent a Retry-After, or an operator has paused the channel.
 	Denied
@@ -26,7 +26,7 @@ const (
 
 // Channel is one configured channel and its health. A reload replaces the Channel; its health stays.
 type Channel struct {
-	// Config has the base URL of the vendor where the configuration has none.
+	// Config has the base URL of the vendor if the configuration has none.
 	Config providers.Channel
 	Keys   []*Key
 
@@ -66,7 +66,7 @@ type target struct {
 	lastFault atomic.Pointer[LastFault]
 }
 
-// refusal is a refusal of a key that the content of one token's request may have caused.
+// refusal is the refusal of a key that the content of one token's request may have caused.
 type refusal struct {
 	token string
 	key   providers.KeyFault
@@ -114,12 +114,12 @@ func (c *Channel) TryProbe(now time.Duration, model, token string) bool {
 	return c.whole.tryProbe(now, token, &c.monitor.rules) && c.circuits.of(model).tryProbe(now, token, &c.monitor.rules)
 }
 
-// TryLastResort takes one of the few slots of calls that have no other channel left. It reports whether there was one.
+// TryLastResort takes one of the few slots for calls without another channel. It reports whether there was one.
 func (c *Channel) TryLastResort(now time.Duration, model, token string) bool {
 	return c.circuits.ensure(model, now, token).tryLastResort(now, token, &c.monitor.rules)
 }
 
-// failsAltogether reports whether the channel fails and not just a model of it: the circuits of several models are open for all
+// failsAltogether reports whether the channel fails, not only a model of it: the circuits of several models are open for all
 // tokens, and no call was answered since the first of them opened.
 func (c *channelHealth) failsAltogether(now time.Duration) bool {
 	open, first := 0, now

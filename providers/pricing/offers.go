@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ErrOffers means that a text is not the price list of models.dev.
+// ErrOffers: the text is not the price list of models.dev.
 var ErrOffers = errors.New("want models.dev's api.json")
 
 // Offer is the price of a model on models.dev, in the list's currency. A missing price is "".

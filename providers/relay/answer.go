@@ -21,9 +21,9 @@ type Answer struct {
 	Status int
 	// Header has the upstream's headers that may reach the client: those that describe the body.
 	Header http.Header
-	// Body gives the bytes as they come. Its errors are *providers.Fault: Timeout when no byte came in time, Upstream
-	// when the upstream broke off, Canceled when the caller's context ended, or the fault it ended with. Only one goroutine may read it. Close
-	// ends the upstream request and may be called more than once.
+	// Body returns the bytes as they arrive. Its errors are *providers.Fault: Timeout if no byte arrived in time, Upstream if the upstream
+	// broke off, Canceled if the caller's context ended, or that context's own fault. Only one goroutine may read it. Close ends the
+	// upstream request and may be called more than once.
 	Body io.ReadCloser
 	// Stream: Body is a stream of server-sent events.
 	Stream bool
@@ -31,32 +31,32 @@ type Answer struct {
 	Channel, Vendor, UpstreamModel string
 	// Key is the fingerprint of the channel's key.
 	Key string
-	// RequestID is what the upstream calls the request, "" where it does not say.
+	// RequestID is the upstream's id of the request, "" for none.
 	RequestID string
-	// Provider is what telemetry's conventions call the vendor.
+	// Provider is the vendor's name in the OpenTelemetry conventions.
 	Provider string
-	// Attempts is how many requests the call took.
+	// Attempts is the number of requests that the call took.
 	Attempts int
 	// Holds is the number of bytes of the call's body that the answer holds until its end.
 	Holds int
-	// Translated is the upstream's endpoint where the answer was made of another format's; zero where it is as it came.
+	// Translated is the upstream's endpoint if the answer was translated from another format, otherwise zero.
 	Translated providers.Endpoint
 
 	body       *body
-	translated *translate.Answer // nil where it is as it came
+	translated *translate.Answer // nil: not translated
 }
 
-// Settled reports whether what the answer used is known permanently, in a stream whose last event says it.
+// Settled reports whether the answer's usage is final. In a stream, the last event contains it.
 func (a *Answer) Settled() bool {
 	if a.translated != nil {
-		return a.translated.Over()
+		return a.translated.Ended()
 	}
 	_, counted := a.Usage()
 	return counted
 }
 
-// Usage is what the answer counted, once Body was read to its end or closed; false when it counted no tokens so far, as
-// an Answer made by hand. Images and seconds may be counted all the same.
+// Usage returns the answer's usage, after Body was read to its end or closed. It reports false if no tokens were counted; images and
+// seconds may be counted nevertheless.
 func (a *Answer) Usage() (providers.Usage, bool) {
 	if !a.Counts() {
 		return providers.Usage{}, false
@@ -64,11 +64,10 @@ func (a *Answer) Usage() (providers.Usage, bool) {
 	return a.body.counter.Usage()
 }
 
-// Counts reports whether answers of this kind say how many tokens they took.
+// Counts reports whether answers of this kind contain their usage.
 func (a *Answer) Counts() bool { return a.body != nil && a.body.counter != nil }
 
-// passed copies the headers that describe the body, and no other: an upstream's cookies, limits and ids are not the
-// client's business.
+// passed returns only the headers that describe the body. An upstream's cookies, limits and ids do not concern the client.
 func passed(header http.Header) http.Header {
 	kept := make(http.Header, 4)
 	for _, name := range []string{"Content-Type", "Content-Length", "Content-Encoding", "Content-Disposition"} {
@@ -92,12 +91,12 @@ func (w watch) restart(wait time.Duration) { w.timer.Reset(wait) }
 
 func (w watch) stop() { w.timer.Stop() }
 
-// peek is how many bytes the wait for the first one takes at most. What the upstream has sent by then is handed on by
-// itself, so it is about one event.
+// peek is the size in bytes of the first read, which waits for the first byte. The client receives its bytes separately, so it is
+// about one event.
 const peek = 512
 
-// counter is what knows what an answer used so far: a usage.Scanner of the upstream's bytes, or the translation that reads
-// them anyway. It is false when no tokens were counted.
+// counter returns an answer's usage so far: it is a usage.Scanner of the upstream's bytes, or the translation, which reads them anyway.
+// It reports false if no tokens were counted.
 type counter interface {
 	Usage() (providers.Usage, bool)
 }
@@ -108,34 +107,34 @@ type body struct {
 	clock    watch
 	idle     time.Duration
 	cancel   context.CancelCauseFunc
-	// caller is the caller's context, and sent the upstream request's, whose cause says why it was cancelled.
+	// caller is the caller's context. sent is that of the upstream request; its cause is the reason of its cancellation.
 	caller, sent context.Context //nolint:containedctx // they live within one attempt, as the body does
 
 	inFlight health.InFlight // until the body ends
 	span     *upstream.Span
-	counter  counter        // nil where nothing is counted
-	scanner  *usage.Scanner // the counter, if Read shows it the bytes that pass
+	counter  counter        // nil: nothing is counted
+	scanner  *usage.Scanner // the counter, if Read passes the bytes to it
 
 	peeked [peek]byte
-	ahead  []byte // of peeked, not handed on yet
-	err    error  // ends the body once ahead is empty
+	unread []byte // the part of peeked that was not returned yet
+	err    error  // ends the body after unread
 
-	mayBeEmpty bool // an answer without a byte is whole
+	mayBeEmpty bool // an answer without a byte is complete
 
 	ends *usage.Ends // nil of an answer that may end anywhere
-	// router gets the fault of an answer that began at the pick and did not end, once; nil before the answer began.
+	// router receives, once, the fault of an answer of the pick that began and did not end; nil before the answer began.
 	router *router.Router
 	pick   router.Pick
 }
 
-// first waits for the first byte. An answer without one is a broken answer.
+// first waits for the first byte. An answer without one is broken unless mayBeEmpty.
 func (b *body) first() *providers.Fault {
 	for {
 		n, err := b.upstream.Read(b.peeked[:])
 		switch {
 		case n > 0:
 			b.clock.stop()
-			b.ahead = b.peeked[:n]
+			b.unread = b.peeked[:n]
 			if err != nil {
 				b.err = b.ending(err)
 			}
@@ -191,7 +190,7 @@ func (b *body) next(p []byte) (int, error) {
 	return n, err
 }
 
-// fail blames the channel for an answer that did not end.
+// fail reports an answer that did not end as a fault of the channel.
 func (b *body) fail(fault *providers.Fault) {
 	if b.router != nil && fault.Kind == providers.Upstream && fault.Blame == providers.BlameChannel {
 		b.router.Report(b.pick, fault)
@@ -200,15 +199,15 @@ func (b *body) fail(fault *providers.Fault) {
 }
 
 func (b *body) read(p []byte) (int, error) {
-	if len(b.ahead) > 0 {
-		n := copy(p, b.ahead)
-		b.ahead = b.ahead[n:]
+	if len(b.unread) > 0 {
+		n := copy(p, b.unread)
+		b.unread = b.unread[n:]
 		return n, nil
 	}
 	if b.err != nil || len(p) == 0 {
 		return 0, b.err
 	}
-	if err := b.sent.Err(); err != nil { // the work ends with the request, whatever the connection still holds
+	if err := b.sent.Err(); err != nil { // the answer ends with the request, even if the connection holds more bytes
 		b.err = b.ending(err)
 		return 0, b.err
 	}
@@ -271,14 +270,14 @@ func (b *body) trace() {
 	b.span.End(fault)
 }
 
-// shownWords bounds what a log line repeats of an upstream's answer, in bytes.
-const shownWords = 512
+// maxLogged is how many bytes of an upstream's answer a log line repeats.
+const maxLogged = 512
 
 func clip(text []byte) string {
-	return string(text[:min(len(text), shownWords)])
+	return string(text[:min(len(text), maxLogged)])
 }
 
-// scrub takes the key out of what an upstream repeats of it.
+// scrub removes the key from an upstream's answer, which may repeat it.
 func scrub(fault *providers.Fault, key providers.Secret) {
 	if fault.Upstream != nil && key != "" {
 		fault.Upstream.Body = bytes.ReplaceAll(fault.Upstream.Body, []byte(key.Reveal()), []byte(key.String()))

@@ -17,11 +17,10 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// Do sends the call for a token of the group and returns the first answer that begins. Until then it falls over: to
-// another key when one is refused or limited, to another channel when one cannot be reached, answers 5xx or nonsense,
-// or lets its first byte wait too long. The error is a *providers.Fault, that of the last attempt; it is held by a *Left
-// where ctx ended when an upstream had all of the call. ctx ends the upstream request at once, also while the body is read;
-// a call so ended blames no channel.
+// Do sends the call for a token of the group and returns the first answer that begins. It falls over to another key if one is refused or
+// limited. It falls over to another channel if one cannot be reached, sends a 5xx or an invalid answer, or sends its first byte too
+// late. The error is the *providers.Fault of the last attempt. A *Left wraps it if ctx ended after an upstream had received the whole
+// call. The end of ctx ends the upstream request at once, also while the body is read, and is not a fault of a channel.
 //
 // The caller closes the Answer's body. It must not change or reuse call.Body afterwards, not even after an error: the
 // transport may still be reading it.
@@ -43,19 +42,19 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 		if s.translation != nil && s.translation.Counted != nil {
 			answer := counted(tries.to, r.catalog[tries.to.Channel.Vendor], s.translation)
 			answer.Attempts = tries.number
-			tries.giveBack()
+			tries.release()
 			return answer, nil
 		}
 		if call.Begin != nil {
 			if err := call.Begin(ctx, tries.to.Channel.Name); err != nil {
-				tries.giveBack()
+				tries.release()
 				return nil, providers.AsFault(err)
 			}
 			r.recordOwn(call)
 		}
 		sent, span := tries.begin(ctx, s.call.Endpoint)
 		answer, fault := r.send(sent, tries.to, s, span)
-		if fault != nil && tries.refused(s, fault) { // the same attempt without what is refused
+		if fault != nil && tries.refused(s, fault) { // the same attempt without the refused part
 			tries.to.Done = nil // the slot was released
 			if again, unfit := tries.fit(ctx, call); unfit == nil {
 				answer, fault = r.send(sent, tries.to, again, span)
@@ -69,32 +68,32 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 	return nil, tries.err
 }
 
-// begin returns the attempts of a call, before the first.
+// begin returns the attempts of a call before the first one.
 func (r *Relay) begin(ctx context.Context, group string, call providers.Call) attempts {
 	tries := r.attempts(router.Request{
 		Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: call.Endpoint,
 		OpenValues: call.OpenValues, Affinity: call.Affinity,
 	}, call.RequestID, call.Trail)
 	tries.once = call.Begin != nil
-	if fault := r.stick(call.ContinuesFrom, &tries.want); fault != nil {
+	if fault := r.stick(call.ContinuesFrom, &tries.request); fault != nil {
 		tries.err = fault
 		return tries
 	}
-	if tries.want.Origin == (providers.KeyRef{}) {
-		tries.want.Origin = call.Chain.By
+	if tries.request.Origin == (providers.KeyRef{}) {
+		tries.request.Origin = call.Chain.By
 	}
-	tries.foreign = r.findOrigin(ctx, call, &tries.want)
+	tries.foreign = r.findOrigin(ctx, call, &tries.request)
 	return tries
 }
 
-// Check returns the *providers.Fault of a call that no channel could be sent, as Do does, and sends nothing. It returns nil if only the
-// state of the channels stops the call now.
+// Check returns the *providers.Fault that Do returns for a call which no channel can receive. It sends nothing. It returns nil if only
+// the current state of the channels prevents the call.
 func (r *Relay) Check(ctx context.Context, group string, call providers.Call) error {
 	tries := r.begin(ctx, group, call)
 	for tries.next(ctx) {
 		_, fault := tries.fit(ctx, call)
 		if fault == nil {
-			tries.giveBack()
+			tries.release()
 			return nil
 		}
 		tries.skip(fault)
@@ -108,20 +107,19 @@ func (r *Relay) Check(ctx context.Context, group string, call providers.Call) er
 // Attempt is one request of a call, or one dial of a conversation.
 type Attempt struct {
 	Channel string
-	// Number counts the call's attempts from 1: above that the call fell over.
+	// Number counts the call's attempts from 1. A call with a greater number fell over.
 	Number int
-	// Fault is how it failed, "" where its answer began.
+	// Fault is the kind of its failure, "" if its answer began.
 	Fault providers.Kind
 }
 
-// Left is the error of a call that was given up when an upstream had all of it, which may want to be paid for an answer
-// that is not read.
+// Left is the error of a call that ended after an upstream had received all of it. The upstream may bill the answer that is not read.
 type Left struct {
-	// Channel is the one that has it, and Provider what telemetry's conventions call its vendor.
+	// Channel is that of the upstream, Provider the vendor's name in the OpenTelemetry conventions.
 	Channel, Provider string
-	// Attempts is how many requests the call took, that one included.
+	// Attempts is the number of requests that the call took, including the last.
 	Attempts int
-	// Fault says why it was given up.
+	// Fault is the reason of the end.
 	Fault *providers.Fault
 }
 
@@ -132,38 +130,38 @@ func (l *Left) Error() string { return l.Fault.Error() }
 func (l *Left) Unwrap() error { return l.Fault }
 
 // attempts makes the attempts of one call at the targets that the router picks, one after the other, until one succeeds. In a loop over
-// next, each target is skipped, released, or called between begin and end, which report the attempt to the router, the log and the trace.
+// next, each target is skipped, released, or called between begin and end. These report the attempt to the router, the log and the trace.
 type attempts struct {
-	relay *Relay
-	want  router.Request
-	// requestID is the client's, and trail records each attempt.
+	relay   *Relay
+	request router.Request
+	// requestID is the client's. trail records each attempt.
 	requestID string
 	trail     *providers.Trail
 
-	// number counts the attempts from 1, and to is the target of the one in progress.
+	// number counts the attempts from 1. to is the target of the current one.
 	number int
 	to     router.Pick
-	// once: an answer that is lost ends the call.
+	// once: a lost answer ends the call.
 	once  bool
 	began time.Time
 	span  *upstream.Span
-	// unlinked: the origin has the earlier response no longer.
+	// unlinked: the origin no longer has the earlier response.
 	unlinked bool
 	// foreign is the fault of a call that continues from another token's answer; nil for any other call.
 	foreign *providers.Fault
-	// last is the fault of the latest attempt, origin that of the channel that made what the call continues from, and unfit the first one of a
-	// call that could not be sent to a target.
+	// last is the fault of the latest attempt, origin that of the channel whose answer the call continues. unfit is the first fault of a
+	// target to which the call cannot be sent.
 	last, origin, unfit *providers.Fault
-	// err is why there is no next attempt.
+	// err is the reason that there is no next attempt.
 	err error
 }
 
-func (r *Relay) attempts(want router.Request, requestID string, trail *providers.Trail) attempts {
-	return attempts{relay: r, want: want, requestID: requestID, trail: trail}
+func (r *Relay) attempts(request router.Request, requestID string, trail *providers.Trail) attempts {
+	return attempts{relay: r, request: request, requestID: requestID, trail: trail}
 }
 
-// next picks the target of the next attempt. It is false where there is none: err is the last attempt's fault; without one, the first of
-// those that say that the call cannot be sent, or the router's.
+// next picks the target of the next attempt. It reports false if there is none. err is then the last attempt's fault, otherwise unfit,
+// otherwise the router's error.
 func (a *attempts) next(ctx context.Context) bool {
 	if a.err == nil && a.number == a.relay.most {
 		a.err = a.last
@@ -171,7 +169,7 @@ func (a *attempts) next(ctx context.Context) bool {
 	if a.err != nil {
 		return false
 	}
-	to, err := a.relay.picker.pick(ctx, a.want)
+	to, err := a.relay.picker.pick(ctx, a.request)
 	switch {
 	case err == nil:
 		a.to = to
@@ -191,33 +189,33 @@ func (a *attempts) next(ctx context.Context) bool {
 
 // skip releases a target to which the call cannot be sent. That does not count as an attempt.
 func (a *attempts) skip(fault *providers.Fault) {
-	a.want.Exclude = append(a.want.Exclude, a.to.Channel.Name)
+	a.request.Exclude = append(a.request.Exclude, a.to.Channel.Name)
 	if a.unfit == nil {
 		a.unfit = fault
 	}
 	a.number--
-	a.giveBack()
+	a.release()
 }
 
-// giveBack releases a target that is not called.
-func (a *attempts) giveBack() {
-	a.relay.picker.unasked(a.to)
+// release releases a target that is not called.
+func (a *attempts) release() {
+	a.relay.picker.release(a.to)
 	a.to = router.Pick{}
 }
 
-// begin begins to ask the target for the endpoint. The context and the span are the attempt's.
+// begin begins the attempt at the target's endpoint. The context and the span are those of the attempt.
 func (a *attempts) begin(ctx context.Context, at providers.Endpoint) (context.Context, *upstream.Span) {
 	a.began = time.Now()
 	step := upstream.Step{Does: at.Operation.Convention(), Operation: at.Operation, Attempt: a.number}
-	if at != a.want.Endpoint {
-		step.From, step.To = a.want.Endpoint, at
+	if at != a.request.Endpoint {
+		step.From, step.To = a.request.Endpoint, at
 	}
 	ctx, a.span = upstream.StartSpan(ctx, a.relay.tracer, a.relay.catalog[a.to.Channel.Vendor], a.to.Target, step)
 	return ctx, a.span
 }
 
-// end ends the attempt and reports whether it succeeded. The answer, if there is one, has the target's slot and ends the span.
-func (a *attempts) end(ctx context.Context, said reply, fault *providers.Fault) (succeeded bool) {
+// end ends the attempt and reports whether it succeeded. The answer, if there is one, holds the target's slot and ends the span.
+func (a *attempts) end(ctx context.Context, answered reply, fault *providers.Fault) (succeeded bool) {
 	to := a.to
 	a.to = router.Pick{}
 	left, delivered := fault != nil && ctx.Err() != nil, fault != nil && fault.Delivered
@@ -227,7 +225,7 @@ func (a *attempts) end(ctx context.Context, said reply, fault *providers.Fault) 
 	} else {
 		a.relay.picker.router.Report(to, fault)
 	}
-	a.note(ctx, to, said, fault)
+	a.note(ctx, to, answered, fault)
 	if fault == nil {
 		return true
 	}
@@ -239,7 +237,7 @@ func (a *attempts) end(ctx context.Context, said reply, fault *providers.Fault) 
 	case left:
 		a.err = fault
 	case !fault.Retryable() && a.origin != nil:
-		a.err = a.origin // that no other channel can go on from its answer is no reason to give up
+		a.err = a.origin // the origin failed, and the other channel only reports that it cannot continue the answer
 	case !fault.Retryable(), a.once && fault.Lost():
 		a.err = fault
 	default:
@@ -248,18 +246,18 @@ func (a *attempts) end(ctx context.Context, said reply, fault *providers.Fault) 
 	return false
 }
 
-// exclude keeps the next attempts from what the fault blames.
+// exclude excludes the key or the channel that the fault blames from the next attempts.
 func (a *attempts) exclude(to router.Pick, fault *providers.Fault) {
-	if to.Ref() == a.want.Origin {
+	if to.Ref() == a.request.Origin {
 		a.origin = fault
 	}
-	a.want.Blamed = a.want.Blamed || fault.Blame == providers.BlameChannel || fault.Key == providers.KeyForbidden
+	a.request.Blamed = a.request.Blamed || fault.Blame == providers.BlameChannel || fault.Key == providers.KeyForbidden
 	switch fault.Blame {
 	case providers.BlameKey:
-		a.want.ExcludeKeys = append(a.want.ExcludeKeys, to.Ref())
+		a.request.ExcludeKeys = append(a.request.ExcludeKeys, to.Ref())
 	case providers.BlameChannel:
-		a.want.Exclude = append(a.want.Exclude, to.Channel.Name)
-	case providers.BlameNone: // such as a kept connection that had just ended: the same target may do
+		a.request.Exclude = append(a.request.Exclude, to.Channel.Name)
+	case providers.BlameNone: // such as an idle connection that had just ended: the same target may succeed
 	}
 }
 
@@ -270,13 +268,13 @@ func (a *attempts) abandon() {
 	}
 }
 
-// reply is what an upstream said of an attempt that succeeded: the status, and its name of the request.
+// reply is the status of a successful attempt and the upstream's id of the request.
 type reply struct {
 	status    int
 	requestID string
 }
 
-// replyOf is that of an answer, which may be nil.
+// replyOf returns the reply of an answer, zero for nil.
 func replyOf(answer *Answer) reply {
 	if answer == nil {
 		return reply{}
@@ -284,11 +282,11 @@ func replyOf(answer *Answer) reply {
 	return reply{answer.Status, answer.RequestID}
 }
 
-// note records and logs one attempt. That of a call which did not fall over is logged at debug level alone: the access log says all of
-// it. The upstream's own message is logged where it is about a key or a channel; one about a request may repeat it.
-func (a *attempts) note(ctx context.Context, to router.Pick, said reply, fault *providers.Fault) {
+// note records and logs one attempt. The level is debug for a call that did not fall over, because the access log contains the same.
+// The upstream's own message is logged if it concerns a key or a channel; one about a request may repeat the request.
+func (a *attempts) note(ctx context.Context, to router.Pick, answered reply, fault *providers.Fault) {
 	one := providers.Try{
-		Channel: to.Channel.Name, Model: to.Model, Key: to.Fingerprint(), RequestID: said.requestID,
+		Channel: to.Channel.Name, Model: to.Model, Key: to.Fingerprint(), RequestID: answered.requestID,
 		Took: time.Since(a.began),
 	}
 	if fault != nil {
@@ -311,7 +309,7 @@ func (a *attempts) note(ctx context.Context, to router.Pick, said reply, fault *
 	attrs := make([]slog.Attr, 0, 11)
 	attrs = append(attrs, slog.String("channel", to.Channel.Name), slog.String("upstream_model", to.Model), slog.Int("attempt", a.number))
 	if fault == nil {
-		attrs = append(attrs, slog.Int("status", said.status))
+		attrs = append(attrs, slog.Int("status", answered.status))
 	} else {
 		if fault.Upstream != nil {
 			attrs = append(attrs, slog.Int("status", fault.Upstream.Status))
@@ -337,31 +335,31 @@ func (a *attempts) note(ctx context.Context, to router.Pick, said reply, fault *
 	a.relay.log.LogAttrs(ctx, level, "attempt", attrs...)
 }
 
-// sending is a call as one target takes it.
+// sending is a call that is ready for one target.
 type sending struct {
 	call providers.Call
-	// translation makes the answer one of the client's format; nil where the channel takes the call in its own format.
+	// translation translates the answer to the client's format; nil if the channel accepts the call's own format.
 	translation *translate.Translation
-	// changed are fields of a call in the channel's own format that the model takes otherwise.
+	// changed are fields of a call in the channel's own format that were changed for the model.
 	changed []string
-	// asksUsage: the call asks for the counts of a stream, and its client did not.
+	// asksUsage: the gateway requests the usage of a stream, and the client does not.
 	asksUsage bool
 	// patient: only the context bounds the answer.
 	patient bool
-	// gather is that of the call.
+	// gather is Call.Gather.
 	gather func(ctx context.Context, answer io.ReadCloser, document int) io.ReadCloser
-	// linked: the call names the stored response that it continues from by the upstream's id.
+	// linked: the call refers to the stored response that it continues by the upstream's id.
 	linked bool
 	// ticketed: the vendor runs the call under a ticket.
 	ticketed bool
 }
 
-// fit makes the call one that the target of the attempt takes. A translation by itself refuses to continue from another token's answer.
+// fit prepares the call for the target of the attempt. A translation itself refuses to continue from another token's answer.
 func (a *attempts) fit(ctx context.Context, call providers.Call) (sending, *providers.Fault) {
 	if a.foreign != nil && !a.to.Translated {
 		return sending{}, a.foreign
 	}
-	linked := call.Chain.Linked != nil && !a.unlinked && !a.to.Translated && a.to.Ref() == a.want.Origin
+	linked := call.Chain.Linked != nil && !a.unlinked && !a.to.Translated && a.to.Ref() == a.request.Origin
 	if linked {
 		call.Content = *call.Chain.Linked
 		call.Edits = append(slices.Clip(call.Edits), translate.Without(call)...)
@@ -372,7 +370,7 @@ func (a *attempts) fit(ctx context.Context, call providers.Call) (sending, *prov
 	return s, fault
 }
 
-// refused records what of a call the upstream refuses and the call can go without.
+// refused records an optional part of a call that the upstream refused, and reports whether there is one.
 func (a *attempts) refused(s sending, fault *providers.Fault) bool {
 	switch {
 	case s.asksUsage && refusesUsage(fault):
@@ -395,13 +393,13 @@ func refusesPrevious(fault *providers.Fault) bool {
 		bytes.Contains(body, []byte("response with id"))
 }
 
-// fit makes the call one that the target takes. Its fault says that there is no such call.
+// fit prepares the call for the target. The fault is that of a call that cannot be prepared.
 func (r *Relay) fit(ctx context.Context, call providers.Call, to router.Pick) (s sending, fault *providers.Fault) {
 	noUsage := r.withoutUsage(to)
 	s.patient, s.gather = call.Begin != nil, call.Gather
 	if to.Translated {
 		to.Channel.NoStreamUsage = noUsage
-		s.translation, fault = r.door.Translate(ctx, call, to.Target, r.catalog[to.Channel.Vendor])
+		s.translation, fault = r.translator.Translate(ctx, call, to.Target, r.catalog[to.Channel.Vendor])
 		if fault != nil {
 			return s, fault
 		}
@@ -423,17 +421,17 @@ func (r *Relay) fit(ctx context.Context, call providers.Call, to router.Pick) (s
 	return s, nil
 }
 
-// without are the edits but for the one at a place.
+// without returns the edits except the one at the span.
 func without(edits []providers.Edit, at providers.Span) []providers.Edit {
 	return slices.DeleteFunc(slices.Clone(edits), func(e providers.Edit) bool { return e.At == at })
 }
 
-// upstreamID names an upstream of a channel.
+// upstreamID identifies an upstream of a channel.
 type upstreamID struct{ channel, address string }
 
 func upstreamOf(to router.Pick) upstreamID { return upstreamID{to.Channel.Name, to.Channel.BaseURL} }
 
-// refusers are the upstreams that refused the field that asks for the counts of a stream. It is safe for concurrent use.
+// refusers are the upstreams that refused the field that requests the usage of a stream. It is safe for concurrent use.
 type refusers struct {
 	mu  sync.RWMutex
 	all map[upstreamID]bool
@@ -454,12 +452,13 @@ func (r *refusers) has(id upstreamID) bool {
 	return r.all[id]
 }
 
-// withoutUsage reports whether the upstream is not asked for the counts of a stream: the operator says so, or it refused the field.
+// withoutUsage reports whether the gateway must not request the usage of a stream: the channel is so configured, or the upstream refused
+// the field.
 func (r *Relay) withoutUsage(to router.Pick) bool {
 	return to.Channel.NoStreamUsage || r.noUsage.has(upstreamOf(to))
 }
 
-// refusesUsage reports whether an upstream refused a call for the field that asks for the counts of a stream.
+// refusesUsage reports whether an upstream refused a call because of the field that requests the usage of a stream.
 func refusesUsage(fault *providers.Fault) bool {
 	if fault.Kind != providers.Invalid || fault.Upstream == nil {
 		return false
@@ -507,7 +506,7 @@ func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstr
 		Status: resp.StatusCode, Header: passed(resp.Header), Stream: isStream(resp.Header), RequestID: upstream.RequestID(resp.Header),
 		Key: to.Fingerprint(), Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model, Provider: vendor.Convention(),
 	}
-	scans := translation == nil || !translation.Counts() // else the answer is read for its counts anyway
+	scans := translation == nil || !translation.Counts() // otherwise the translation counts
 	if shape := r.counters[counting{to.Channel.Vendor, call.Endpoint}]; scans && shape != nil && isText(resp.Header) {
 		body.scanner = usage.NewScanner(shape, answer.Stream)
 		body.counter = body.scanner
@@ -519,17 +518,17 @@ func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstr
 		}
 	}
 	if fault := body.first(); fault != nil {
-		_ = body.Close() // the fault says it all
-		said := *fault   // that of a context may be everybody's
-		said.Delivered = true
-		return nil, &said
+		_ = body.Close() // the fault is returned
+		own := *fault    // several calls may share the fault of a context
+		own.Delivered = true
+		return nil, &own
 	}
 	if translation == nil && isText(resp.Header) {
 		if fault := translate.ErrorOf(call.Endpoint.Format, body.errorDocument(answer.Stream)); fault != nil {
-			_ = body.Close() // the fault says it all
-			said := shown(fault, to.Key)
-			said.Delivered = true
-			return nil, said
+			_ = body.Close() // the fault is returned
+			fault = shown(fault, to.Key)
+			fault.Delivered = true
+			return nil, fault
 		}
 	}
 	body.router, body.pick = r.picker.router, to
@@ -540,7 +539,7 @@ func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstr
 	} else if answer.Body = body; body.scanner != nil && answer.Stream && call.HideUsage {
 		answer.Header.Del("Content-Length")
 		answer.Body = &hiddenBody{usage.NewHider(body.scanner, body), body}
-		body.scanner = nil // the hider shows it the bytes
+		body.scanner = nil // the hider passes the bytes to it
 	}
 	span.Answered(resp.StatusCode, answer.Stream)
 	body.span, answer.body = span, body
@@ -548,7 +547,7 @@ func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstr
 	return answer, nil
 }
 
-// isText reports whether the answer can be read for counts: it is not encoded, and JSON or events.
+// isText reports whether usage can be read from the answer: it is not encoded, and it is JSON or events.
 func isText(header http.Header) bool {
 	return header.Get("Content-Encoding") == "" && (isStream(header) || upstream.MediaType(header) == "application/json")
 }

@@ -69,7 +69,7 @@ func BenchmarkTranslatedBody(b *testing.B) {
 				continue
 			}
 			b.Run(name+"/"+target, func(b *testing.B) {
-				door := new(translate.Door)
+				door := new(translate.Translator)
 				call := chatCall(func(c *providers.Call) {
 					c.Body = []byte(`{"model":"m","messages":[{"role":"user","content":` + content + `}]}`)
 				})

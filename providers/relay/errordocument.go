@@ -11,14 +11,14 @@ import (
 // errorBegins is how many bytes of an answer are compared with the beginning of an error document.
 const errorBegins = 64
 
-// errorDocument returns the error that an upstream sent with a successful status in place of an answer, or as the first event of one;
-// nil if the answer is something else. It reads no more of an ordinary answer than first has read.
+// errorDocument returns the error that an upstream sent with a successful status instead of an answer, or as its first event; nil for
+// any other answer. It reads no more of another answer than first has read.
 func (b *body) errorDocument(stream bool) []byte {
-	document, ended := payload(b.ahead, stream)
+	document, ended := payload(b.unread, stream)
 	if !isError(document) {
 		return nil
 	}
-	read := bytes.Clone(b.ahead)
+	read := bytes.Clone(b.unread)
 	for b.err == nil && len(read) < upstream.MaxErrorBody && !ended {
 		read = slices.Grow(read, peek)
 		b.clock.restart(b.idle)
@@ -30,11 +30,11 @@ func (b *body) errorDocument(stream bool) []byte {
 		}
 		document, ended = payload(read, stream)
 	}
-	b.ahead = read
+	b.unread = read
 	return document
 }
 
-// payload returns what was read of a document, or of the data of a stream's first event, and whether that event has ended.
+// payload returns the bytes read of a document, or of the data of a stream's first event, and reports whether that event has ended.
 func payload(read []byte, stream bool) (document []byte, ended bool) {
 	document = bytes.TrimLeft(read, " \t\r\n")
 	if !stream || len(document) > 0 && (document[0] == '{' || document[0] == '[') {
@@ -43,7 +43,7 @@ func payload(read []byte, stream bool) (document []byte, ended bool) {
 	return sse.FirstData(read)
 }
 
-// isError reports whether a document begins as an error of a format does.
+// isError reports whether a document begins like an error of a format.
 func isError(document []byte) bool {
 	begins := make([]byte, 0, errorBegins)
 	for _, c := range document[:min(len(document), errorBegins)] {

@@ -15,39 +15,39 @@ import (
 const (
 	// fullRetry is the Retry-After of a call that found no slot.
 	fullRetry = time.Second
-	// mostWaiting is how many calls may wait for one channel: each holds a connection and a body, and a call after so many has no
-	// hope within the wait. mostWaitingOfOne is how many of them may be one token's.
-	mostWaiting      = 1024
-	mostWaitingOfOne = 128
+	// maxWaiting bounds the calls that wait for one channel: each holds a connection and a body, and a call after so many would not
+	// get a slot in time. maxWaitingOfToken bounds those of one token.
+	maxWaiting        = 1024
+	maxWaitingOfToken = 128
 )
 
-// picker picks targets for calls, and takes slots at the channels that bound their calls.
+// picker picks targets for calls, and takes slots at channels with a limit of calls.
 type picker struct {
 	router *router.Router
-	// patience is how long a call waits for a slot.
-	patience time.Duration
+	// slotWait is how long a call waits for a slot.
+	slotWait time.Duration
 
 	mu    sync.Mutex
-	slots map[string]*slots // by channel; there are as many as the configuration has named
+	slots map[string]*slots // by channel, including earlier channels of the configuration
 }
 
 // slots bounds the concurrent calls of a channel, and shares them among tokens.
 type slots = fair.Semaphore[string]
 
-// at returns the slots of a channel, of which there are so many now.
-func (p *picker) at(channel string, most int) *slots {
+// at returns the slots of a channel, after it has set their number to limit.
+func (p *picker) at(channel string, limit int) *slots {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.slots[channel]
 	if s == nil {
-		s = fair.New[string](fair.Bounds{Line: mostWaitingOfOne, Lines: mostWaiting})
+		s = fair.New[string](fair.Bounds{Line: maxWaitingOfToken, Lines: maxWaiting})
 		p.slots[channel] = s
 	}
-	s.Resize(int64(most))
+	s.Resize(int64(limit))
 	return s
 }
 
-// waiting is how many calls wait for a slot at the channel.
+// waiting returns the number of calls that wait for a slot at the channel.
 func (p *picker) waiting(channel string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,16 +57,16 @@ func (p *picker) waiting(channel string) int {
 	return 0
 }
 
-// pick picks a target and, where its channel bounds its calls, takes a slot there. Full channels are passed over. Where no other is
-// left, the call waits for a slot at one of them; where that channel cools down by then, the call continues waiting for the others. The
-// pick must be asked, or returned by unasked.
-func (p *picker) pick(ctx context.Context, want router.Request) (router.Pick, error) {
-	for until := time.Now().Add(p.patience); ; {
-		to, full, at, err := p.free(want)
+// pick picks a target and takes a slot of its channel if that has a limit. It skips full channels. If all are full, the call waits for a
+// slot at one of them; if that channel cools down meanwhile, the call continues waiting for the others. The caller must use the pick, or
+// pass it to release.
+func (p *picker) pick(ctx context.Context, request router.Request) (router.Pick, error) {
+	for until := time.Now().Add(p.slotWait); ; {
+		to, full, at, err := p.free(request)
 		if len(full) == 0 {
 			return to, err
 		}
-		index, err := fair.Wait(ctx, fair.Ask[string]{Key: want.Token, Limit: max(1, time.Until(until))}, at...)
+		index, err := fair.Wait(ctx, fair.Ask[string]{Key: request.Token, Limit: max(1, time.Until(until))}, at...)
 		switch {
 		case errors.Is(err, fair.ErrFull):
 			return router.Pick{}, &providers.Fault{
@@ -76,25 +76,24 @@ func (p *picker) pick(ctx context.Context, want router.Request) (router.Pick, er
 		case err != nil:
 			return router.Pick{}, providers.AsFault(err)
 		}
-		only := want
+		only := request
 		only.Only = full[index : index+1 : index+1]
 		if to, err = p.router.Pick(only); err == nil {
-			to.Done = done(at[index], want.Token)
+			to.Done = done(at[index], request.Token)
 			return to, nil
 		}
-		at[index].Release(want.Token, 1)
+		at[index].Release(request.Token, 1)
 		if len(full) == 1 {
 			return to, err
 		}
-		want.Exclude = append(slices.Clip(want.Exclude), full[index])
+		request.Exclude = append(slices.Clip(request.Exclude), full[index])
 	}
 }
 
-// free picks a target without a wait. full are the channels that would do and have no free slot, where no other does, and at are their
-// slots.
-func (p *picker) free(want router.Request) (to router.Pick, full []string, at []*slots, err error) {
+// free picks a target without a wait. If every suitable channel is full, full are these channels and at their slots.
+func (p *picker) free(request router.Request) (to router.Pick, full []string, at []*slots, err error) {
 	for {
-		to, err := p.router.Pick(want)
+		to, err := p.router.Pick(request)
 		if err != nil {
 			return to, full, at, err
 		}
@@ -102,26 +101,26 @@ func (p *picker) free(want router.Request) (to router.Pick, full []string, at []
 			return to, nil, nil, nil
 		}
 		here := p.at(to.Channel.Name, to.Channel.MaxCalls)
-		if here.Try(want.Token, 1) == nil {
-			to.Done = done(here, want.Token)
+		if here.Try(request.Token, 1) == nil {
+			to.Done = done(here, request.Token)
 			return to, nil, nil, nil
 		}
-		p.unasked(to)
+		p.release(to)
 		full, at = append(full, to.Channel.Name), append(at, here)
-		if want.Origin.Channel != "" && to.Ref() == want.Origin {
-			return router.Pick{}, full, at, nil // no other channel can go on
+		if request.Origin.Channel != "" && to.Ref() == request.Origin {
+			return router.Pick{}, full, at, nil // no other channel can continue the answer
 		}
-		want.Exclude = append(slices.Clip(want.Exclude), to.Channel.Name)
+		request.Exclude = append(slices.Clip(request.Exclude), to.Channel.Name)
 	}
 }
 
-// done releases the token's slot, once.
+// done returns a function that releases the token's slot once.
 func done(at *slots, token string) func() {
 	return sync.OnceFunc(func() { at.Release(token, 1) })
 }
 
-// unasked returns a pick of which the upstream was asked nothing.
-func (p *picker) unasked(to router.Pick) {
+// release releases a pick without a request to its upstream.
+func (p *picker) release(to router.Pick) {
 	p.router.Report(to, &providers.Fault{Kind: providers.Canceled})
 	if to.Done != nil {
 		to.Done()

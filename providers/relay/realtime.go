@@ -19,18 +19,18 @@ import (
 
 // Defaults of Options for realtime conversations.
 const (
-	// DefaultSocketIdle: the vendors end a conversation after an hour whatever happens in it. One without a message
-	// for a quarter of that is a forgotten tab, which holds a slot and an upstream session.
+	// DefaultSocketIdle: the vendors end every conversation after an hour. One without a message for a quarter of that is probably a
+	// forgotten tab, which occupies a slot and an upstream session.
 	DefaultSocketIdle = 15 * time.Minute
-	// DefaultSocketPing is half of the minute after which common front ends cut a silent connection.
+	// DefaultSocketPing is half of the minute after which common reverse proxies close an idle connection.
 	DefaultSocketPing = 30 * time.Second
-	// DefaultSocketStall is as long as any other answer may stay unread.
+	// DefaultSocketStall is the limit for every other answer, too.
 	DefaultSocketStall = time.Minute
 )
 
-// sockets are how conversations are kept alive and carried.
+// sockets are the settings of conversations.
 type sockets struct {
-	// idle is how long a conversation may stay without a message, ping how often each side is asked for a sign of life.
+	// idle is the longest time without a message, ping the interval of pings to each side.
 	idle, ping time.Duration
 	carrier    upstream.Carrier
 }
@@ -44,24 +44,24 @@ func newSockets(opts *Options) *sockets {
 	return s
 }
 
-// Session is a realtime conversation whose upstream is there. Run it or Close it.
+// Session is a realtime conversation with a connected upstream. The caller must call Run or Close.
 type Session struct {
 	Channel, Vendor, UpstreamModel string
-	// Provider is what telemetry's conventions call the vendor.
+	// Provider is the vendor's name in the OpenTelemetry conventions.
 	Provider string
-	// Attempts is how many dials it took.
+	// Attempts is the number of dials that it took.
 	Attempts int
 
 	sockets  *sockets
 	inFlight health.InFlight // until the upstream's side is closed
-	span     *upstream.Span  // as long
+	span     *upstream.Span  // ends with inFlight
 	upstream *upstream.Socket
-	usage    *usage.Conversation // nil where nothing is counted
+	usage    *usage.Conversation // nil: nothing is counted
 	sent     int64
 }
 
-// Realtime dials a channel for a token of the group and falls over as Do does, so that a refusal can still be answered
-// as one. The error is a *providers.Fault, that of the last attempt. ctx bounds the dials alone.
+// Realtime dials a channel for a token of the group and falls over as Do does, so that the caller can still answer with a status. The
+// error is the *providers.Fault of the last attempt. ctx bounds only the dials.
 func (r *Relay) Realtime(ctx context.Context, group string, call providers.RealtimeCall) (*Session, error) {
 	tries := r.attempts(router.Request{
 		Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: providers.RealtimeSession(),
@@ -69,8 +69,8 @@ func (r *Relay) Realtime(ctx context.Context, group string, call providers.Realt
 	defer tries.abandon()
 	for tries.next(ctx) {
 		dialing, span := tries.begin(ctx, providers.RealtimeSession())
-		session, said, fault := r.dial(dialing, tries.to, call, span)
-		if tries.end(ctx, said, fault) {
+		session, answered, fault := r.dial(dialing, tries.to, call, span)
+		if tries.end(ctx, answered, fault) {
 			session.Attempts = tries.number
 			return session, nil
 		}
@@ -78,7 +78,7 @@ func (r *Relay) Realtime(ctx context.Context, group string, call providers.Realt
 	return nil, tries.err
 }
 
-// dial opens one target's conversation.
+// dial opens the conversation at one target.
 func (r *Relay) dial(
 	ctx context.Context, to router.Pick, call providers.RealtimeCall, span *upstream.Span,
 ) (*Session, reply, *providers.Fault) {
@@ -109,15 +109,15 @@ func (r *Relay) dial(
 	return session, reply{http.StatusSwitchingProtocols, session.upstream.RequestID()}, nil
 }
 
-// Close drops a session that is not run.
+// Close ends a session without Run.
 func (s *Session) Close() {
 	s.inFlight.End()
 	s.span.End(nil)
 	s.upstream.Close(websocket.StatusGoingAway, reasonClientGone)
 }
 
-// Unfinished returns the approximate usage of the turn that was in progress when Run returned, by the pieces of its answer. The upstream
-// has not reported it. It is zero if there was no such turn.
+// Unfinished returns the usage of the turn that was in progress when Run returned; zero if there was none. The upstream has not reported
+// it: it is an approximation from the pieces of the turn's answer.
 func (s *Session) Unfinished() providers.Usage {
 	if s.usage == nil {
 		return providers.Usage{}
@@ -125,10 +125,10 @@ func (s *Session) Unfinished() providers.Usage {
 	return providers.Usage{Output: s.usage.Unfinished()}
 }
 
-// Sent is how many bytes of messages reached the client, once Run has returned.
+// Sent returns the number of message bytes that reached the client. It is valid after Run has returned.
 func (s *Session) Sent() int64 { return s.sent }
 
-// The reasons that a peer is sent if they are not the other peer's own.
+// The reasons in close frames that the gateway does not copy from the other peer.
 const (
 	reasonClientGone   = "the client has left"
 	reasonUpstreamGone = "the upstream broke off"
@@ -147,7 +147,7 @@ func (s *Session) Run(ctx context.Context, client *upstream.Socket, check *upstr
 	defer s.inFlight.End()
 	idle := time.NewTimer(s.sockets.idle)
 	defer idle.Stop()
-	carrying := context.WithoutCancel(ctx) // its end would cut both sides off before their close frames
+	carrying := context.WithoutCancel(ctx) // the end of ctx would close both sides before their close frames
 	pinging, stopPinging := context.WithCancel(carrying)
 	defer stopPinging()
 	ends, gone := make(chan *upstream.Broken, 2), make(chan *upstream.Socket, 2)
@@ -172,7 +172,7 @@ func (s *Session) Run(ctx context.Context, client *upstream.Socket, check *upstr
 	var end ending
 	select {
 	case broken := <-ends:
-		end = endingOf(lastWord(broken, ends), client)
+		end = endingOf(cause(broken, ends), client)
 	case side := <-gone:
 		end = endingOf(&upstream.Broken{Socket: side, Err: errSilent}, client)
 		side.CloseNow()
@@ -192,7 +192,7 @@ func (s *Session) Run(ctx context.Context, client *upstream.Socket, check *upstr
 	return nil
 }
 
-// carry carries messages one way until it breaks.
+// carry copies messages in one direction until that fails.
 func (s *Session) carry(
 	ctx context.Context, from, to *upstream.Socket, check *upstream.Check, carried func(upstream.Piece),
 ) *upstream.Broken {
@@ -208,7 +208,7 @@ func (s *Session) carry(
 	}
 }
 
-// count reads what an event of the upstream says about tokens.
+// count passes the usage in an event of the upstream to used.
 func (s *Session) count(piece upstream.Piece, used func(providers.Usage)) {
 	if s.usage == nil || !piece.Text {
 		return
@@ -235,20 +235,20 @@ func keepAlive(ctx context.Context, side *upstream.Socket, every time.Duration, 
 	}
 }
 
-// errSilent: a side answers no ping.
+// errSilent: a side does not answer a ping.
 var errSilent = errors.New("no answer to a ping")
 
-// wordWait is how long a connection that takes no more may need to report why: the reader of it knows.
-const wordWait = time.Second
+// causeWait bounds the wait for the read error of a connection after a write to it has failed.
+const causeWait = time.Second
 
-// lastWord returns the better informed of the two ways' endings. A side that closes is often noticed first by the
-// writer to it, but its code and reason come to the reader.
-func lastWord(first *upstream.Broken, ends <-chan *upstream.Broken) *upstream.Broken {
+// cause returns the end of a direction with the cause. If a side closes, the writer to it often fails first, but only the reader
+// receives its code and reason.
+func cause(first *upstream.Broken, ends <-chan *upstream.Broken) *upstream.Broken {
 	if !first.Writing {
 		return first
 	}
 	first.Socket.CloseNow()
-	timer := time.NewTimer(wordWait)
+	timer := time.NewTimer(causeWait)
 	defer timer.Stop()
 	select {
 	case second := <-ends:
@@ -260,24 +260,24 @@ func lastWord(first *upstream.Broken, ends <-chan *upstream.Broken) *upstream.Br
 	return first
 }
 
-// ending is the close frame of each side, and its fault.
+// ending is the close frame of each side, and the fault of the conversation.
 type ending struct {
 	client, upstream websocket.CloseError
 	fault            *providers.Fault
 }
 
 func sameForBoth(code websocket.StatusCode, reason string) ending {
-	word := websocket.CloseError{Code: code, Reason: reason}
-	return ending{client: word, upstream: word}
+	frame := websocket.CloseError{Code: code, Reason: reason}
+	return ending{client: frame, upstream: frame}
 }
 
-// endingOf returns what both sides are sent after one of them ended.
+// endingOf returns the ending after one side ended.
 func endingOf(broken *upstream.Broken, client *upstream.Socket) ending {
-	var said websocket.CloseError
+	var received websocket.CloseError
 	ofClient := broken.Socket == client
 	switch {
-	case errors.As(broken.Err, &said):
-		return ending{client: said, upstream: said}
+	case errors.As(broken.Err, &received):
+		return ending{client: received, upstream: received}
 	case errors.Is(broken.Err, websocket.ErrMessageTooBig):
 		end := sameForBoth(websocket.StatusMessageTooBig, reasonTooBig)
 		end.fault = &providers.Fault{Kind: providers.Upstream, Message: "The upstream sent too large a message.", Err: broken.Err}

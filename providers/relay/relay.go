@@ -1,8 +1,8 @@
-// Package relay sends a synchronous call to the channel that should take it, and to the next one while nothing has
-// been answered yet. It passes the answer's bytes on as they come and counts tokens on the way.
+// Package relay sends a synchronous call to the channel that the router selects, and to the next one until an answer begins. It copies
+// the answer's bytes as they arrive and counts tokens.
 //
-// It knows no vendor and no client's format: vendors say in a table where their answers count, and channels of another
-// format are reached through providers/translate. It must not import api, storage, workflows or activities.
+// It contains no code of a vendor or a client's format: a vendor's table defines where its answers contain usage, and providers/translate
+// translates calls for channels of another format. It must not import api, storage, workflows or activities.
 package relay
 
 import (
@@ -24,88 +24,86 @@ const (
 	DefaultMaxAttempts = 3
 	DefaultFirstByte   = 120 * time.Second
 	DefaultIdle        = 120 * time.Second
-	// DefaultSlotWait is how long a call waits for a slot where all channels that would do are full. Most calls are shorter, and
-	// clients try again by themselves.
+	// DefaultSlotWait is how long a call waits for a slot if all suitable channels are full. Most calls end sooner, and clients retry.
 	DefaultSlotWait = 3 * time.Second
 )
 
 // Options tune a Relay; nil, and every zero field, means the defaults.
 type Options struct {
-	// MaxAttempts is how many requests one call may cost, the first included.
+	// MaxAttempts bounds the requests of one call, including the first.
 	MaxAttempts int
-	// FirstByte bounds the wait of one attempt for the first byte of the answer's body, connecting included.
+	// FirstByte bounds the wait of one attempt for the first byte of the answer's body, including the connection.
 	FirstByte time.Duration
 	// Idle bounds each wait for more bytes after the first. The time a client takes to accept them does not count.
 	Idle time.Duration
-	// SlotWait bounds the wait for a slot at channels that have as many calls in progress as they may.
+	// SlotWait bounds the wait for a slot at full channels.
 	SlotWait time.Duration
-	// SocketIdle is how long a realtime conversation may stay without a message from either side.
+	// SocketIdle is the longest time of a realtime conversation without a message from either side.
 	SocketIdle time.Duration
-	// SocketPing is how often each side of a conversation is asked for a sign of life, and how long it has for one.
+	// SocketPing is the interval of pings to each side of a conversation, and the time that a side has to answer one.
 	SocketPing time.Duration
-	// SocketStall is how long either side may leave a piece of a message untaken.
+	// SocketStall is how long either side may delay the acceptance of a piece of a message.
 	SocketStall time.Duration
-	// Door makes calls of one format those of another, for the channels that the router says need it; nil: one without a
-	// signature cache.
-	Door *translate.Door
+	// Translator translates calls for channels of another format; nil: one without a signature cache.
+	Translator *translate.Translator
 	// Origins stores the origin of each answer, for the calls that continue from it; nil: there is no store.
 	Origins Origins
 	// Log gets one line per attempt, at debug level for those of a call that did not fall over; nil means none.
 	Log *slog.Logger
-	// Tracer makes a span of each attempt of a call whose context has one; nil: no spans.
+	// Tracer makes a span of each attempt of a call whose context has a span; nil: no spans.
 	Tracer trace.Tracer
-	// Tried gets every attempt once its result is known; it must not wait. nil: attempts are not counted.
+	// Tried receives every attempt after its end; it must not wait. nil: attempts are not counted.
 	Tried func(Attempt)
 }
 
 // Relay sends calls. It is safe for concurrent use.
 type Relay struct {
-	catalog  providers.Catalog
-	picker   *picker
-	most     int // attempts of one call
-	log      *slog.Logger
-	tracer   trace.Tracer
-	tried    func(Attempt)
-	door     *translate.Door
-	origins  Origins
-	counters map[counting]*usage.Shape
-	waits    waits
-	sockets  *sockets
-	noUsage  refusers
+	catalog    providers.Catalog
+	picker     *picker
+	most       int // most attempts of one call
+	log        *slog.Logger
+	tracer     trace.Tracer
+	tried      func(Attempt)
+	translator *translate.Translator
+	origins    Origins
+	counters   map[counting]*usage.Shape
+	waits      waits
+	sockets    *sockets
+	noUsage    refusers
 }
 
-// waits bound how long an upstream may be silent: before the first byte of an answer, and between two pieces of it.
+// waits bound the silence of an upstream: before the first byte of an answer, and between two pieces of it.
 type waits struct{ firstByte, idle time.Duration }
 
-// withoutWaits are longer than any call: only its context bounds it.
+// withoutWaits returns waits that are longer than any call: only its context bounds it.
 func withoutWaits() waits { return waits{math.MaxInt64, math.MaxInt64} }
 
-// counting names the table of counters of one vendor's endpoint.
+// counting is the key of the counters of one vendor's endpoint.
 type counting struct {
 	vendor   string
 	endpoint providers.Endpoint
 }
 
-// New returns a relay over the channels the router picks, whose vendors the catalog lists.
+// New returns a relay over the channels of the router. The catalog has their vendors.
 func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Relay {
-	picker := &picker{router: channels, patience: DefaultSlotWait, slots: make(map[string]*slots)}
+	picker := &picker{router: channels, slotWait: DefaultSlotWait, slots: make(map[string]*slots)}
 	r := &Relay{
 		catalog: catalog, picker: picker, most: DefaultMaxAttempts, log: slog.New(slog.DiscardHandler),
-		door:     new(translate.Door),
-		counters: make(map[counting]*usage.Shape),
-		waits:    waits{DefaultFirstByte, DefaultIdle},
-		sockets:  newSockets(opts),
+		translator: new(translate.Translator),
+		counters:   make(map[counting]*usage.Shape),
+		waits:      waits{DefaultFirstByte, DefaultIdle},
+		sockets:    newSockets(opts),
 	}
 	if opts != nil {
 		r.waits.firstByte = cmp.Or(max(opts.FirstByte, 0), r.waits.firstByte)
 		r.waits.idle = cmp.Or(max(opts.Idle, 0), r.waits.idle)
-		picker.patience = cmp.Or(max(opts.SlotWait, 0), picker.patience)
+		picker.slotWait = cmp.Or(max(opts.SlotWait, 0), picker.slotWait)
 		r.most = cmp.Or(max(opts.MaxAttempts, 0), r.most)
 		if opts.Log != nil {
 			r.log = opts.Log
 		}
-		if opts.Door != nil {
-			r.door = opts.Door
+		if opts.Translator != nil {
+			r.translator = opts.Translator
 		}
 		r.origins, r.tracer, r.tried = opts.Origins, opts.Tracer, opts.Tried
 	}
@@ -119,5 +117,5 @@ func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Rel
 	return r
 }
 
-// Waiting is how many calls wait for a slot at the channel.
+// Waiting returns the number of calls that wait for a slot at the channel.
 func (r *Relay) Waiting(channel string) int { return r.picker.waiting(channel) }

@@ -8,9 +8,9 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// Stored asks the channel and key that made an earlier answer for it, for a token of the group. For another token than the one that it
-// was made for it does not exist, nor does one whose origin is not known. The error is a *providers.Fault; ctx ends the upstream request,
-// also while the body is read. The caller closes the Answer's body, which counts nothing.
+// Stored sends a request about an earlier answer to the channel and key that made it, for a token of the group. An answer that was made
+// for another token, or has no recorded origin, does not exist. The error is a *providers.Fault. The end of ctx ends the upstream
+// request, also while the body is read. The caller closes the Answer's body, which counts nothing.
 func (r *Relay) Stored(ctx context.Context, group, token string, request providers.StoredRequest) (*Answer, error) {
 	unknown := providers.Faultf(providers.NotFound, "Nothing with the id %q was found.", request.ID)
 	unknown.Accepted = providers.NotAccepted
@@ -50,12 +50,12 @@ func (r *Relay) Stored(ctx context.Context, group, token string, request provide
 		mayBeEmpty: request.Do == providers.StoredDelete,
 	}
 	answer.Body = body
-	if resp.ContentLength == 0 || resp.StatusCode == http.StatusNoContent { // said before the body; first finds out the rest
+	if resp.ContentLength == 0 || resp.StatusCode == http.StatusNoContent { // otherwise first finds that a body is empty
 		clock.stop()
 		return answer, nil
 	}
 	if fault := body.first(); fault != nil {
-		_ = body.Close() // the fault says it all
+		_ = body.Close() // the fault is returned
 		return nil, fault
 	}
 	return answer, nil

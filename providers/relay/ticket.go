@@ -9,11 +9,12 @@ import (
 	"modelrelay/providers"
 )
 
-// createTimeout bounds the create of a call that its vendor runs, up to the ticket. Nothing else interrupts it: without the ticket it is
-// not known what the vendor runs.
+// createTimeout bounds the create of a call that its vendor runs, up to the ticket. Nothing else interrupts it: without the ticket the
+// gateway cannot find the call at the vendor.
 const createTimeout = time.Minute
 
-// ticketed makes the call one that the vendor of the attempt's target runs; false if this call, channel or vendor does not do so.
+// ticketed changes the call so that the target's vendor runs it. It reports false if the call, the channel or the vendor does not
+// permit that.
 func (a *attempts) ticketed(call *providers.Call) bool {
 	if call.Ticketing == nil || a.to.Translated || !a.to.Channel.RunsBackground && !call.Hosted {
 		return false
@@ -25,7 +26,7 @@ func (a *attempts) ticketed(call *providers.Call) bool {
 	return can
 }
 
-// resume returns the answer of a call that a channel and key run already. No other can.
+// resume returns the answer of a call that a channel and key already run. No other can return it.
 func (r *Relay) resume(ctx context.Context, group string, call providers.Call) (*Answer, error) {
 	at := call.Ticketing.At
 	to, err := r.picker.router.Resolve(at.Channel, at.Fingerprint, call.Model)
@@ -46,7 +47,7 @@ func (r *Relay) resume(ctx context.Context, group string, call providers.Call) (
 	return nil, tries.last
 }
 
-// follow returns the answer of a call that the vendor runs, which it creates unless it runs already.
+// follow returns the answer of a call that the vendor runs. It creates the call unless the vendor already runs it.
 func (r *Relay) follow(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
 	relayer := r.catalog[to.Channel.Vendor].Relay
 	ticketer, can := relayer.(providers.Ticketer)

@@ -13,28 +13,28 @@ import (
 	"modelrelay/providers/translate"
 )
 
-// translate makes the answer one of the client's format. The fault is that of an upstream which failed before it said anything.
+// translate translates the answer to the client's format. The fault is that of an upstream that failed before its answer began.
 func (a *Answer) translate(translation *translate.Translation, upstream *body, key providers.Secret) *providers.Fault {
 	if a.Header.Get("Content-Encoding") != "" {
-		_ = upstream.Close() // it is of no use
+		_ = upstream.Close() // the fault is returned
 		return &providers.Fault{
 			Kind: providers.Upstream, Message: "The upstream's answer is encoded, so that it cannot be read.", Blame: providers.BlameChannel,
 			Malformed: true,
 		}
 	}
 	var length int64
-	if said := a.Header.Get("Content-Length"); said != "" {
-		length, _ = strconv.ParseInt(said, 10, 64) // 0 of nonsense: not known
+	if text := a.Header.Get("Content-Length"); text != "" {
+		length, _ = strconv.ParseInt(text, 10, 64) // not a number: 0, unknown
 	}
 	a.translated = translation.Answer(upstream, a.Stream, length)
 	if translation.Counts() {
 		upstream.counter = a.translated
 	}
 	if fault := a.translated.Begin(); fault != nil {
-		_ = upstream.Close() // the fault says it all
-		said := shown(fault, key)
-		said.Delivered = true
-		return said
+		_ = upstream.Close() // the fault is returned
+		fault = shown(fault, key)
+		fault.Delivered = true
+		return fault
 	}
 	translation.Header(a.Header)
 	a.Stream, a.Translated, a.Status = translation.Stream(), translation.Call.Endpoint, http.StatusOK
@@ -43,13 +43,13 @@ func (a *Answer) translate(translation *translate.Translation, upstream *body, k
 	return nil
 }
 
-// shown is the fault without the key that an upstream may repeat; it is the caller's own.
+// shown returns a copy of the fault without the key, which an upstream may repeat.
 func shown(fault *providers.Fault, key providers.Secret) *providers.Fault {
-	said := *fault // that of a context may be everybody's
+	own := *fault // several calls may share the fault of a context
 	if key != "" {
-		said.UpstreamMessage = strings.ReplaceAll(said.UpstreamMessage, key.Reveal(), key.String())
+		own.UpstreamMessage = strings.ReplaceAll(own.UpstreamMessage, key.Reveal(), key.String())
 	}
-	return &said
+	return &own
 }
 
 // translatedBody is a translated answer's body on its way to the client.
@@ -67,7 +67,7 @@ func (b *translatedBody) Read(p []byte) (int, error) {
 	}
 	fault := shown(providers.AsFault(err), b.key)
 	if b.upstream.err == nil {
-		b.upstream.err = fault // nothing more of it is read; the trace records it
+		b.upstream.err = fault // the upstream's answer is not read any further; the trace records the fault
 	}
 	b.upstream.fail(fault)
 	return n, fault
@@ -76,7 +76,7 @@ func (b *translatedBody) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (b *translatedBody) Close() error { return b.upstream.Close() }
 
-// counted is the answer of a call that the gateway answers itself.
+// counted returns the answer of a token count that the gateway computes itself.
 func counted(to router.Pick, vendor providers.Vendor, translation *translate.Translation) *Answer {
 	header := make(http.Header)
 	translation.Header(header)

@@ -150,7 +150,7 @@ func TestMediaAreNotCopied(t *testing.T) {
 		"messages": `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + picture + `"}}]}]}`,
 		"gemini":   `{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"` + picture + `"}}]}]}`,
 	}
-	door := new(translate.Door)
+	door := new(translate.Translator)
 	for source, from := range clients() {
 		call := providers.Call{Endpoint: from.endpoint, Model: "m", Content: providers.Content{Body: []byte(bodies[source])}}
 		for target, to := range servers() {

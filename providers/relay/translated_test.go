@@ -442,7 +442,7 @@ data: {"type":"message_stop"}
 	kept := &recollections{kept: make(map[string][]byte)}
 	// The model's name says that it thinks by a budget, and so must have its signed thoughts back.
 	named := func(c *providers.Channel) { c.Models = map[string]string{"m": "claude-sonnet-4-5"} }
-	r, _, sent := translating(t, &relay.Options{Door: &translate.Door{Signatures: kept}},
+	r, _, sent := translating(t, &relay.Options{Translator: &translate.Translator{Signatures: kept}},
 		scripted{vendor: "anthropic", answer: func(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
 			return events(thinking)(ctx, to, call)
 		}, change: named})

@@ -11,7 +11,7 @@ import (
 	"modelrelay/providers/health"
 )
 
-// Pick is a target that the router has selected. A Pick that a test makes of a Target cannot be reported.
+// Pick is a target that the router has selected. A Pick that a test makes from a Target cannot be reported.
 type Pick struct {
 	health.Attempt
 
@@ -21,14 +21,14 @@ type Pick struct {
 	Done func()
 }
 
-// For returns the pick for a call of the token. Resolve does not know it. blamed is Request.Blamed.
+// For returns the pick for a call of the token, which Resolve does not set. blamed is Request.Blamed.
 func (p Pick) For(token string, blamed bool) Pick {
 	p.Token, p.Blamed = token, blamed
 	return p
 }
 
 // Pick selects a channel and one of its keys. The error is a *Fault: ModelNotFound if no channel of the group serves the endpoint for
-// the model; Overloaded if all that do cool down or were tried. RetryAfter is then the shortest rest of a cooldown, 0 for none.
+// the model; Overloaded if all that serve it cool down or were tried. RetryAfter is then the shortest rest of a cooldown, 0 for none.
 //
 // A half-open circuit, or a key after its cooldown, admits a few probes; other calls use other targets while they can. If every
 // circuit is open, a few calls at a time try the one that closes first, unless the upstream sent a Retry-After.
@@ -87,7 +87,7 @@ func choose(routes []route, req *Request, now time.Duration) (found choices) {
 		free, access, left := candidate.freeKey(now, req)
 		wait := left
 		if free != nil {
-			wait = min(left, health.LastResortRetry) // the calls that try it now may have reported by then
+			wait = min(left, health.LastResortRetry) // the calls that try it now may have ended by then
 		}
 		if wait > 0 && (found.soon == 0 || wait < found.soon) {
 			found.soon = wait
@@ -133,7 +133,7 @@ func (c *choice) offer(candidate *route, fit compatibility, key *health.Key, aff
 	}
 	// Each route replaces the choice with the probability that gives every route its share in the end.
 	c.total += weight
-	if c.total == weight || rand.IntN(c.total) < weight { //nolint:gosec // a share of load needs no secrecy
+	if c.total == weight || rand.IntN(c.total) < weight { //nolint:gosec // the distribution of load needs no secrecy
 		c.route, c.key = candidate, key
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"modelrelay/providers/health"
 )
 
-// ErrChannelGone means that the configuration no longer has the channel or the key of a ticket.
+// ErrChannelGone: the configuration no longer has the channel or the key of a ticket.
 var ErrChannelGone = errors.New("the channel or its key is no longer configured")
 
 // Options tune a Router; nil means the defaults.
@@ -62,7 +62,7 @@ type Request struct {
 	// Blamed: a fault of this call was counted against a channel. The content of the call may be the cause, so the call takes no
 	// probe, and its next fault is not counted.
 	Blamed bool
-	// NoLastResort: the caller waits rather than tries a channel whose circuit is open.
+	// NoLastResort: the request must not use a channel whose circuit is open, because its caller can wait.
 	NoLastResort bool
 	// Affinity, unless 0, keeps calls with the same value at one channel of a priority and at one key while these are available, to
 	// use the upstream's prompt cache.
@@ -137,7 +137,7 @@ func (r *Router) Candidates(req Request) ([]providers.Channel, error) {
 		}
 		if free != nil && access < health.LastResort {
 			// The first of several exponential clocks to ring is each one in proportion to its rate.
-			clock := rand.ExpFloat64() / float64(max(route.channel.Weight, 1)) //nolint:gosec // a share of load needs no secrecy
+			clock := rand.ExpFloat64() / float64(max(route.channel.Weight, 1)) //nolint:gosec // the distribution of load needs no secrecy
 			all = append(all, candidate{route.channel.Channel, max(access, health.Probe), clock})
 		}
 	}

@@ -17,8 +17,8 @@ import (
 type table struct {
 	// routes has the channels of each group and listed model by priority, including those with a pattern that matches.
 	routes map[routeKey][]route
-	// open has the channels of each group that take every name, for models that no channel lists. wide has all channels of a group
-	// with patterns, if a channel has another pattern than that.
+	// open has the channels of each group that accept every name, for models that no channel lists. wide has all channels of a group
+	// with patterns, if one has another pattern.
 	open     map[string][]route
 	wide     map[string][]*channel
 	channels map[string]*channel
@@ -130,7 +130,7 @@ func (r *Router) newTable(channels []*health.Channel, aliases map[string]string)
 		}
 	}
 	for group, index := range groups {
-		if slices.ContainsFunc(index.wide, func(at int) bool { return !onlyOpen(index.states[at].Models) }) { // else open has all of them
+		if slices.ContainsFunc(index.wide, func(at int) bool { return !onlyOpen(index.states[at].Models) }) { // otherwise open has all
 			for _, at := range index.wide {
 				t.wide[group] = append(t.wide[group], index.states[at])
 			}
@@ -184,7 +184,7 @@ type groupIndex struct {
 	states []*channel
 	listed map[string][]int // the channels that list a model by its name
 	wide   []int            // the channels that have patterns
-	// compared counts how often a model was looked for at a channel.
+	// compared counts the look-ups of a model at a channel.
 	compared int
 }
 
@@ -306,7 +306,7 @@ func (r *Router) newChannel(configured *health.Channel) *channel {
 	return c
 }
 
-// seed is a hash of a name, the same in every process.
+// seed returns a hash of a name that is the same in every process.
 func seed(name string) uint64 {
 	hash := fnv.New64a()
 	_, _ = io.WriteString(hash, name) // never fails

@@ -1,7 +1,7 @@
 // Package upstream is what vendors send with: the process's HTTP client, requests that are sent once, refusals as faults,
-// WebSockets, and results behind links.
+// WebSockets, and results at links.
 //
-// It knows no vendor. Of the product it imports only providers.
+// It has no code of a vendor. Of the product it imports only providers.
 package upstream
 
 import (
@@ -46,7 +46,7 @@ const (
 type ClientOptions struct {
 	// Agent is the User-Agent of every request; "" means Product.
 	Agent string
-	// Proxy returns the egress proxy of a request; nil means none, whatever the environment says.
+	// Proxy returns the egress proxy of a request; nil means none. The proxy variables of the environment do not apply.
 	Proxy func(*http.Request) (*url.URL, error)
 	// TLS replaces the TLS configuration, for private authorities; nil means the system's.
 	TLS *tls.Config
@@ -54,9 +54,9 @@ type ClientOptions struct {
 	Trust Trust
 }
 
-// NewClient returns the process's client to upstreams. It keeps and shares connections, uses HTTP/2 where offered, and decompresses
-// nothing. Only GET and HEAD follow redirects, a few and within the first origin; Results follows others. The client sets no limit
-// on the whole of a request; the context does.
+// NewClient returns the process's client to upstreams. It keeps and shares connections, uses HTTP/2 if the server offers it, and
+// decompresses nothing. Only GET and HEAD follow redirects, a few and within the first origin; Results follows others. The client does
+// not limit the duration of a request; the context does.
 func NewClient(opts *ClientOptions) *http.Client {
 	if opts == nil {
 		opts = new(ClientOptions)

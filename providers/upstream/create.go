@@ -93,7 +93,7 @@ func Fields(fields map[string]json.RawMessage, members map[string]any) ([]byte, 
 // Under adds members that the request leaves open.
 func (m Members) Under(own map[string]json.RawMessage) {
 	for name, value := range own {
-		if _, said := m[name]; !said {
+		if _, set := m[name]; !set {
 			m[name] = value
 		}
 	}

@@ -7,15 +7,15 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// Doc is a JSON document of a vendor, or a part of one. A part that is missing or of another type reads as nothing: a member of an
+// Doc is a JSON document of a vendor, or a part of one. A part that is missing or of another type reads as empty: a member of an
 // undocumented type must not lose a paid job.
 type Doc rawjson.Value
 
 // DocOf returns the document of an answer's body.
 func DocOf(body []byte) Doc { return Doc(rawjson.Trim(body)) }
 
-// All yields the values at a path, which has dots between the names of members. An array on the path or at its end stands for its
-// elements. null is no value. The path "" is that of the document.
+// All yields the values at a path, which has dots between the names of members. It yields the elements of an array on the path or at
+// its end, and no null. The path "" is that of the document.
 func (d Doc) All(path string) iter.Seq[Doc] {
 	var names []string
 	if path != "" {

@@ -145,7 +145,7 @@ func (j *Jobs) Request(ctx context.Context, to providers.Target, r JobRequest) (
 	}
 	if r.Body != nil {
 		req.ContentLength = int64(len(r.Body))
-		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil } // for Authorize; Send takes it away
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil } // for Authorize; Send removes it
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("User-Agent", Agent(j.client))
@@ -182,12 +182,12 @@ func (j *Jobs) explain(err error, key providers.Secret, paid bool) error {
 		j.vendor.Classify(fault)
 	}
 	if j.vendor.Failed != nil && fault.Code != "" {
-		if word := j.vendor.Failed(fault.Code); word != providers.FailedVendor {
-			fault.Failed = word
+		if failed := j.vendor.Failed(fault.Code); failed != providers.FailedVendor {
+			fault.Failed = failed
 		}
 	}
-	said := j.vendor.Reason(fault.Upstream.Body)
-	if fault.Failed == providers.FailedContent || refusesContent(fault.Upstream.Status, said) {
+	reason := j.vendor.Reason(fault.Upstream.Body)
+	if fault.Failed == providers.FailedContent || refusesContent(fault.Upstream.Status, reason) {
 		// Vendors refuse content with the status of a bad request or of a bad key. The cause is the prompt, so other keys and
 		// channels would refuse it too.
 		fault.Kind, fault.Failed, fault.Accepted = providers.Invalid, providers.FailedContent, providers.NotAccepted
@@ -197,21 +197,21 @@ func (j *Jobs) explain(err error, key providers.Secret, paid bool) error {
 	if !paid || fault.Retryable() {
 		return fault
 	}
-	if said != "" {
-		fault.Message = "The upstream refused the request: " + providers.Reason(said, key)
+	if reason != "" {
+		fault.Message = "The upstream refused the request: " + providers.Reason(reason, key)
 	}
 	return fault
 }
 
 // refusesContent reports whether the vendor's reason is the content of a prompt or an input.
-func refusesContent(status int, said string) bool {
+func refusesContent(status int, reason string) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusUnavailableForLegalReasons:
 	default:
 		return false
 	}
-	return providers.Says(said, "moderation", "content policy", "content policies", "policy violation", "usage guidelines", "usage policy",
-		"usage policies",
+	return providers.Mentions(reason, "moderation", "content policy", "content policies", "policy violation", "usage guidelines",
+		"usage policy", "usage policies",
 		"content guidelines", "safety check", "failed check", "safety system", "safety filter", "content filter", "sensitive content",
 		"prohibited content", "nsfw")
 }
@@ -256,7 +256,7 @@ func Refine(err error, format providers.Format, classify func(fault *providers.F
 	return fault
 }
 
-// Reclass gives a fault the meaning of the HTTP status that a vendor's code stands for.
+// Reclass gives a fault the meaning of the HTTP status that a vendor's code means.
 func Reclass(fault *providers.Fault, status int) {
 	as := refusal(status)
 	fault.Kind, fault.Message, fault.Accepted, fault.Blame, fault.Key = as.Kind, as.Message, as.Accepted, as.Blame, as.Key
@@ -269,14 +269,14 @@ func Undecided(err error) error {
 	return &fault
 }
 
-// Forgotten reports whether an error is the vendor's answer that it does not know the job: 404 or 410.
+// Forgotten reports whether an error is the vendor's answer for an unknown job: 404 or 410.
 func Forgotten(err error) bool {
 	var fault *providers.Fault
 	return errors.As(err, &fault) && fault.Upstream != nil &&
 		(fault.Upstream.Status == http.StatusNotFound || fault.Upstream.Status == http.StatusGone)
 }
 
-// ForgottenJob returns the status of a job that its vendor does not know.
+// ForgottenJob returns the status of a job that its vendor does not have.
 func ForgottenJob() providers.VideoStatus {
 	return providers.VideoStatus{
 		State: providers.JobForgotten, Progress: -1,
@@ -284,7 +284,7 @@ func ForgottenJob() providers.VideoStatus {
 	}
 }
 
-// Unread returns the status of a job whose record could not be read: ForgottenJob if the vendor does not know the job.
+// Unread returns the status of a job whose record could not be read: ForgottenJob if the vendor does not have the job.
 func Unread(err error) (providers.VideoStatus, error) {
 	if Forgotten(err) {
 		return ForgottenJob(), nil
@@ -297,13 +297,13 @@ func Unread(err error) (providers.VideoStatus, error) {
 // so another try may succeed.
 func FailedJob(word, code, vendorCode, reason string, retryable bool, key providers.Secret) providers.VideoStatus {
 	word = providers.Cut(word, providers.WordLimit)
-	var said []string
+	var texts []string
 	for _, text := range []string{vendorCode, reason} {
-		if text != "" && !slices.Contains(said, text) {
-			said = append(said, text)
+		if text != "" && !slices.Contains(texts, text) {
+			texts = append(texts, text)
 		}
 	}
-	failure := &providers.VideoFailure{Code: code, Message: providers.Reason(strings.Join(said, ": "), key), Retryable: retryable}
+	failure := &providers.VideoFailure{Code: code, Message: providers.Reason(strings.Join(texts, ": "), key), Retryable: retryable}
 	if failure.Message == "" {
 		failure.Message = "The upstream's job ended as " + strconv.Quote(word) + "."
 	}
@@ -346,13 +346,13 @@ func OneOutput(output int) error {
 
 // Reason returns the message of an error answer from the usual members, "" for none. FastAPI lists the errors of a request's fields.
 func Reason(body []byte) string {
-	said := DocOf(body)
-	text := said.Get("error.message", "error", "message", "detail")
+	answer := DocOf(body)
+	text := answer.Get("error.message", "error", "message", "detail")
 	if text != "" {
 		return string(text)
 	}
-	text = said.Get("detail.msg")
-	if at := said.At("detail").Texts("loc"); text != "" && len(at) > 0 {
+	text = answer.Get("detail.msg")
+	if at := answer.At("detail").Texts("loc"); text != "" && len(at) > 0 {
 		return at[len(at)-1] + ": " + string(text)
 	}
 	return string(text)

@@ -136,8 +136,8 @@ func (l Linked) StopWaiting(ctx context.Context, to providers.Target, ticket pro
 	return err
 }
 
-// StopUnlessRefused cancels a job of a vendor that refuses the request for a job that has ended, and perhaps for one that has begun. A
-// refusal is a fault that refused reports; then the job is read.
+// StopUnlessRefused cancels a job of a vendor that refuses the request for a job that has ended, and perhaps for one that has begun. After
+// a fault for which refused returns true, it reads the job.
 func (l Linked) StopUnlessRefused(
 	ctx context.Context, to providers.Target, ticket providers.Ticket, stop JobRequest, refused func(*providers.Fault) bool,
 ) error {
@@ -156,7 +156,7 @@ func (l Linked) StopUnlessRefused(
 	return runs(fault)
 }
 
-// state returns the state of a job that continues, "" for a job that has ended or that the vendor does not know.
+// state returns the state of a job that continues, "" for a job that has ended or is unknown to the vendor.
 func (l Linked) state(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoState, error) {
 	record, err := l.Record(ctx, to, ticket)
 	switch {

@@ -21,7 +21,7 @@ func Refusal(status int, header http.Header) *providers.Fault {
 }
 
 func refusal(status int) *providers.Fault {
-	// A plain 4xx is a documented refusal, and only the request is at fault.
+	// A plain 4xx is a documented refusal, and only the request is the cause.
 	refused := func(kind providers.Kind, message string) *providers.Fault {
 		return &providers.Fault{Kind: kind, Message: message, Accepted: providers.NotAccepted}
 	}
@@ -60,14 +60,14 @@ func refusal(status int) *providers.Fault {
 	}
 }
 
-func refusedKey(trouble providers.KeyFault) *providers.Fault {
+func refusedKey(cause providers.KeyFault) *providers.Fault {
 	fault := new(providers.Fault)
-	fault.RefuseKey(trouble)
+	fault.RefuseKey(cause)
 	fault.KeyNamed = false // a status does not name the key
 	return fault
 }
 
-// RetryAfter returns the wait that an upstream asks for: retry-after-ms, otherwise Retry-After in seconds or as a date; 0 for none
+// RetryAfter returns the wait that an upstream requests: retry-after-ms, otherwise Retry-After in seconds or as a date; 0 for none
 // or a time in the past.
 func RetryAfter(header http.Header) time.Duration {
 	if d, ok := wait(header.Get("Retry-After-Ms"), time.Millisecond); ok {

@@ -171,7 +171,7 @@ func boxType(brand string) string {
 		return "image/avif"
 	case "heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1": // pictures that browsers do not show
 		return ""
-	case "M4A ", "M4B ", "M4P ", "F4A ", "F4B ": // sound alone
+	case "M4A ", "M4B ", "M4P ", "F4A ", "F4B ": // only sound
 		return ""
 	}
 	return "video/mp4"

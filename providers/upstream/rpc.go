@@ -10,7 +10,7 @@ import (
 	"modelrelay/providers"
 )
 
-// statusClientClosed is the status with which Google's front end gives up a request that the service may have accepted.
+// statusClientClosed is the status with which Google's front end cancels a request that the service may have accepted.
 const statusClientClosed = 499
 
 // RPCError is an error of a vendor that sends google.rpc.Status.
@@ -26,17 +26,17 @@ type RPCError struct {
 
 // RPCErrorOf reads a google.rpc.Status. Fields that it cannot read are empty.
 func RPCErrorOf(status Doc) RPCError {
-	said := RPCError{
+	rpcError := RPCError{
 		Code: string(status.Get("code")), Status: string(status.Get("status")), Message: string(status.Get("message")),
 		Reason: string(status.Get("details.reason")),
 	}
 	if delay, err := time.ParseDuration(string(status.Get("details.retryDelay"))); err == nil && delay > 0 {
-		said.RetryDelay = delay
+		rpcError.RetryDelay = delay
 	}
 	for _, quota := range status.Texts("details.violations.quotaId") {
-		said.DailyQuota = said.DailyQuota || strings.Contains(quota, "PerDay")
+		rpcError.DailyQuota = rpcError.DailyQuota || strings.Contains(quota, "PerDay")
 	}
-	return said
+	return rpcError
 }
 
 // Download returns the address of the bytes of one of Google's files, …/files/ID or …/files/ID:download. It returns another address
@@ -72,37 +72,37 @@ func RPCFile(uri string) string {
 // ClassifyRPC interprets a google.rpc.Status beyond the HTTP status. A wrong key, a project without billing and a project in an
 // unsupported country have status 400.
 func ClassifyRPC(fault *providers.Fault) {
-	said := RPCErrorOf(DocOf(fault.Upstream.Body).At("error"))
-	fault.Code = providers.Cut(cmp.Or(said.Reason, said.Status, said.Code), providers.WordLimit)
-	if word := RPCFailure(said); word != providers.FailedVendor {
-		fault.Failed = word
+	rpcError := RPCErrorOf(DocOf(fault.Upstream.Body).At("error"))
+	fault.Code = providers.Cut(cmp.Or(rpcError.Reason, rpcError.Status, rpcError.Code), providers.WordLimit)
+	if failed := RPCFailure(rpcError); failed != providers.FailedVendor {
+		fault.Failed = failed
 	}
 	if fault.RetryAfter == 0 {
-		fault.RetryAfter = said.RetryDelay
+		fault.RetryAfter = rpcError.RetryDelay
 	}
 	switch status := fault.Upstream.Status; {
 	case status == statusClientClosed:
 		Reclass(fault, http.StatusBadGateway)
-	case said.Reason == "BILLING_DISABLED":
+	case rpcError.Reason == "BILLING_DISABLED":
 		fault.RefuseKey(providers.KeyExhausted)
-	case status == http.StatusBadRequest && said.Reason == "API_KEY_INVALID":
+	case status == http.StatusBadRequest && rpcError.Reason == "API_KEY_INVALID":
 		fault.RefuseKey(providers.KeyRefused)
-	case status == http.StatusBadRequest && said.Status == "FAILED_PRECONDITION":
+	case status == http.StatusBadRequest && rpcError.Status == "FAILED_PRECONDITION":
 		fault.RefuseKey(providers.KeyForbidden)
-	case status == http.StatusNotFound && strings.Contains(strings.ToLower(said.Message), "model"):
+	case status == http.StatusNotFound && strings.Contains(strings.ToLower(rpcError.Message), "model"):
 		fault.Kind, fault.Message = providers.ModelNotFound, "The upstream does not have the model."
 	}
 }
 
 // RPCFailure returns the Failed constant for the error of a failed job or a refused create. Google's services mark refused content
 // in the code or the message.
-func RPCFailure(said RPCError) string {
-	text := strings.Join([]string{said.Code, said.Status, said.Reason, said.Message}, "; ")
-	if providers.Says(text, "safety", "prohibited", "blocklist", "spii", "usage guidelines", "responsible ai", "support code",
+func RPCFailure(rpcError RPCError) string {
+	text := strings.Join([]string{rpcError.Code, rpcError.Status, rpcError.Reason, rpcError.Message}, "; ")
+	if providers.Mentions(text, "safety", "prohibited", "blocklist", "spii", "usage guidelines", "responsible ai", "support code",
 		"support codes") {
 		return providers.FailedContent
 	}
-	switch strings.ToLower(cmp.Or(said.Status, said.Code)) { // numbers of google.rpc.Code and of HTTP
+	switch strings.ToLower(cmp.Or(rpcError.Status, rpcError.Code)) { // numbers of google.rpc.Code and of HTTP
 	case "3", "11", "400", "invalid_request", "invalid_argument", "out_of_range":
 		return providers.FailedInput
 	case "4", "504", "deadline_exceeded":

@@ -42,14 +42,13 @@ func unusable(err error) *providers.Fault {
 	}
 }
 
-// Send does the request and makes a *Fault of every failure: of the transport's, and of every answer that is not 2xx,
-// whose body is then read, bounded, into Fault.Upstream and closed. The caller closes the body of a 2xx answer, and
-// bounds the wait through the request's context: a *Fault that is the cause of its cancellation is what Send returns.
+// Send sends the request. Every error is a *Fault: of the transport, or of an answer that is not 2xx. Send reads the body of such an
+// answer, bounded, into Fault.Upstream and closes it. The caller closes the body of a 2xx answer. The request's context bounds the wait;
+// if the cause of its cancellation is a *Fault, Send returns that.
 //
-// A request with a body is written at most once: Send takes its GetBody away, without which net/http repeats none, not
-// even on a kept connection that turns out closed. Fault.Accepted is NotAccepted when no connection came about, so that
-// nothing was written, and for the statuses that refuse a request. Fault.Delivered reports that all of it was written and no
-// answer came.
+// A request with a body is written at most once: Send removes its GetBody, without which net/http does not repeat a request, not even on
+// a kept connection that has closed. Fault.Accepted is NotAccepted if there was no connection, so that nothing was written, and for the
+// statuses that refuse a request. Fault.Delivered reports that the whole request was written and no answer arrived.
 func Send(client *http.Client, req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	seen, ok := ctx.Value(connectionKey{}).(*connection)
@@ -83,8 +82,8 @@ func reply(status int, header http.Header, body []byte) *providers.Reply {
 	}
 }
 
-// errorObject returns the object of an error answer. Google sends an array of it for a stream that is not an event stream, and for
-// all calls in OpenAI's format.
+// errorObject returns the object of an error answer. Google sends an array with the object for a stream that is not an event stream, and
+// for all calls in OpenAI's format.
 func errorObject(body []byte) []byte {
 	if begin := bytes.TrimLeft(body, " \t\r\n"); len(begin) == 0 || begin[0] != '[' {
 		return body
@@ -96,7 +95,7 @@ func errorObject(body []byte) []byte {
 	return elements[0]
 }
 
-// decode removes the content encoding of an answer. An upstream may compress without being asked to.
+// decode removes the content encoding of an answer. An upstream may compress an answer without a request for it.
 func decode(resp *http.Response) {
 	body, ok := encoded.Decode(resp.Header.Get("Content-Encoding"), resp.Body)
 	if !ok {
@@ -120,7 +119,7 @@ func Header(pairs ...string) http.Header {
 // of the cost of a call.
 func roundTrip(client *http.Client, req *http.Request) (*http.Response, error) {
 	plain := req.Method == http.MethodPost && client.Transport != nil && client.Jar == nil && client.Timeout == 0
-	if !plain || req.URL.User != nil { // the client turns a user into a header
+	if !plain || req.URL.User != nil { // client.Do writes the user into a header
 		return client.Do(req) //nolint:gosec // the address is the operator's configuration
 	}
 	return client.Transport.RoundTrip(req)

@@ -26,7 +26,7 @@ const (
 	// pongWait is how long the answer to a ping waits until the peer has accepted the message before it. The library gives the
 	// answer five seconds and then closes the connection, which would affect peers that read slowly.
 	pongWait = 4 * time.Second
-	// pongRoom is how long the next message to such a peer waits for the answer.
+	// pongRoom is how long the next message to such a peer waits for that answer.
 	pongRoom = 50 * time.Millisecond
 )
 
@@ -88,9 +88,8 @@ func DialSocket(ctx context.Context, client *http.Client, address string, header
 	return nil, fault
 }
 
-// AcceptSocket accepts a client's WebSocket. It may select only the given one of the subprotocols that the client offers. The
-// library answers other requests in plain text, so check before. Any origin is accepted, because a page must know a token, which
-// browsers do not add as they add cookies.
+// AcceptSocket accepts a client's WebSocket. It selects no subprotocol other than the given one. The library answers other requests in
+// plain text, so the caller checks before. Any origin is accepted: a page needs a token, which browsers do not add by themselves.
 func AcceptSocket(w http.ResponseWriter, r *http.Request, subprotocol string) (*Socket, error) {
 	s := newSocket()
 	conn, err := websocket.Accept(watchedWriter{w}, r, &websocket.AcceptOptions{
@@ -173,8 +172,8 @@ const MaxChecked = 1 << 20
 
 // Check reads messages before they are copied.
 type Check struct {
-	// Look returns a text with which the sender is answered; the message is then dropped. nil copies the message. A nil message is
-	// one that was not held, because it is longer than MaxChecked or there was no memory. Look must answer it.
+	// Look returns an answer for the sender; the message is then dropped. nil copies the message. A nil message was not held, because
+	// it is longer than MaxChecked or there was no memory; Look must answer it.
 	Look func(message []byte, text bool) (answer []byte)
 	// Hold reserves memory for n more bytes of a message. Release returns what was reserved. One goroutine calls them.
 	Hold    func(n int) error
@@ -290,7 +289,7 @@ func (c *Carrier) pass(ctx context.Context, from, to *Socket, kind websocket.Mes
 	return lost
 }
 
-// write keeps answers to pings from interfering, and cuts off a peer that reads nothing for too long.
+// write prevents answers to pings during a write, and closes the connection of a peer that reads nothing for too long.
 func (s *Socket) write(stall time.Duration, write func() error) error {
 	<-s.free
 	defer func() { s.free <- struct{}{} }()
@@ -318,12 +317,12 @@ func (s *Socket) fill(message io.Reader, buf []byte) (n int, err error) {
 	return n, err
 }
 
-// Ping sends a ping and reports whether the peer is gone: the socket was read during the whole wait, and nothing arrived. Ping does
-// not judge a peer that is not being read, or that is being written to, nor any peer once ctx has ended. It returns when the socket
-// is closed, not with ctx.
+// Ping sends a ping and reports whether the peer is gone: the socket was read during the whole wait, and nothing arrived. It reports
+// false for a peer that is not being read or that is being written to, and after the end of ctx. It returns when the socket is closed,
+// not with ctx.
 func (s *Socket) Ping(ctx context.Context, wait time.Duration) (gone bool) {
 	select {
-	case <-s.free: // nothing is being written; what begins to be waits for the ping to be out, or goes first
+	case <-s.free: // nothing is being written, and the next write waits for the ping
 		s.free <- struct{}{}
 	default:
 		return false
@@ -355,7 +354,7 @@ func (s *Socket) CloseNow() { _ = s.conn.CloseNow() }
 // maxReason is the maximum of a reason in a close frame, in bytes.
 const maxReason = 123
 
-// sendable reports whether RFC 6455, section 7.4, permits a code in a close frame; 1005 stands for none.
+// sendable reports whether RFC 6455, section 7.4, permits a code in a close frame; 1005 means no code.
 func sendable(code websocket.StatusCode) bool {
 	switch code {
 	case 1004, websocket.StatusAbnormalClosure, websocket.StatusTLSHandshake:

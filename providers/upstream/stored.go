@@ -10,7 +10,7 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// SendStored asks for a stored answer below the address of all of them. The header is that of the vendor's requests, without Accept.
+// SendStored requests a stored answer below the address of all of them. The header is that of the vendor's requests, without Accept.
 func SendStored(
 	ctx context.Context, client *http.Client, address string, request providers.StoredRequest, header http.Header,
 ) (*http.Response, error) {

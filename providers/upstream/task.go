@@ -7,8 +7,8 @@ import (
 	"modelrelay/providers"
 )
 
-// TaskStatus maps the record of a job in OpenAI's format for videos, or in that of the gateways that imitate it: with outputs videos if
-// it is done. An unknown status, or none, means running. codes are the paths of the code of a failed job.
+// TaskStatus maps the record of a job in OpenAI's format for videos, or in a similar format of a gateway. A finished job has outputs
+// videos. An unknown status, or none, means running. codes are the paths of the code of a failed job.
 func TaskStatus(job Doc, outputs int, key providers.Secret, codes ...string) providers.VideoStatus {
 	word := providers.Cut(string(job.Get("status")), providers.WordLimit)
 	s := providers.VideoStatus{

@@ -7,19 +7,19 @@ import (
 	"modelrelay/providers"
 )
 
-// Conversation counts what the events of a realtime conversation used, each when it has ended.
+// Conversation counts the usage of a realtime conversation's events, each at its end.
 type Conversation struct {
 	scanner *Scanner
 	turn    turn
 }
 
-// NewConversation makes the counter of one conversation.
+// NewConversation returns the counter of one conversation.
 func NewConversation(shape *Shape) *Conversation {
 	return &Conversation{scanner: NewScanner(shape, false), turn: newTurn(shape.turn)}
 }
 
-// Observe reads the next piece of an event of the upstream; last ends it. It returns what the event counted; false where
-// it counted nothing, or continues.
+// Observe reads the next piece of an event of the upstream; last ends the event. It returns the event's usage, and false if the event
+// has none or continues.
 func (c *Conversation) Observe(piece []byte, last bool) (providers.Usage, bool) {
 	c.scanner.Observe(piece)
 	c.turn.observe(piece, last)
@@ -39,10 +39,10 @@ func (c *Conversation) Observe(piece []byte, last bool) (providers.Usage, bool) 
 // turn.
 func (c *Conversation) Unfinished() int64 { return c.turn.tokens() }
 
-// markWithin is how far from the beginning of an event its marks are looked for, in bytes: past its own id.
+// markWithin is how many bytes of an event's beginning are searched for marks. They include its id.
 const markWithin = 256
 
-// turn follows the turn of a conversation whose counts have not come.
+// turn follows the current turn of a conversation until its usage event.
 type turn struct {
 	shape providers.TurnShape
 	end   []byte
@@ -50,7 +50,7 @@ type turn struct {
 	bytes []int64    // of each part's events
 
 	within bool // an event
-	part   int  // its place in the shape, -1 where it is none
+	part   int  // its index in the shape, -1 for none
 	ends   bool // the event is the turn's end
 }
 
@@ -66,7 +66,7 @@ func newTurn(shape providers.TurnShape) turn {
 	return t
 }
 
-// observe takes the next piece of an event.
+// observe reads the next piece of an event.
 func (t *turn) observe(piece []byte, last bool) {
 	if !t.within {
 		head := piece[:min(len(piece), markWithin)]
@@ -80,14 +80,14 @@ func (t *turn) observe(piece []byte, last bool) {
 	}
 }
 
-// counted records that the event has said what it used.
+// counted records that the event contained its usage.
 func (t *turn) counted() {
 	if t.ends {
 		clear(t.bytes)
 	}
 }
 
-// tokens is about how many of output the turn has made so far.
+// tokens returns the approximate number of the turn's output tokens so far.
 func (t *turn) tokens() int64 {
 	var sum int64
 	for i, part := range t.shape.Parts {

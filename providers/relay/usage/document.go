@@ -7,73 +7,73 @@ import (
 )
 
 const (
-	// maxPath is the number of objects that may be open on the way to a counter.
+	// maxPath bounds the depth of a counter, in objects.
 	maxPath = 10
-	// maxAnswer bounds the name of an answer; vendors' have about 60 bytes.
+	// maxAnswer bounds the id of an answer, in bytes; those of vendors have about 60.
 	maxAnswer = 200
-	// maxWord bounds a member name or number that is read.
+	// maxWord bounds a member name or number that is read, in bytes.
 	maxWord = 40
 )
 
-// place says what a document expects next.
+// place is what a document expects next.
 type place uint8
 
 const (
-	atValue  place = iota // a value: at the root, or of the member found
-	atName                // a member's name or the end of the object
-	inName                // the rest of a name
-	atColon               // the colon after it
-	inNumber              // the rest of a counter
-	inAnswer              // the rest of the name of the answer, or of something else that it made
-	inString              // the rest of a string that does not matter
-	atItem                // the first item of the content array, or its end
-	inOther               // the rest of an array or object that does not matter
-	behind                // the rest of a value, up to the comma or the end of the object
+	atValue    place = iota // a value: at the root, or of the member found
+	atName                  // a member's name or the end of the object
+	inName                  // the rest of a name
+	atColon                 // the colon after it
+	inNumber                // the rest of a counter
+	inID                    // the rest of the id of the answer, or of something else that it made
+	inString                // the rest of an ignored string
+	atItem                  // the first item of the content array, or its end
+	inOther                 // the rest of an ignored array or object
+	afterValue              // the rest of a value, up to the comma or the end of the object
 )
 
-// document picks counters out of a JSON document that it sees in pieces of any size and does not keep. It does not
-// check the document: nonsense yields nothing, or nonsense.
+// document reads counters from a JSON document that arrives in pieces of any size, without storing it. It does not check the document:
+// the counts of an invalid one are undefined.
 type document struct {
 	root *member
 
 	// path are the open objects that lead to counters; depth counts all open objects and arrays.
 	path  [maxPath]*member
-	list  [maxPath]bool // it is an array, whose elements the member stands for
+	list  [maxPath]bool // it is an array; the member describes its elements
 	level int
 	depth int
 
 	place   place
-	back    place // where a string leads back to
+	back    place // the place after the string
 	escaped bool
-	found   *member // the member whose value comes next, nil for one that does not matter
+	found   *member // the member of the next value, nil for an ignored one
 	word    [maxWord]byte
-	length  int // of word; beyond maxWord it was too long
+	length  int // of word; above maxWord: it was too long
 
 	tally
-	// answer is what names the answer, as far as it was read; named: to its end. Neither is reset: the first counts.
+	// answer is the answer's id as far as it was read; named: it is complete. reset keeps a complete id, because the first one counts.
 	answer []byte
 	named  bool
-	// made gets the names of what else the answer made; nil where they are not wanted. thing is the one that is being read.
-	made    func(name string)
-	thing   []byte
-	isThing bool
+	// made receives the ids of what else the answer made; nil: they are ignored. otherID is the current one of them.
+	made    func(id string)
+	otherID []byte
+	isOther bool
 	arrays
 }
 
-// tally is what the slots of a document, or of all documents of an answer, hold.
+// tally has the slots of a document, or of all documents of an answer.
 type tally struct {
 	counts [maxSlots]int64
 	seen   [maxSlots]bool
 }
 
-// take takes over a number. A zero does not erase an earlier number: some upstreams repeat members with zeros.
+// take stores a number. A zero does not replace an earlier number: some upstreams repeat members with zeros.
 func (t *tally) take(slot int, n int64) {
 	if n != 0 || !t.seen[slot] {
 		t.counts[slot], t.seen[slot] = n, true
 	}
 }
 
-// sum is what a counter's slots hold together; false: none of them was seen.
+// sum returns the sum of a counter's slots. It reports false if none of them was seen.
 func (t *tally) sum(root *member, of counter) (sum int64, seen bool) {
 	for slot, counter := range root.of {
 		if counter == of && t.seen[slot] {
@@ -83,11 +83,11 @@ func (t *tally) sum(root *member, of counter) (sum int64, seen bool) {
 	return sum, seen
 }
 
-// arrays are what is known of a document's arrays that matter.
+// arrays is the state of the content array and of the counted arrays.
 type arrays struct {
 	// content and hollow: the content array was seen, with items in it or without.
 	content, hollow bool
-	// items of the arrays that count; within: one of them is being read.
+	// items of the counted arrays; within: the document is in one of them.
 	items  int64
 	within bool
 }
@@ -95,13 +95,13 @@ type arrays struct {
 // reset makes the document ready for the next document.
 func (s *document) reset() {
 	answer, named := s.answer, s.named
-	*s = document{root: s.root, made: s.made, thing: s.thing[:0]}
+	*s = document{root: s.root, made: s.made, otherID: s.otherID[:0]}
 	if named {
 		s.answer, s.named = answer, true
 	}
 }
 
-// counted reports whether the document held tokens, cached ones apart.
+// counted reports whether the document contained tokens other than cached ones.
 func (s *document) counted() bool {
 	_, input := s.sum(s.root, inputCounter)
 	_, output := s.sum(s.root, outputCounter)
@@ -116,14 +116,14 @@ func (s *document) feed(b []byte) {
 			i += s.text(b[i:])
 		case inName:
 			i += s.name(b[i:])
-		case inAnswer:
-			i += s.naming(b[i:])
+		case inID:
+			i += s.id(b[i:])
 		case inOther:
 			i += s.other(b[i:])
 		case inNumber:
 			if !isNumber(c) {
 				s.count()
-				s.place = behind
+				s.place = afterValue
 				continue
 			}
 			s.keep(c)
@@ -155,7 +155,7 @@ func (s *document) feed(b []byte) {
 			i++
 		case atValue:
 			i += s.value(c)
-		default: // behind
+		default: // afterValue
 			switch c {
 			case ',':
 				s.place = atName
@@ -165,14 +165,14 @@ func (s *document) feed(b []byte) {
 			case '}', ']':
 				s.leave()
 			case '"':
-				s.place, s.back = inString, behind
+				s.place, s.back = inString, afterValue
 			}
 			i++
 		}
 	}
 }
 
-// value begins a value with its first byte, and reports whether it took that byte.
+// value begins a value with its first byte. It returns 1 if it consumed the byte, otherwise 0.
 func (s *document) value(c byte) int {
 	found := s.found
 	if s.level == 0 {
@@ -199,9 +199,9 @@ func (s *document) value(c byte) int {
 		s.depth++
 		s.place = inOther
 	case c == '"' && found != nil && found.answer && !s.named:
-		s.answer, s.isThing, s.place, s.back = s.answer[:0], false, inAnswer, s.after()
+		s.answer, s.isOther, s.place, s.back = s.answer[:0], false, inID, s.after()
 	case c == '"' && found != nil && found.made && s.made != nil:
-		s.thing, s.isThing, s.place, s.back = s.thing[:0], true, inAnswer, s.after()
+		s.otherID, s.isOther, s.place, s.back = s.otherID[:0], true, inID, s.after()
 	case c == '"':
 		s.place, s.back = inString, s.after()
 	case isNumber(c) && found != nil && len(found.slots) > 0:
@@ -209,21 +209,21 @@ func (s *document) value(c byte) int {
 		s.place = inNumber
 		return 0
 	case s.level > 0:
-		s.place = behind
+		s.place = afterValue
 		return 0
 	}
 	return 1
 }
 
-// after is where a value ends: at the root another may follow.
+// after returns the place after a value: at the root, another value may follow.
 func (s *document) after() place {
 	if s.level == 0 {
 		return atValue
 	}
-	return behind
+	return afterValue
 }
 
-// enter opens an object of the path, or an array of such.
+// enter opens an object of the path, or an array of such objects.
 func (s *document) enter(at *member, list bool) {
 	s.path[s.level], s.list[s.level] = at, list
 	s.level++
@@ -237,7 +237,7 @@ func (s *document) leave() {
 	s.place = s.after()
 }
 
-// text reads on in a string that does not matter, and says how far it came.
+// text reads an ignored string and returns the number of bytes read.
 func (s *document) text(b []byte) int {
 	i := 0
 	if s.escaped {
@@ -250,7 +250,7 @@ func (s *document) text(b []byte) int {
 		if quote < 0 {
 			end = len(b)
 		}
-		// Each byte is searched once for a quote and once for a backslash, however many of them there are.
+		// Each byte is searched once for a quote and once for a backslash, independent of their number.
 		for i < end {
 			slash := bytes.IndexByte(b[i:end], '\\')
 			if slash < 0 {
@@ -270,21 +270,22 @@ func (s *document) text(b []byte) int {
 	return len(b)
 }
 
-// naming reads on in what names the answer, and says how far it came. A name that needs an escape or is too long is none.
-func (s *document) naming(b []byte) int {
+// id reads the id of the answer or of what it made, and returns the number of bytes read. It ignores an id that has an escape or is too
+// long.
+func (s *document) id(b []byte) int {
 	name := &s.answer
-	if s.isThing {
-		name = &s.thing
+	if s.isOther {
+		name = &s.otherID
 	}
 	for i, c := range b {
 		switch {
 		case c == '"':
 			s.place = s.back
 			switch {
-			case !s.isThing:
+			case !s.isOther:
 				s.named = len(s.answer) > 0
-			case len(s.thing) > 0:
-				s.made(string(s.thing))
+			case len(s.otherID) > 0:
+				s.made(string(s.otherID))
 			}
 			return i + 1
 		case c == '\\' || len(*name) == maxAnswer:
@@ -296,7 +297,7 @@ func (s *document) naming(b []byte) int {
 	return len(b)
 }
 
-// name reads on in a member's name, and says how far it came.
+// name reads a member's name and returns the number of bytes read.
 func (s *document) name(b []byte) int {
 	for i, c := range b {
 		switch {
@@ -304,7 +305,7 @@ func (s *document) name(b []byte) int {
 			s.escaped = false
 		case c == '\\':
 			s.escaped = true
-			s.length = maxWord + 1 // no name that is looked for needs an escape
+			s.length = maxWord + 1 // no member of a shape needs an escape
 		case c == '"':
 			s.found = nil
 			if s.length <= maxWord {
@@ -319,7 +320,7 @@ func (s *document) name(b []byte) int {
 	return len(b)
 }
 
-// other reads on in what does not matter, and says how far it came.
+// other reads an ignored array or object and returns the number of bytes read.
 func (s *document) other(b []byte) int {
 	for i, c := range b {
 		switch c {
@@ -344,7 +345,7 @@ func (s *document) other(b []byte) int {
 	return len(b)
 }
 
-// keep appends to the word as long as it fits.
+// keep appends a byte to the word if it fits.
 func (s *document) keep(c byte) {
 	if s.length < maxWord {
 		s.word[s.length] = c
@@ -354,7 +355,7 @@ func (s *document) keep(c byte) {
 	}
 }
 
-// count puts the number read into its slots.
+// count stores the number in its slots.
 func (s *document) count() {
 	if s.length > maxWord {
 		return

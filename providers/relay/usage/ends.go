@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// Ends looks in a stream for the event that ends it, in pieces of any size. It does not parse: a mark is a member's name and how its
-// value begins, which no text within JSON can contain, since its quotes are escaped.
+// Ends searches a stream, in pieces of any size, for its last event. It does not parse: a mark is a member's name and the beginning of
+// its value. No text within JSON can contain a mark, since quotes in texts are escaped.
 type Ends struct {
 	marks []endMark
 	seen  bool
-	tail  []byte // of seam: the last bytes seen, which a mark may begin in
+	tail  []byte // of seam: the last bytes seen, in which a mark may begin
 	seam  [2 * maxEndMark]byte
 }
 
-// endMark is a text up to a colon, and the bytes behind the colon and blanks. A value that is an empty text does not match.
+// endMark is a text up to a colon, and the bytes after the colon and white space. A value that is an empty text does not match.
 type endMark struct{ name, value []byte }
 
-// maxEndMark bounds a mark with its blanks, in bytes.
+// maxEndMark bounds a mark with its white space, in bytes.
 const maxEndMark = 96
 
 // compileEnds splits marks such as `"finish_reason":"`.
@@ -30,7 +30,7 @@ func compileEnds(marks []string) []endMark {
 	return compiled
 }
 
-// NewEnds returns what finds the end of one stream; nil if the shape names no end.
+// NewEnds returns the Ends of one stream; nil if the shape has no ends.
 func NewEnds(shape *Shape) *Ends {
 	if len(shape.ends) == 0 {
 		return nil
@@ -40,7 +40,7 @@ func NewEnds(shape *Shape) *Ends {
 	return e
 }
 
-// Seen reports whether the event that ends the stream has passed.
+// Seen reports whether the last event has passed.
 func (e *Ends) Seen() bool { return e.seen }
 
 // Observe reads the next bytes of the stream.

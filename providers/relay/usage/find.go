@@ -2,8 +2,8 @@ package usage
 
 import "bytes"
 
-// pattern matches JSON that it sees in pieces of any size: a quoted name, a colon and the begin of a value. No text within the
-// JSON can match, since its quotes are escaped.
+// pattern matches a quoted name, a colon and the beginning of a value in JSON that arrives in pieces of any size. No text within the
+// JSON can match, since quotes in texts are escaped.
 type pattern struct {
 	text string // begins with a quote; no part of it begins another match
 	at   int    // bytes matched
@@ -27,13 +27,12 @@ func (p *pattern) feed(c byte) bool {
 	return false
 }
 
-// marks counts how often a mark occurs in JSON, outside of the objects that begin with the pattern free: their members have the
-// names that a model chose.
+// marks counts a mark in JSON, outside of the objects that begin with the pattern free: a model chooses the names of their members.
 type marks struct {
 	mark, free pattern
 	count      int64
 
-	// depth is how many objects are open since free matched. Within a text of them, escaped reports a backslash before the next byte.
+	// depth counts the open objects since free matched. Within a text, escaped: the previous byte is a backslash.
 	depth           int
 	inText, escaped bool
 }
@@ -44,7 +43,7 @@ func (m *marks) feed(b []byte) {
 			m.skip(b[i])
 			continue
 		}
-		if m.mark.at == 0 && m.free.at == 0 { // most bytes are the inside of long texts
+		if m.mark.at == 0 && m.free.at == 0 { // most bytes are within long texts
 			quote := bytes.IndexByte(b[i:], '"')
 			if quote < 0 {
 				return

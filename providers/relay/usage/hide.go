@@ -3,30 +3,30 @@ package usage
 import "io"
 
 const (
-	// maxHeld bounds what is held back of one event until it is clear whether the client may see it. Events that carry
-	// only counts are a small part of it.
+	// maxHeld bounds the bytes of one event that are held until it is decided whether the client receives it. Events with only
+	// usage are much smaller.
 	maxHeld = 16 << 10
-	// minRoom is how much room for new bytes a caller's buffer must have to be worked in; readAhead is that of our own
-	// where it has not.
+	// minRoom is the least free space of a caller's buffer that is used directly; readAhead is the size of the own buffer that
+	// is used otherwise. Both are in bytes.
 	minRoom   = 512
 	readAhead = 4 << 10
 )
 
-// Hider reads a stream without the events that carry counts and nothing else. Any other byte passes unchanged, and is
-// held back only while its event may still turn out to be one of those.
+// Hider reads a stream without the events that contain only usage. Any other byte passes unchanged; it is held only until its event
+// is decided.
 type Hider struct {
 	scanner *Scanner
 	from    io.Reader
 
 	held []byte // the undecided beginning of the current event
 	open bool   // the current event was decided: it passes
-	// trail: the last event ended in a CR, whose LF would share its fate; hid: it was hidden.
+	// trail: the last event ended in a CR; an LF after it belongs to the event. hid: the event was hidden.
 	trail, hid bool
-	ready      []byte // decided bytes that no caller has taken yet
+	ready      []byte // decided bytes that Read has not returned yet
 	err        error
 }
 
-// NewHider makes one of a stream whose usage the scanner counts.
+// NewHider returns the Hider of a stream whose usage the scanner counts.
 func NewHider(scanner *Scanner, from io.Reader) *Hider { return &Hider{scanner: scanner, from: from} }
 
 // Read implements io.Reader.
@@ -58,11 +58,11 @@ func (h *Hider) Read(p []byte) (int, error) {
 	}
 }
 
-// sift moves what may pass to the front of b, of which the first `from` bytes were held and seen before, and holds
-// the undecided rest.
+// sift moves the bytes that pass to the front of b and holds the undecided rest. The first from bytes of b were held and scanned
+// before.
 func (h *Hider) sift(b []byte, from int) []byte {
 	kept := 0  // b[:kept] passes
-	begin := 0 // of the current event, or of what has come of it since it was decided
+	begin := 0 // of the current event, or of its bytes since it was decided
 	if h.trail && len(b) > 0 {
 		h.trail = false
 		if b[0] == '\n' {
@@ -102,5 +102,5 @@ func (h *Hider) sift(b []byte, from int) []byte {
 	return b[:kept]
 }
 
-// hidden reports whether the current event, as far as it was read, is one that the client must not see.
+// hidden reports whether the client must not receive the current event, as far as it was read.
 func (h *Hider) hidden() bool { return !h.open && h.scanner.doc.counted() && h.scanner.doc.hollow }

@@ -6,7 +6,7 @@ import (
 	"modelrelay/providers"
 )
 
-// counter is something that an answer counts. It is the sum of its slots, each of which is one member of the usage under whatever name.
+// counter is one number of a usage: the sum of its slots. A slot is one member of the answer, under any of its names.
 type counter = int
 
 // maxSlots bounds the slots of a shape.
@@ -20,16 +20,16 @@ const (
 	counters
 )
 
-// member is an object member on the way to something a document looks for.
+// member is an object member on the path of a counter or an id.
 type member struct {
 	name string
-	// slots are those that the number goes to.
+	// slots receive the member's number.
 	slots   []int
 	content bool
-	answer  bool // a text there names the answer
-	made    bool // a text there names something else that the answer made
-	each    bool // an array, whose objects are read as one
-	// items: the array's items count. lists and named, of a root: some member's do, or names the answer.
+	answer  bool // its text is the answer's id
+	made    bool // its text is the id of something else that the answer made
+	each    bool // it is an array, whose objects are read as one
+	// items: the array's items count. Of a root: lists: some member has items; named: some member has the answer's id.
 	items, lists, named bool
 	children            []*member
 	// of, of a root, is the counter that each slot adds to.
@@ -52,7 +52,7 @@ func newMember(shape providers.UsageShape) *member {
 		}
 	}
 	if len(root.of) > maxSlots {
-		panic("usage: a shape counts too much") // of the vendors' tables alone
+		panic("usage: a shape counts too much") // shapes are only in the vendors' tables
 	}
 	for _, path := range shape.Answer {
 		root.at(path).answer = true
@@ -73,7 +73,7 @@ func newMember(shape providers.UsageShape) *member {
 	return root
 }
 
-// at returns the member at a path, which it makes.
+// at returns the member at a path, after it has added the missing ones.
 func (m *member) at(path string) *member {
 	for name := range strings.SplitSeq(path, ".") {
 		name, each := strings.CutSuffix(name, "[]")

@@ -1,10 +1,11 @@
-// Package usage counts what an answer used from its bytes as they pass, in constant memory: the tokens of a JSON document, of
-// each event of a stream, or of a conversation. It changes nothing but what a Hider leaves out.
+// Package usage counts the usage of an answer from its bytes as they pass, in constant memory: of a JSON document, of each event of a
+// stream, or of a conversation. It changes no bytes, except that a Hider omits events.
 //
-// Of a document of 1 MiB that comes in pieces it takes no memory; to collect the pieces and read them with rawjson takes 5.4 MB and about
-// seventy times the time (BenchmarkDocument).
+// A document of 1 MiB in pieces needs no allocation. To collect the pieces and read them with rawjson takes 5.4 MB and about seventy
+// times the time (BenchmarkDocument).
 //
-// It knows no vendor: a providers.UsageShape says where an answer counts. Of the product it imports providers and providers/sse alone.
+// It has no code of a vendor: a providers.UsageShape describes where an answer contains usage. Of the product it imports only providers
+// and providers/sse.
 package usage
 
 import (
@@ -17,20 +18,20 @@ import (
 	"modelrelay/providers/sse"
 )
 
-// Shape is a providers.UsageShape as a Scanner wants it.
+// Shape is a providers.UsageShape, compiled for a Scanner.
 type Shape struct {
 	root *member
-	// sign is a text that is in every event that counts; "" where there is none that all names have.
+	// sign is a text that is in every event with usage; "" if the counters' names have none in common.
 	sign string
 	mark string
 	free string
-	// item is a text in every event that names something that the answer made; "" for none.
+	// item is a text in every event with an id of something that the answer made; "" for none.
 	item string
 	turn providers.TurnShape
 	ends []endMark
 }
 
-// Compile makes the Shape of one; nil for the zero one, which counts nothing.
+// Compile returns the Shape of a UsageShape; nil for the zero one, which counts nothing.
 func Compile(of providers.UsageShape) *Shape {
 	if root := newMember(of); root != nil {
 		return &Shape{
@@ -41,10 +42,10 @@ func Compile(of providers.UsageShape) *Shape {
 	return nil
 }
 
-// leastSign is how long a text must be to tell events that count from others.
+// leastSign is the least length of a sign, in bytes.
 const leastSign = 4
 
-// signOf is the longest text that the names of all counters have in common, such as "tokens".
+// signOf returns the longest text that the names of all counters have in common, such as "tokens".
 func signOf(of providers.UsageShape) string {
 	var names []string
 	for _, paths := range slices.Concat(of.Input, of.Cached, of.Output, of.Seconds) {
@@ -63,28 +64,28 @@ func signOf(of providers.UsageShape) string {
 	return ""
 }
 
-// Named reports whether a later call may go on from such an answer.
+// Named reports whether a later call may continue such an answer.
 func (s *Shape) Named() bool { return s.root.named }
 
-// Scanner counts what one answer used: a JSON document, or the events of a stream.
+// Scanner counts the usage of one answer: of a JSON document, or of the events of a stream.
 type Scanner struct {
 	doc    document
 	stream bool
 	sign   []byte // of the Shape, nil for none
-	item   []byte // of the Shape, nil where what an answer made is not wanted
+	item   []byte // of the Shape, nil: the ids of what an answer made are ignored
 	images marks
-	// found gets what names the answer, once, and what else the answer made; nil where that is not needed.
+	// found receives the answer's id, once, and the ids of what else the answer made; nil: they are ignored.
 	found func(id string)
 
 	all     tally // of the documents that have ended
 	usage   providers.Usage
 	counted bool
-	named   bool // found has got what names the answer
+	named   bool // found has received the answer's id
 
 	lines sse.Lines // of a stream
 }
 
-// NewScanner makes a scanner of one answer; stream: it comes as server-sent events.
+// NewScanner returns a scanner of one answer; stream: the answer is server-sent events.
 func NewScanner(shape *Shape, stream bool) *Scanner {
 	s := &Scanner{
 		doc: document{root: shape.root}, images: marks{mark: pattern{text: shape.mark}, free: pattern{text: shape.free}},
@@ -96,7 +97,7 @@ func NewScanner(shape *Shape, stream bool) *Scanner {
 	return s
 }
 
-// Find makes the scanner report what names the answer, and what else it made that a later call may go on from.
+// Find makes the scanner pass to found the answer's id, and the ids of what else it made that a later call may continue.
 func (s *Scanner) Find(shape *Shape, found func(id string)) {
 	s.found = found
 	if shape.item != "" {
@@ -104,7 +105,7 @@ func (s *Scanner) Find(shape *Shape, found func(id string)) {
 	}
 }
 
-// Usage is what was counted so far; false when that has no tokens. Images and seconds may be counted all the same.
+// Usage returns the usage so far. It reports false if no tokens were counted; images and seconds may be counted nevertheless.
 func (s *Scanner) Usage() (providers.Usage, bool) {
 	usage := s.usage
 	if !s.counted {
@@ -136,7 +137,7 @@ func (s *Scanner) Observe(b []byte) {
 	}
 }
 
-// End takes over what the document or event that ends here counted.
+// End adds the usage of the document or event that ends here.
 func (s *Scanner) End() {
 	if s.doc.place == inNumber {
 		s.doc.count()
@@ -161,8 +162,8 @@ func (s *Scanner) End() {
 	s.doc.reset()
 }
 
-// skip is the length of the event that b begins with where it is there as a whole and says nothing that is looked for; 0
-// where it must be read. Most events of a stream are such, and a search for one text reads them ten times faster.
+// skip returns the length of the first event of b if b contains it whole and it has no sign and no item; otherwise 0, and the event
+// must be read. Most events have none, and a search for one text is ten times faster than reading them.
 func (s *Scanner) skip(b []byte) int {
 	names := s.found != nil && !s.named && s.doc.root.named
 	if s.sign == nil || !s.lines.Ended() || s.lines.AfterCR() || names || len(b) == 0 || b[0] == '\n' {
@@ -179,7 +180,7 @@ func (s *Scanner) skip(b []byte) int {
 	return end
 }
 
-// advance reads a stream up to the end of the current event or of b. It says how far it came and whether the event
+// advance reads a stream up to the end of the current event or of b. It returns the number of bytes read and reports whether the event
 // ended there; the caller then calls End.
 func (s *Scanner) advance(b []byte) (n int, ended bool) {
 	if n := s.skip(b); n > 0 {
