@@ -19,7 +19,7 @@ import (
 func begun(t *testing.T, client, upstream peer, stream bool) *translate.Translation {
 	t.Helper()
 	begin := begins()[client.name]
-	tr, fault := ask(t, new(translate.Door), client, upstream, upstream.models[len(upstream.models)-1], begin[0]+begin[1], stream)
+	tr, fault := ask(t, new(translate.Translator), client, upstream, upstream.models[len(upstream.models)-1], begin[0]+begin[1], stream)
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -63,7 +63,7 @@ func TestAnswersThatBreak(t *testing.T) {
 				!errors.Is(err, test.because) {
 				t.Errorf("got %v", err)
 			}
-			if answer.Over() || bytes.Contains(out, []byte("[DONE]")) || bytes.Contains(out, []byte("response.completed")) {
+			if answer.Ended() || bytes.Contains(out, []byte("[DONE]")) || bytes.Contains(out, []byte("response.completed")) {
 				t.Errorf("the answer ends as if it were whole: …%s", out[max(0, len(out)-200):])
 			}
 		})
@@ -144,7 +144,7 @@ func TestDocumentBreaksOff(t *testing.T) {
 func TestNamesComeBack(t *testing.T) {
 	t.Parallel()
 	const body = `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"1st"}},{"type":"function","function":{"name":"default_api.g"}},{"type":"function","function":{"name":"g"}}]}`
-	tr, fault := ask(t, new(translate.Door), peers()[0], peers()[3], "gemini-2.5-flash", body, false)
+	tr, fault := ask(t, new(translate.Translator), peers()[0], peers()[3], "gemini-2.5-flash", body, false)
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -189,7 +189,7 @@ func TestAnswerHeaders(t *testing.T) {
 	}{"an array": {false, "application/json"}, "events": {true, "text/event-stream"}} {
 		call := gemini
 		call.Stream = test.sse
-		tr, fault := new(translate.Door).Translate(t.Context(), call, providers.Target{Model: "claude-sonnet-4-5"}, vendorOf(peers()[2].takes...))
+		tr, fault := new(translate.Translator).Translate(t.Context(), call, providers.Target{Model: "claude-sonnet-4-5"}, vendorOf(peers()[2].takes...))
 		if fault != nil {
 			t.Fatal(fault)
 		}

@@ -19,46 +19,46 @@ const MaxDocument = 64 << 20
 // Answer is an upstream's answer on its way to a client of another format. One goroutine uses it.
 type Answer struct {
 	t *Translation
-	// from gives the upstream's bytes; stream reads its events, nil of a document.
+	// from has the upstream's bytes; stream reads its events, nil for a document.
 	from   io.Reader
-	length int64 // of a document; 0 or less: not known
+	length int64 // of a document; 0 or less: unknown
 	stream *sse.Reader
 	reader form.AnswerReader
 	writer form.AnswerWriter
 
 	events []form.Event
-	out    []byte // what the writer has written, and the client has not got
-	err    error  // ends the answer once out is empty
+	out    []byte // written, and not read by the client yet
+	err    error  // ends the answer after out
 
-	begun bool // the client gets what was written: something was said
+	begun bool // the client may receive the written bytes, because content has arrived
 	pings int  // before that
-	over  bool // everything was written
-	heard
+	ended bool // everything was written
+	progress
 	thought thought
 	cited   cited        // of a call with a web search
 	states  []form.State // for the next call of a tool
 }
 
-// heard is what the upstream has said so far.
-type heard struct {
-	// said: there was content that the client can be shown; media: there was some that it cannot.
-	said, media bool
-	// counts are what the upstream counted last, images those that it made.
+// progress describes the upstream's answer so far.
+type progress struct {
+	// shown: the answer has content that the client's format can show; media: it has content that the format cannot show.
+	shown, media bool
+	// counts are the upstream's latest counts. images is the number of images that it made.
 	counts form.Counts
 	images int64
 }
 
-// thought is the text of the block that is being thought, for its signature.
+// thought is the text of the current thinking block, for its signature.
 type thought struct {
 	block int
 	text  []byte
 }
 
-// usualEvents is how many events one event or short document of an upstream gives rise to.
+// usualEvents is how many events one event or short document of an upstream usually becomes.
 const usualEvents = 4
 
-// Answer makes the client's answer of the upstream's bytes. stream: they are server-sent events, whatever was asked for.
-// length is how many bytes there are, 0 or less where that is not known. The call was sent: its body is let go.
+// Answer translates the upstream's answer to the client's. stream: from has server-sent events, also if a document was requested. length
+// is the number of its bytes, 0 or less if unknown. Answer releases the body of the call, because the call was sent.
 func (t *Translation) Answer(from io.Reader, stream bool, length int64) *Answer {
 	t.Call.Pieces, t.Call.Header = nil, nil
 	a := &Answer{t: t, from: from, length: length, events: make([]form.Event, 0, usualEvents)}
@@ -71,11 +71,10 @@ func (t *Translation) Answer(from io.Reader, stream bool, length int64) *Answer 
 	return a
 }
 
-// patience is how many signs of life are waited through for the first word.
-const patience = 1
+// maxPings is how many heartbeats Begin skips before content.
+const maxPings = 1
 
-// Begin waits until there is something to show. Its fault is what came in place of that: nothing was shown yet, so another
-// upstream may be asked.
+// Begin waits until content has arrived. Its fault arrived before any content, so the call may be sent to another upstream.
 func (a *Answer) Begin() *providers.Fault {
 	for !a.begun && a.err == nil {
 		a.step()
@@ -86,21 +85,20 @@ func (a *Answer) Begin() *providers.Fault {
 	return nil
 }
 
-// Counts reports whether Usage can say anything: chats count, and other calls' documents are not read for it.
+// Counts reports whether Usage counts: it does so for chats, and not for the documents of other calls.
 func (t *Translation) Counts() bool { return t.document == nil }
 
-// Usage is what the upstream counted so far, as it is read for the client; false when it counted no tokens. Images may be
-// counted all the same.
+// Usage returns the upstream's usage as far as the answer was read. It reports false if no tokens were counted; images may be counted
+// nevertheless.
 func (a *Answer) Usage() (providers.Usage, bool) {
 	used := providers.Usage{Input: a.counts.Input, Cached: a.counts.Read, Output: a.counts.Output, Images: a.images}
 	return used, used.Input > 0 || used.Output > 0
 }
 
-// Over reports whether the answer was read and written to its end, so that what it used is known.
-func (a *Answer) Over() bool { return a.over }
+// Ended reports whether the answer was read and written to its end, so that its usage is known.
+func (a *Answer) Ended() bool { return a.ended }
 
-// Read implements io.Reader: it gives what one event of the upstream, or several that came together, give rise to. Its errors
-// are *providers.Fault.
+// Read implements io.Reader. It translates one event of the upstream, or several that arrived together. Its errors are *providers.Fault.
 func (a *Answer) Read(p []byte) (int, error) {
 	for len(p) > 0 {
 		if len(a.out) > 0 {
@@ -121,7 +119,7 @@ func (a *Answer) Read(p []byte) (int, error) {
 	return 0, nil
 }
 
-// step reads what comes next of the upstream, and writes what comes of it.
+// step reads the next event or the document of the upstream, and writes its translation.
 func (a *Answer) step() {
 	if a.stream == nil {
 		a.whole()
@@ -135,15 +133,15 @@ func (a *Answer) step() {
 	for more := true; more && a.err == nil; sent, more = a.stream.Whole() {
 		a.event(sent)
 		if !a.begun {
-			return // before anything is shown each event counts by itself
+			return // before any content, each event is checked separately
 		}
 	}
 }
 
-// done is the word behind the last event of OpenAI's streams.
+// done is the data after the last event of OpenAI's streams.
 const done = "[DONE]"
 
-// isDone reports whether an event is that word, with or without white space after it.
+// isDone reports whether the data of an event is done, with or without white space after it.
 func isDone(data []byte) bool {
 	return bytes.HasPrefix(data, []byte(done)) && string(bytes.TrimSpace(data)) == done
 }
@@ -151,8 +149,8 @@ func isDone(data []byte) bool {
 func (a *Answer) event(sent sse.Event) {
 	a.events = a.events[:0]
 	switch {
-	case a.over:
-		return // what follows the end of an answer is none of it
+	case a.ended:
+		return // events after the end do not belong to the answer
 	case len(bytes.TrimSpace(sent.Data)) == 0:
 		a.events = append(a.events, form.Event{Kind: form.EventPing})
 	case isDone(sent.Data), rawjson.Valid(sent.Data):
@@ -166,7 +164,7 @@ func (a *Answer) event(sent sse.Event) {
 		}
 		a.events = a.reader.Event(sent.Name, data, a.events)
 	case sent.Unended:
-		return // it broke off: the end reports it
+		return // the stream broke off; end reports it
 	default:
 		a.fail(broken(nil))
 		return
@@ -176,10 +174,10 @@ func (a *Answer) event(sent sse.Event) {
 	}
 }
 
-// end ends a stream: err is io.EOF, or why there is no more of it.
+// end ends a stream: err is io.EOF, or the reason that it broke off.
 func (a *Answer) end(err error) {
 	switch {
-	case a.over:
+	case a.ended:
 		a.err = io.EOF
 	case errors.Is(err, io.EOF):
 		a.finish()
@@ -193,7 +191,7 @@ func (a *Answer) end(err error) {
 	}
 }
 
-// whole reads a document. One that breaks off is not asked for again: its upstream wants to be paid for it.
+// whole reads a document. After one that breaks off, the call is not repeated, because the upstream may bill it.
 func (a *Answer) whole() {
 	document, err := a.read()
 	switch {
@@ -208,7 +206,7 @@ func (a *Answer) whole() {
 	default:
 		a.events = a.reader.Document(rawjson.Trim(document), a.events[:0])
 		if a.write(); a.err == nil {
-			a.ended()
+			a.writeEnd()
 		}
 	}
 	if a.err == nil {
@@ -216,32 +214,31 @@ func (a *Answer) whole() {
 	}
 }
 
-// A document is read into memory of its length: at once where that is known and no more than mostAtOnce, in bytes, and else
-// beginning with firstRoom.
+// The size of a document's first buffer, in bytes: its length if that is known, at most maxFirstRoom, otherwise firstRoom.
 const (
-	firstRoom  = 4 << 10
-	mostAtOnce = 1 << 20
+	firstRoom    = 4 << 10
+	maxFirstRoom = 1 << 20
 )
 
-// read reads a document, or as much of one that is too long as shows that.
+// read reads a document, but no more than one byte above MaxDocument.
 func (a *Answer) read() ([]byte, error) {
 	room := int64(firstRoom)
 	if a.length > 0 {
-		room = min(a.length, mostAtOnce) + bytes.MinRead // for the end of what comes
+		room = min(a.length, maxFirstRoom) + bytes.MinRead // so that the read of the end does not grow the buffer
 	}
 	document := bytes.NewBuffer(make([]byte, 0, room))
 	_, err := document.ReadFrom(io.LimitReader(a.from, MaxDocument+1))
 	return document.Bytes(), err
 }
 
-// documentOf makes the client's document of the upstream's, of calls that are no chats.
+// documentOf translates the upstream's document of a call that is not a chat.
 func (a *Answer) documentOf(document rawjson.Value) {
 	out, fault := a.t.document(document)
 	if fault != nil {
 		a.fail(fault)
 		return
 	}
-	a.out, a.begun, a.over = out, true, true
+	a.out, a.begun, a.ended = out, true, true
 }
 
 // finish ends the answer: everything has stopped, or the stream has ended.
@@ -252,25 +249,25 @@ func (a *Answer) finish() {
 	}
 	a.events = a.reader.End(a.events[:0])
 	if a.write(); a.err == nil {
-		a.ended()
+		a.writeEnd()
 	}
 }
 
-// ended writes what is after all content.
-func (a *Answer) ended() {
-	a.over, a.begun = true, true
+// writeEnd writes the end of the answer.
+func (a *Answer) writeEnd() {
+	a.ended, a.begun = true, true
 	a.writer.Write(&form.Event{Kind: form.EventEnd})
 	a.check()
 }
 
-// write hands the events on. It reports whether one of them was a stop.
+// write passes the events to the writer. It reports whether one of them was a stop.
 func (a *Answer) write() (stopped bool) {
 	for i := range a.events {
 		e := &a.events[i]
 		switch e.Kind {
 		case form.EventPing:
 			a.pings++
-			a.begun = a.begun || a.pings > patience
+			a.begun = a.begun || a.pings > maxPings
 		case form.EventStart:
 		case form.EventCounts:
 			a.counts = e.Counts.Over(a.counts)
@@ -290,7 +287,7 @@ func (a *Answer) write() (stopped bool) {
 			}
 			a.begun = true
 		case form.EventStop:
-			if a.media && !a.said {
+			if a.media && !a.shown {
 				a.fail(&providers.Fault{Kind: providers.Upstream, Message: "The answer is a medium, which the call's format cannot show."})
 				return stopped
 			}
@@ -307,14 +304,14 @@ func (a *Answer) write() (stopped bool) {
 	return stopped
 }
 
-// check ends the answer where its writer gave up.
+// check ends the answer if its writer failed.
 func (a *Answer) check() {
 	if fault := a.writer.Fault(); fault != nil {
 		a.begun, a.err = true, fault
 	}
 }
 
-// content completes what the writer gets of an answer's content.
+// content completes an event with content for the writer.
 func (a *Answer) content(e *form.Event) {
 	switch e.Kind {
 	case form.EventThought:
@@ -325,32 +322,32 @@ func (a *Answer) content(e *form.Event) {
 		if e.State.Kind == form.StateAnthropic {
 			e.State.Text = a.thought.take(e.Block)
 		}
-		if a.t.remember != nil && e.State.Kind != form.StateGeminiBefore {
+		if a.t.storeStates != nil && e.State.Kind != form.StateGeminiBefore {
 			a.states = append(a.states, form.State{
 				Kind: e.State.Kind, Data: bytes.Clone(e.State.Data), Text: bytes.Clone(e.State.Text), ID: e.State.ID,
 			})
 		}
 	case form.EventCallBegin:
-		a.said = true
+		a.shown = true
 		e.Call.Name = a.t.name(e.Call.Name)
 		e.Call.ID = a.callID(e.Call.ID)
 		if len(a.states) > 0 && e.Call.ID != "" {
-			a.t.remember(e.Call.ID, a.states)
+			a.t.storeStates(e.Call.ID, a.states)
 			a.states = nil
 		}
 	case form.EventText:
-		a.said = true
+		a.shown = true
 		if a.t.ask.Search && e.Choice == 0 {
 			a.cited.add(e)
 		}
-		a.states = slices.DeleteFunc(a.states, func(s form.State) bool { return s.Kind == form.StateGemini }) // it was the text's
+		a.states = slices.DeleteFunc(a.states, func(s form.State) bool { return s.Kind == form.StateGemini }) // that of the text
 	default:
-		a.said = true
+		a.shown = true
 	}
 }
 
-// callID returns the client's id of a call. Some upstreams begin to count anew in each answer, or give several calls the same id: an id
-// that the conversation has already is replaced by a new one, which the client sends back with the result.
+// callID returns the client's id of a call. It replaces an id that the conversation already has, because some upstreams number the calls of
+// each answer from the start, or send the same id for several calls. The client sends the new id back with the result.
 func (a *Answer) callID(id string) string {
 	if id == "" {
 		return ""
@@ -365,7 +362,7 @@ func (a *Answer) callID(id string) string {
 	return id
 }
 
-// add takes a piece of what is thought.
+// add appends a piece of the text.
 func (t *thought) add(e *form.Event) {
 	if t.block != e.Block {
 		t.block, t.text = e.Block, t.text[:0]
@@ -376,7 +373,7 @@ func (t *thought) add(e *form.Event) {
 	t.text = append(t.text, e.Text.Inner()...)
 }
 
-// take is what was thought in a block; it is valid until the next piece.
+// take returns the text of a block; it is valid until the next piece.
 func (t *thought) take(block int) rawjson.Text {
 	if t.block != block || len(t.text) == 0 {
 		return nil
@@ -386,7 +383,7 @@ func (t *thought) take(block int) rawjson.Text {
 	return rawjson.Text(text)
 }
 
-// name is the client's name of a tool.
+// name returns the client's name of a tool.
 func (t *Translation) name(sent string) string {
 	if name, renamed := t.ask.Names[sent]; renamed {
 		return name
@@ -394,7 +391,7 @@ func (t *Translation) name(sent string) string {
 	if t.ask.Declared[sent] {
 		return sent
 	}
-	// Gemini puts a name of its own in front now and then.
+	// Gemini sometimes adds a prefix.
 	for _, prefix := range []string{"default_api:", "default_api."} {
 		rest, cut := strings.CutPrefix(sent, prefix)
 		if name, renamed := t.ask.Names[rest]; cut && renamed {
@@ -407,7 +404,7 @@ func (t *Translation) name(sent string) string {
 	return sent
 }
 
-// fail ends the answer with a fault. What the format says before its error was written then.
+// fail ends the answer with a fault. If the client has received content, the writer writes the error event.
 func (a *Answer) fail(fault *providers.Fault) {
 	if a.begun && a.writer != nil {
 		a.writer.Write(&form.Event{Kind: form.EventFailed, Fault: fault})

@@ -147,7 +147,7 @@ func TestPairsAnswer(t *testing.T) {
 				var first []string
 				for _, wanted := range []bool{false, true} {
 					for _, given := range []bool{false, true} {
-						tr, fault := ask(t, new(translate.Door), client, upstream, upstream.models[len(upstream.models)-1], body, wanted)
+						tr, fault := ask(t, new(translate.Translator), client, upstream, upstream.models[len(upstream.models)-1], body, wanted)
 						if fault != nil {
 							t.Fatal(fault)
 						}
@@ -200,7 +200,7 @@ func TestPairsBroken(t *testing.T) {
 			last := strings.LastIndex(stream, ended[upstream.name])
 			begin := begins()[client.name]
 			for n := 0; n < last; n += 3 {
-				tr, fault := ask(t, new(translate.Door), client, upstream, upstream.models[len(upstream.models)-1], begin[0]+begin[1], true)
+				tr, fault := ask(t, new(translate.Translator), client, upstream, upstream.models[len(upstream.models)-1], begin[0]+begin[1], true)
 				if fault != nil {
 					t.Fatal(fault)
 				}
@@ -220,7 +220,7 @@ func TestPairsBroken(t *testing.T) {
 					t.Fatalf("cut at %d: a rune is cut: %s", n, out.String())
 				}
 			}
-			tr, _ := ask(t, new(translate.Door), client, upstream, upstream.models[len(upstream.models)-1], begin[0]+begin[1], true)
+			tr, _ := ask(t, new(translate.Translator), client, upstream, upstream.models[len(upstream.models)-1], begin[0]+begin[1], true)
 			whole := strings.TrimSuffix(strings.TrimRight(stream, "\r\n"), "data: [DONE]")
 			if got := read(t, tr, whole, true); !strings.Contains(got, ended[client.name]) {
 				t.Errorf("got %s", got)

@@ -72,7 +72,7 @@ func TestMarksReachTheirUpstream(t *testing.T) {
 		for where, body := range markedCalls()[client.name] {
 			for _, model := range models {
 				mark := marks[client.name]
-				tr, fault := ask(t, new(translate.Door), client, upstream, model, strings.Replace(body, "MARK", mark[0], 1), false)
+				tr, fault := ask(t, new(translate.Translator), client, upstream, model, strings.Replace(body, "MARK", mark[0], 1), false)
 				if fault != nil {
 					t.Errorf("%s of %s to %s: %v", where, client.name, model, fault)
 					continue
@@ -127,7 +127,7 @@ func TestMarksAtMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tr, fault := ask(t, new(translate.Door), peers()[0], peers()[2], "claude-sonnet-4-5", test.body, false)
+			tr, fault := ask(t, new(translate.Translator), peers()[0], peers()[2], "claude-sonnet-4-5", test.body, false)
 			if fault != nil {
 				t.Fatal(fault)
 			}
@@ -157,7 +157,7 @@ func TestMarksAtMessages(t *testing.T) {
 		Model: "m", Endpoint: peers()[2].asks,
 		Content: providers.Content{Body: []byte(`{"model":"m","max_tokens":9,"cache_control":{"type":"ephemeral"},"messages":[{"role":"user","content":[{"type":"text","text":"x"},{"type":"text","text":" "}]}]}`)},
 	}
-	tr, fault := new(translate.Door).Translate(t.Context(), call, providers.Target{Model: "gpt-5.6"}, vendorOf(peers()[1].takes...))
+	tr, fault := new(translate.Translator).Translate(t.Context(), call, providers.Target{Model: "gpt-5.6"}, vendorOf(peers()[1].takes...))
 	if fault != nil {
 		t.Fatal(fault)
 	}

@@ -6,17 +6,17 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// maxCited bounds the text of a block that is kept for its citations, in bytes. What cites a longer one is left out.
+// maxCited bounds the text of a block that is kept for its citations, in bytes. Citations of later text are omitted.
 const maxCited = 4 << 20
 
-// cited is the text of the block that an answer is saying, and where it begins in all of the answer's text.
+// cited is the text of the answer's current block. base and baseByte are its offset in the whole text of the answer.
 type cited struct {
 	block          int
 	text           []byte
 	base, baseByte int
 }
 
-// add continues with the text.
+// add appends a piece of the text.
 func (c *cited) add(e *form.Event) {
 	if e.Block != c.block {
 		c.base, c.baseByte = c.base+utf8.RuneCount(c.text), c.baseByte+len(c.text)
@@ -27,7 +27,7 @@ func (c *cited) add(e *form.Event) {
 	}
 }
 
-// resolve completes a citation with its range in characters and in bytes; false if it is of no text that was said.
+// resolve completes a citation with its range in characters and in bytes. It reports false if the range is not in the text.
 func (c *cited) resolve(e *form.Event) bool {
 	at := e.Citation
 	if e.Choice != 0 || e.Block != c.block || len(c.text) == 0 || at.URL == "" {
@@ -49,7 +49,7 @@ func (c *cited) resolve(e *form.Event) bool {
 	return true
 }
 
-// byteOf is where a character of a text begins.
+// byteOf returns the offset in bytes of a character of a text.
 func byteOf(text []byte, character int) int {
 	at := 0
 	for ; character > 0 && at < len(text); character-- {

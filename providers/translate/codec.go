@@ -9,12 +9,12 @@ import (
 	"modelrelay/providers/translate/responses"
 )
 
-// codec is what a dialect's package does.
+// codec has the functions of a dialect's package.
 type codec struct {
-	// read reads a client's call, write writes an upstream's.
+	// read reads a client's call. write writes an upstream's call.
 	read  func(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault)
 	write func(prompt *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault)
-	// reader reads an upstream's answer, writer writes a client's.
+	// reader reads an upstream's answer. writer writes a client's answer.
 	reader func() form.AnswerReader
 	writer func(ask form.Ask) form.AnswerWriter
 }

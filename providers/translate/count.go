@@ -12,7 +12,7 @@ import (
 	"modelrelay/providers/translate/responses"
 )
 
-// count makes the call of a count of tokens. Where the upstream has none, the answer is an estimate, and no upstream is asked.
+// count translates the call of a token count. If the upstream has no such operation, the answer is an estimate, and no request is sent.
 func (t *Translation) count(call providers.Call, targets []providers.Endpoint) *providers.Fault {
 	read, field := messages.Read, "input_tokens"
 	if t.from.Format == providers.Gemini {
@@ -71,7 +71,7 @@ func (t *Translation) embed(call providers.Call) *providers.Fault {
 	return nil
 }
 
-// What an estimate counts, in quarters of a token.
+// The parts of an estimate, in quarters of a token.
 const (
 	quarters   = 4
 	ofLetter   = 1
@@ -83,7 +83,7 @@ const (
 	ofDocument = 3000 * quarters
 )
 
-// estimate is about how many tokens a model reads of a call.
+// estimate returns the approximate number of input tokens of a call.
 func estimate(p *form.Prompt) int64 {
 	var sum int64
 	blocks(p.System, &sum)
@@ -122,7 +122,7 @@ func blocks(all []form.Block, sum *int64) {
 	}
 }
 
-// ofText counts a piece of JSON, escapes as what they stand for.
+// ofText estimates a piece of JSON. An escape counts as its character.
 func ofText(text []byte) (sum int64) {
 	const unicodeEscape = 6 // \uXXXX
 	for i := 0; i < len(text); i++ {

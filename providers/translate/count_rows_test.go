@@ -14,7 +14,8 @@ import (
 )
 
 // TestCountsWhereItCan: a count is asked of an upstream that has one for the model, and estimated elsewhere, which the header says.
-// A gateway that has none is envoyproxy/ai-gateway #1360. OpenAI's is POST /responses/input_tokens: https://platform.openai.com/docs/api-reference/responses/input-tokens.
+// A gateway that has none is envoyproxy/ai-gateway #1360. OpenAI's is POST /responses/input_tokens:
+// https://platform.openai.com/docs/api-reference/responses/input-tokens.
 func TestCountsWhereItCan(t *testing.T) {
 	t.Parallel()
 	at := func(format providers.Format, operation providers.Operation) providers.Endpoint {
@@ -68,7 +69,7 @@ func TestCountsWhereItCan(t *testing.T) {
 			t.Parallel()
 			call := providers.Call{Endpoint: test.from, Model: "m", Content: providers.Content{Body: []byte(test.body)}}
 			target := providers.Target{Model: test.model, Channel: providers.Channel{Dialect: test.dialect}}
-			tr, fault := new(translate.Door).Translate(t.Context(), call, target, vendorOf(test.takes...))
+			tr, fault := new(translate.Translator).Translate(t.Context(), call, target, vendorOf(test.takes...))
 			if fault != nil {
 				t.Fatal(fault)
 			}
@@ -138,7 +139,7 @@ func TestEstimates(t *testing.T) {
 			Endpoint: providers.Endpoint{Format: providers.Anthropic, Operation: providers.CountTokens}, Model: "m",
 			Content: providers.Content{Body: []byte(body)},
 		}
-		tr, fault := new(translate.Door).Translate(t.Context(), call, providers.Target{Model: "gpt-4o"}, vendorOf(openai.Takes()...))
+		tr, fault := new(translate.Translator).Translate(t.Context(), call, providers.Target{Model: "gpt-4o"}, vendorOf(openai.Takes()...))
 		if fault != nil {
 			t.Errorf("%s: %v", name, fault)
 			continue
@@ -153,7 +154,7 @@ func TestEstimates(t *testing.T) {
 		Content: providers.Content{Body: []byte(
 			`{"contents":[{"role":"user","parts":[{"text":"abcd"}]},{"role":"model","parts":[{"functionCall":{"name":"ffff","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"ffff","response":{"abcd":"abcd"}}}]}]}`)},
 	}
-	tr, fault := new(translate.Door).Translate(t.Context(), call, providers.Target{Model: "gpt-4o"}, vendorOf(openai.Takes()...))
+	tr, fault := new(translate.Translator).Translate(t.Context(), call, providers.Target{Model: "gpt-4o"}, vendorOf(openai.Takes()...))
 	if fault != nil {
 		t.Fatal(fault)
 	}

@@ -12,27 +12,27 @@ import (
 	"modelrelay/providers/translate/gemini"
 )
 
-// Embedding is a call for vectors of one vendor's client, as the other vendor takes it.
+// Embedding is a call for vectors in the upstream's format.
 type Embedding struct {
-	// Endpoint is where the call is made, Pieces its body.
+	// Endpoint is that of the call, Pieces its body.
 	Endpoint providers.Endpoint
 	Pieces   providers.Payload
 
 	from  providers.Endpoint
 	model string // the public name
-	// inputs is how many vectors are asked for, estimated about how many tokens their texts have.
+	// inputs is the number of requested vectors, estimated the approximate number of tokens of their texts.
 	inputs    int
 	estimated int64
-	// scaled: the vectors are to be of length one; coded: each is base64 of its numbers.
+	// scaled: the vectors must have length one; coded: each is the base64 of its numbers.
 	scaled, coded bool
 
 	texts []rawjson.Text // until they are written
-	size  rawjson.Value  // of each vector, absent where it is the model's own
+	size  rawjson.Value  // of each vector; absent: the model's default
 }
 
-// EmbedRequest reads a client's call of OpenAI's embeddings, or of Gemini's embedContent and batchEmbedContents, and writes the
-// other vendor's for an upstream that knows the model under the given name. What is lost is noted in the client's names; the
-// fault names the client's field. The estimate is that of a prompt's tokens.
+// EmbedRequest translates a client's call of OpenAI's embeddings to Gemini's embedContent or batchEmbedContents, or the other way round.
+// model is the upstream's name. loss records the lost fields by the client's names; the fault names the client's field. estimate returns
+// the tokens of a prompt.
 func EmbedRequest(call providers.Call, model string, estimate func(*form.Prompt) int64, loss *form.Loss) (*Embedding, *providers.Fault) {
 	e := &Embedding{from: call.Endpoint, model: call.Model}
 	var fault *providers.Fault
@@ -98,7 +98,7 @@ func (e *Embedding) readOpenAI(body rawjson.Value, loss *form.Loss) *providers.F
 	return nil
 }
 
-// readGemini reads an EmbedContentRequest, whose configuration is in it or apart.
+// readGemini reads an EmbedContentRequest, with or without its separate configuration object.
 func (e *Embedding) readGemini(request rawjson.Value, at form.Path, loss *form.Loss) *providers.Fault {
 	var texts []rawjson.Text
 	size := rawjson.Value(nil)
@@ -192,8 +192,7 @@ func (e *Embedding) writeOpenAI(model string) {
 	e.Endpoint, e.Pieces = providers.Endpoint{Format: providers.OpenAI, Operation: providers.Embeddings}, out.Payload()
 }
 
-// EmbedAnswer makes the client's answer of the upstream's, a whole document. An upstream that gave another number of vectors
-// than was asked for has failed.
+// EmbedAnswer translates the upstream's document to the client's. It is a fault if the number of vectors is not the requested one.
 func EmbedAnswer(e *Embedding, document rawjson.Value) ([]byte, *providers.Fault) {
 	if e.from.Format == providers.OpenAI {
 		return e.writeList(document)
@@ -208,7 +207,7 @@ func (e *Embedding) failed() *providers.Fault {
 	}
 }
 
-// writeList writes a CreateEmbeddingResponse of what embedContent or batchEmbedContents answered.
+// writeList writes a CreateEmbeddingResponse from the answer of embedContent or batchEmbedContents.
 func (e *Embedding) writeList(document rawjson.Value) ([]byte, *providers.Fault) {
 	vectors := make([]rawjson.Value, 0, e.inputs)
 	if one := document.At("embedding", "values"); one.IsArray() {
@@ -249,8 +248,8 @@ func (e *Embedding) writeList(document rawjson.Value) ([]byte, *providers.Fault)
 	return out.Bytes(), nil
 }
 
-// writeVector writes a vector as OpenAI's client asked for it. Gemini's shortened vectors are not of length one, which OpenAI's
-// are: see https://ai.google.dev/gemini-api/docs/embeddings.
+// writeVector writes a vector in the encoding that OpenAI's client requested. Gemini's shortened vectors do not have length one, and those
+// of OpenAI do: see https://ai.google.dev/gemini-api/docs/embeddings.
 func (e *Embedding) writeVector(out *form.Out, vector rawjson.Value) {
 	if !e.scaled && !e.coded {
 		out.BeginArray()
@@ -288,12 +287,12 @@ func (e *Embedding) writeVector(out *form.Out, vector rawjson.Value) {
 	out.EndArray()
 }
 
-// writeVectors writes an EmbedContentResponse or a BatchEmbedContentsResponse of what OpenAI's embeddings answered.
+// writeVectors writes an EmbedContentResponse or a BatchEmbedContentsResponse from the answer of OpenAI's embeddings.
 func (e *Embedding) writeVectors(document rawjson.Value) ([]byte, *providers.Fault) {
 	vectors := make([]rawjson.Value, e.inputs)
 	for i, embedding := range document.Get("data").Items() {
 		at := int64(i)
-		if n, said := embedding.Get("index").Int(); said {
+		if n, ok := embedding.Get("index").Int(); ok {
 			at = n
 		}
 		if at < 0 || at >= int64(len(vectors)) {

@@ -35,7 +35,7 @@ func ended(upstream, reason, usage string) string {
 // answerOf is the client's document of an upstream's.
 func answerOf(t *testing.T, client, upstream peer, document string) string {
 	t.Helper()
-	tr, fault := ask(t, new(translate.Door), client, upstream, upstream.models[0], leastCall(client.name)+"}", false)
+	tr, fault := ask(t, new(translate.Translator), client, upstream, upstream.models[0], leastCall(client.name)+"}", false)
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -103,7 +103,7 @@ func TestBrokenAnswers(t *testing.T) {
 	t.Parallel()
 	for _, client := range peers()[:3] {
 		for _, reason := range []string{"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"} {
-			tr, fault := ask(t, new(translate.Door), client, peers()[3], "gemini-2.5-pro", leastCall(client.name)+"}", false)
+			tr, fault := ask(t, new(translate.Translator), client, peers()[3], "gemini-2.5-pro", leastCall(client.name)+"}", false)
 			if fault != nil {
 				t.Fatal(fault)
 			}
@@ -176,7 +176,7 @@ func TestLaterZerosEraseNothing(t *testing.T) {
 		if upstream.name != "messages" {
 			return
 		}
-		tr, fault := ask(t, new(translate.Door), client, upstream, upstream.models[0],
+		tr, fault := ask(t, new(translate.Translator), client, upstream, upstream.models[0],
 			leastCall(client.name)+map[string]string{"chat": `,"stream_options":{"include_usage":true}`}[client.name]+"}", true)
 		if fault != nil {
 			t.Fatal(fault)
@@ -234,7 +234,7 @@ func TestRefusalsRepeatNothing(t *testing.T) {
 	}
 	others(func(client, upstream peer) {
 		for _, call := range calls[client.name] {
-			tr, fault := ask(t, new(translate.Door), client, upstream, upstream.models[0], leastCall(client.name)+","+call+"}", false)
+			tr, fault := ask(t, new(translate.Translator), client, upstream, upstream.models[0], leastCall(client.name)+","+call+"}", false)
 			switch {
 			case fault == nil && client.name == "chat" && upstream.name == "gemini" && strings.Contains(call, `"n":2`):
 				if !bytes.Contains(bytes.Join(tr.Call.Pieces, nil), []byte(secret)) {

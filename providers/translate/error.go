@@ -8,8 +8,8 @@ import (
 	"modelrelay/providers/translate/messages"
 )
 
-// ErrorOf returns the fault of an error document that an upstream of the format sent with a successful status, nil if the document is
-// no error. An error of a Gemini stream may be the element of an array.
+// ErrorOf returns the fault of an error document that an upstream of the format sent with a successful status; nil for another document.
+// An error of a Gemini stream may be the element of an array.
 func ErrorOf(format providers.Format, document []byte) *providers.Fault {
 	if !rawjson.Valid(document) {
 		return nil
@@ -22,7 +22,7 @@ func ErrorOf(format providers.Format, document []byte) *providers.Fault {
 		}
 	}
 	failed := value.Get("error")
-	if failed.Absent() && value.Get("type").Text().String() == "error" { // an event of Responses has its members flat
+	if failed.Absent() && value.Get("type").Text().String() == "error" { // an event of Responses has no error object
 		failed = value
 	}
 	switch {

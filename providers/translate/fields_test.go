@@ -75,7 +75,7 @@ func checkRows(t *testing.T, rows []fieldRow) {
 			continue
 		}
 		at := row.client + " to " + row.model + ": " + row.body
-		tr, fault := ask(t, new(translate.Door), clientOf(row.client), upstream, model, body+"}", false)
+		tr, fault := ask(t, new(translate.Translator), clientOf(row.client), upstream, model, body+"}", false)
 		if fault != nil || row.refused != "" {
 			if fault == nil || fault.Kind != providers.Invalid || fault.Param != row.refused {
 				t.Errorf("%s: got %+v, want a refusal of %q", at, fault, row.refused)
@@ -349,11 +349,11 @@ func TestFieldsThatSayNothing(t *testing.T) {
 	}
 	others(func(client, upstream peer) {
 		for _, model := range upstream.models {
-			plain, fault := ask(t, new(translate.Door), client, upstream, model, leastCall(client.name)+"}", false)
+			plain, fault := ask(t, new(translate.Translator), client, upstream, model, leastCall(client.name)+"}", false)
 			if fault != nil {
 				t.Fatal(fault)
 			}
-			tr, fault := ask(t, new(translate.Door), client, upstream, model, leastCall(client.name)+","+nothing[client.name]+"}", false)
+			tr, fault := ask(t, new(translate.Translator), client, upstream, model, leastCall(client.name)+","+nothing[client.name]+"}", false)
 			if fault != nil {
 				t.Errorf("%s to %s: %v of %s", client.name, model, fault, fault.Param)
 				continue

@@ -67,11 +67,11 @@ func BenchmarkGrowth(b *testing.B) {
 			for _, n := range []int{2_000, 16_000} {
 				body := manyOf(client.name, n)[name]
 				call := providers.Call{Endpoint: client.asks, Model: "m", Content: providers.Content{Body: []byte(body)}, Token: "token"}
+				to, vendor := providers.Target{Model: upstream.models[0]}, vendorOf(upstream.takes...)
 				b.Run(fmt.Sprintf("%s to %s/%s/%d", client.name, upstream.name, name, n), func(b *testing.B) {
 					b.SetBytes(int64(len(body)))
 					for b.Loop() {
-						// a refusal has read it, too
-						_, _ = new(translate.Door).Translate(b.Context(), call, providers.Target{Model: upstream.models[0]}, vendorOf(upstream.takes...))
+						_, _ = new(translate.Translator).Translate(b.Context(), call, to, vendor) // a refusal has read it, too
 					}
 				})
 			}

@@ -55,7 +55,7 @@ func TestNothingIsDroppedInSilence(t *testing.T) {
 			`"labels":{"a":"b"}`, `"cachedContent":"cachedContents/1"`, `"generationConfig":{"madeUp":1}`, `"madeUp":1`,
 		},
 	}
-	door := new(translate.Door)
+	door := new(translate.Translator)
 	others(func(client, upstream peer) {
 		for _, model := range upstream.models {
 			plain, fault := ask(t, door, client, upstream, model, bases[client.name]+"}", false)

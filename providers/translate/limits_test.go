@@ -120,7 +120,7 @@ func TestHeaderOfAnswers(t *testing.T) {
 	names := map[string]string{"chat": "openai.chat", "responses": "openai.responses", "messages": "anthropic.messages"}
 	others(func(client, upstream peer) {
 		for _, stream := range []bool{true, false} {
-			tr, fault := ask(t, new(translate.Door), client, upstream, upstream.models[0], leastCall(client.name)+"}", stream)
+			tr, fault := ask(t, new(translate.Translator), client, upstream, upstream.models[0], leastCall(client.name)+"}", stream)
 			if fault != nil {
 				t.Fatal(fault)
 			}
@@ -149,7 +149,7 @@ func TestHeaderOfAnswers(t *testing.T) {
 		Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.StreamContent}, Model: "m",
 		Content: providers.Content{Body: []byte(leastCall("gemini") + "}")},
 	}
-	tr, fault := new(translate.Door).Translate(t.Context(), call, providers.Target{Model: "gpt-4o"}, vendorOf(peers()[0].takes...))
+	tr, fault := new(translate.Translator).Translate(t.Context(), call, providers.Target{Model: "gpt-4o"}, vendorOf(peers()[0].takes...))
 	if fault != nil {
 		t.Fatal(fault)
 	}

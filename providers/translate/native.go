@@ -8,10 +8,10 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// Fit returns the edits of a chat completion for one of OpenAI's models that reason, and the names of the fields that they change: the
-// length is bounded by max_completion_tokens, and what tunes the drawing of tokens is refused
-// (https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning lists it). A field that says what the model does by itself stays.
-// There are none for any other model or operation.
+// Fit returns the edits of a chat completion for one of OpenAI's models that reason, and the names of the changed fields. For these models
+// max_completion_tokens bounds the length, and the fields of sampling are refused
+// (https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning lists them). A field with the model's default value stays. For
+// another model or operation there are no edits.
 func Fit(call providers.Call, to providers.Target, vendor providers.Vendor) (edits []providers.Edit, changed []string) {
 	if call.Endpoint != (providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat}) {
 		return nil, nil
@@ -46,14 +46,14 @@ func fit(call providers.Call) (edits []providers.Edit, changed []string) {
 	return edits, changed
 }
 
-// tuning are the fields that those models refuse, and the number that each has by itself.
+// tuning returns the fields that those models refuse, with their default numbers.
 func tuning() map[string]float64 {
 	return map[string]float64{
 		"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0, "logprobs": 0, "top_logprobs": 0, "logit_bias": 0,
 	}
 }
 
-// mentionsTuning reports whether a body may have such a field. Most have none, and are not read.
+// mentionsTuning reports whether a body may have such a field. Most bodies have none and are not parsed.
 func mentionsTuning(raw []byte) bool {
 	for _, name := range [...]string{`"max_tokens"`, `"temperature"`, `"top_p"`, `_penalty"`, `logprobs"`, `"logit_bias"`} {
 		if bytes.Contains(raw, []byte(name)) {
@@ -63,7 +63,7 @@ func mentionsTuning(raw []byte) bool {
 	return false
 }
 
-// ReportChanges names changed fields in the header of an answer.
+// ReportChanges lists changed fields in the header of an answer.
 func ReportChanges(header map[string][]string, changed []string) {
 	if len(changed) > 0 {
 		header[headerChanged] = []string{form.Listed(changed)}

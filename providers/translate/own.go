@@ -10,15 +10,14 @@ import (
 	"modelrelay/providers/translate/responses"
 )
 
-// The beginnings of state of other vendors' that is in a place of the client's format, as JSON; that of Gemini's format is
-// base64 of the others.
+// The beginnings, as JSON, of another vendor's state in a field of the client's format; in Gemini's format it is the base64 of the others.
 const (
 	enveloped       = `"mr1.`
 	envelopedBase64 = `"` + gemini.SealedPrefix
 )
 
-// Without are the edits that take out of a call in its upstream's own format what translations of earlier answers put there
-// for other vendors. There are none where the conversation has always been with one.
+// Without returns the edits that remove other vendors' state, which translations of earlier answers added, from a call in its upstream's
+// own format. There are none for a conversation with one vendor.
 func Without(call providers.Call) []providers.Edit {
 	mark := enveloped
 	if call.Endpoint.Format == providers.Gemini {
@@ -35,16 +34,16 @@ func Without(call providers.Call) []providers.Edit {
 			return unsigned(call.Body, root)
 		}
 		messages := root.Get("messages")
-		edits = take(call.Body, messages, isForeign) // the vendor takes no turn without content
+		edits = remove(call.Body, messages, isForeign) // the vendor accepts no turn without content
 		for _, message := range messages.Items() {
 			if !isForeign(message) {
-				edits = append(edits, take(call.Body, message.Get("content"), foreignBlocks(message.Get("content")))...)
+				edits = append(edits, remove(call.Body, message.Get("content"), foreignBlocks(message.Get("content")))...)
 				edits = append(edits, uncited(call.Body, message.Get("content"))...)
 			}
 		}
 	case providers.Responses, providers.CompactResponse:
 		input := root.Get("input")
-		edits = take(call.Body, input, func(item rawjson.Value) bool {
+		edits = remove(call.Body, input, func(item rawjson.Value) bool {
 			return !isCompaction(item) && bytes.HasPrefix(item.Get("encrypted_content"), []byte(enveloped))
 		})
 		for _, item := range input.Items() {
@@ -63,12 +62,12 @@ func Without(call providers.Call) []providers.Edit {
 
 func isCompaction(item rawjson.Value) bool { return item.Get("type").Text().Is("compaction") }
 
-// isForeignThought reports whether a block of a message holds another vendor's state.
+// isForeignThought reports whether a block of a message contains another vendor's state.
 func isForeignThought(block rawjson.Value) bool {
 	return bytes.HasPrefix(block.Get("signature"), []byte(enveloped))
 }
 
-// foreignBlocks knows the blocks of a message that another vendor's answer left: its state, and its searches of the web.
+// foreignBlocks returns a function that reports blocks of a message from another vendor's answer: its state, and its web searches.
 func foreignBlocks(content rawjson.Value) func(rawjson.Value) bool {
 	searches := make(map[string]bool)
 	for _, block := range content.Items() {
@@ -87,7 +86,7 @@ func foreignBlocks(content rawjson.Value) func(rawjson.Value) bool {
 	}
 }
 
-// uncited are the edits that take the citations of another vendor's pages out of texts.
+// uncited returns the edits that remove the citations of another vendor's pages from texts.
 func uncited(body []byte, content rawjson.Value) (edits []providers.Edit) {
 	for _, block := range content.Items() {
 		if citations := block.Get("citations"); bytes.Contains(citations, []byte(`"`+form.OpaqueSearch)) {
@@ -97,7 +96,7 @@ func uncited(body []byte, content rawjson.Value) (edits []providers.Edit) {
 	return edits
 }
 
-// isForeign reports whether a message holds nothing but other vendors' state.
+// isForeign reports whether a message contains only other vendors' state.
 func isForeign(message rawjson.Value) bool {
 	blocks := 0
 	for _, block := range message.Get("content").Items() {
@@ -109,8 +108,8 @@ func isForeign(message rawjson.Value) bool {
 	return blocks > 0
 }
 
-// take are the edits that take elements out of an array of the body.
-func take(body []byte, array rawjson.Value, out func(rawjson.Value) bool) (edits []providers.Edit) {
+// remove returns the edits that remove elements from an array of the body.
+func remove(body []byte, array rawjson.Value, out func(rawjson.Value) bool) (edits []providers.Edit) {
 	var elements []rawjson.Value
 	for _, element := range array.Items() {
 		elements = append(elements, element)
@@ -124,7 +123,7 @@ func take(body []byte, array rawjson.Value, out func(rawjson.Value) bool) (edits
 			last++
 		}
 		at := providers.Span{From: spanOf(body, elements[i]).From, To: spanOf(body, elements[last]).To}
-		switch { // with the comma on one side
+		switch { // remove one comma, too
 		case last+1 < len(elements):
 			at.To = spanOf(body, elements[last+1]).From
 		case i > 0:
@@ -136,7 +135,7 @@ func take(body []byte, array rawjson.Value, out func(rawjson.Value) bool) (edits
 	return edits
 }
 
-// unsigned are the edits that put Google's stand-in in place of signatures that are not Google's.
+// unsigned returns the edits that replace signatures that are not Google's with Google's placeholder.
 func unsigned(body []byte, root rawjson.Value) (edits []providers.Edit) {
 	if whole := root.GetCamel("generateContentRequest"); whole.IsObject() {
 		root = whole
@@ -151,7 +150,7 @@ func unsigned(body []byte, root rawjson.Value) (edits []providers.Edit) {
 	return edits
 }
 
-// spanOf is where a value is in the body that it was found in: it is a part of the same array, whose end both share.
+// spanOf returns the span of a value in its body. The value is a part of the body's array, so both have the same end of capacity.
 func spanOf(body []byte, value rawjson.Value) providers.Span {
 	from := cap(body) - cap(value)
 	return providers.Span{From: from, To: from + len(value)}

@@ -11,9 +11,9 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// Door makes calls of one endpoint those of another. It is safe for concurrent use.
-type Door struct {
-	// Signatures stores for clients what their format has no place for; nil: nothing is stored.
+// Translator translates calls from one endpoint to another. It is safe for concurrent use.
+type Translator struct {
+	// Signatures stores state for which the client's format has no field; nil: nothing is stored.
 	Signatures SignatureCache
 	// Responses stores the answers of translated calls to the Responses API; nil: they are not stored.
 	Responses ResponseStore
@@ -28,31 +28,31 @@ const (
 
 // Translation is one call on its way to one upstream of another format, and its answer back.
 type Translation struct {
-	// Call is the upstream's call; its Endpoint says which one. Pieces refer to the client's body.
+	// Call is the upstream's call, with the upstream's Endpoint. Its Pieces refer to the client's body.
 	Call providers.Call
-	// Counted is the whole answer of a call that no upstream is asked for, nil for others.
+	// Counted is the whole answer of a token count that the gateway estimates; nil for any other call.
 	Counted []byte
 
 	from     providers.Endpoint
 	target   providers.Target
 	vendor   providers.Vendor
-	streams  bool // the client wants its answer in pieces
+	streams  bool // the client requests a stream
 	ask      form.Ask
 	loss     form.Loss
 	writer   codec // of the client's dialect
-	reader   codec // of the upstream's
+	reader   codec // of the upstream's dialect
 	document func(document rawjson.Value) ([]byte, *providers.Fault)
-	// remember stores the state of a call of a tool; nil: it is not stored.
-	remember func(call string, states []form.State)
-	// callIDs are the ids of the calls of tools that the conversation has, nil for none.
+	// storeStates stores the states of a tool call; nil: they are not stored.
+	storeStates func(call string, states []form.State)
+	// callIDs are the ids of the conversation's tool calls, nil for none.
 	callIDs map[string]bool
-	signs   bool // thoughts are signed apart from their text
-	holds   int  // bytes of the client's body, until the end of the answer
+	signs   bool // signatures of thoughts are separate from their text
+	holds   int  // bytes of the client's body that are kept until the end of the answer
 }
 
-// Translate makes the call for one of the endpoints that the vendor, which is the target's, takes. The fault names the client's own field:
-// it says that this target cannot take the call, and nothing was sent.
-func (d *Door) Translate(
+// Translate translates the call to one of the endpoints of the target's vendor. Its fault is that of a call that this target cannot
+// receive; it names the client's field, and nothing was sent.
+func (d *Translator) Translate(
 	ctx context.Context, call providers.Call, to providers.Target, vendor providers.Vendor,
 ) (*Translation, *providers.Fault) {
 	streams := call.Stream || call.Endpoint.Operation == providers.StreamContent
@@ -81,12 +81,12 @@ func (d *Door) Translate(
 	return t, nil
 }
 
-// traits are those of the target.
+// traits returns the traits of the target's model.
 func (t *Translation) traits() providers.Traits {
 	return traitsOf(t.vendor, t.target.Channel, t.target.Model)
 }
 
-// located says the client's field in the message where the client's format has no other place for it.
+// located adds the client's field to the message if the client's format has no member for it.
 func (t *Translation) located(fault *providers.Fault) *providers.Fault {
 	if fault.Param == "" || t.from.Format == providers.OpenAI || strings.Contains(fault.Message, fault.Param) {
 		return fault
@@ -96,8 +96,8 @@ func (t *Translation) located(fault *providers.Fault) *providers.Fault {
 	return &located
 }
 
-// chat makes the call of a chat: at the first of the targets that can take it.
-func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, targets []providers.Endpoint) *providers.Fault {
+// chat translates a chat to the first of the targets that can receive it.
+func (t *Translation) chat(ctx context.Context, d *Translator, call providers.Call, targets []providers.Endpoint) *providers.Fault {
 	source, _ := dialectOf(t.from)
 	t.writer = codecOf(source)
 	prompt, ask, fault := t.writer.read(call, &t.loss)
@@ -121,7 +121,7 @@ func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, ta
 	read := t.loss
 	var refused *providers.Fault
 	for i, to := range t.prefer(targets, prompt) {
-		if i > 0 { // a writer may have arranged it for itself
+		if i > 0 { // the writer of the previous target may have changed it
 			if prompt, _, fault = t.writer.read(call, new(form.Loss)); fault != nil {
 				return fault
 			}
@@ -153,14 +153,14 @@ func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, ta
 			t.Call.Header = call.Header
 		}
 		if keeps {
-			t.remember = func(id string, states []form.State) { storeStates(d.Signatures, caller, id, states) }
+			t.storeStates = func(id string, states []form.State) { storeStates(d.Signatures, caller, id, states) }
 		}
 		return nil
 	}
 	return refused
 }
 
-// callIDs are the ids of the calls of tools in a conversation, nil for none.
+// callIDs returns the ids of the tool calls in a conversation, nil for none.
 func callIDs(prompt *form.Prompt) (ids map[string]bool) {
 	for i := range prompt.Turns {
 		for j := range prompt.Turns[i].Blocks {
@@ -175,8 +175,8 @@ func callIDs(prompt *form.Prompt) (ids map[string]bool) {
 	return ids
 }
 
-// checkChoice refuses a call that must be of a tool where there is none, or of one that is not declared: every vendor does. Where a
-// vendor's own tool is chosen, it is refused by its declaration.
+// checkChoice refuses a forced tool if there are no tools or it is not declared, as every vendor does. A vendor's own tool is refused by
+// the check of its declaration.
 func checkChoice(prompt *form.Prompt, declared map[string]bool) *providers.Fault {
 	choice, field := prompt.Choice, prompt.Fields[form.FieldChoice]
 	switch {
@@ -189,8 +189,8 @@ func checkChoice(prompt *form.Prompt, declared map[string]bool) *providers.Fault
 	return nil
 }
 
-// prefer orders the targets for a call. Of OpenAI's two it is Responses for models that reason, unless the call wants what
-// chat completions alone have.
+// prefer orders the targets for a call. Of OpenAI's two endpoints, Responses is first for models that reason, unless the call requires a
+// feature that only chat completions have.
 func (t *Translation) prefer(targets []providers.Endpoint, prompt *form.Prompt) []providers.Endpoint {
 	first := providers.Responses
 	if !t.traits().OpenAI.Reasons || chatOnly(prompt) {
@@ -206,7 +206,7 @@ func (t *Translation) prefer(targets []providers.Endpoint, prompt *form.Prompt) 
 	return targets
 }
 
-// chatOnly reports whether a call wants what OpenAI's chat completions have and its Responses have not.
+// chatOnly reports whether a call requires a feature of OpenAI's chat completions that Responses lack.
 func chatOnly(prompt *form.Prompt) bool {
 	s := prompt.Sampling
 	for _, tuned := range []rawjson.Value{s.Presence, s.Frequency, s.Seed, s.LogitBias} {
@@ -221,7 +221,7 @@ func chatOnly(prompt *form.Prompt) bool {
 	})
 }
 
-// Header describes the client's answer in the header that is to be sent.
+// Header sets the headers of the client's answer.
 func (t *Translation) Header(header http.Header) {
 	kind := "application/json"
 	if t.ask.Stream && !t.ask.Array {
@@ -240,11 +240,11 @@ func (t *Translation) Header(header http.Header) {
 	}
 }
 
-// Stream reports whether the client gets events.
+// Stream reports whether the client receives events.
 func (t *Translation) Stream() bool { return t.ask.Stream && !t.ask.Array }
 
-// Fault makes an upstream's fault one of the client's format: what it says of the client's own request is in UpstreamMessage, and
-// the field that it names is none of the client's.
+// Fault translates an upstream's fault: the reason of a refusal becomes UpstreamMessage. It removes the field's name, which is not one of
+// the client's format.
 func (t *Translation) Fault(fault *providers.Fault) {
 	reply := fault.Upstream
 	if reply == nil {

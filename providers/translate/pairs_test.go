@@ -98,7 +98,7 @@ func vendorOf(takes ...providers.Endpoint) providers.Vendor {
 
 // ask makes the upstream's call of a client's.
 func ask(
-	t *testing.T, door *translate.Door, client, upstream peer, model, body string, stream bool,
+	t *testing.T, door *translate.Translator, client, upstream peer, model, body string, stream bool,
 ) (*translate.Translation, *providers.Fault) {
 	t.Helper()
 	call := providers.Call{Endpoint: client.asks, Model: "m", Content: providers.Content{Body: []byte(body)}, Stream: stream, Token: "token"}
@@ -200,7 +200,7 @@ func TestPairs(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			t.Parallel()
 			calls := conversations(t, file)
-			door := new(translate.Door)
+			door := new(translate.Translator)
 			var got []sent
 			others(func(client, upstream peer) {
 				body := calls[client.name]
@@ -307,7 +307,7 @@ func TestPairsGoOn(t *testing.T) {
 	want := map[string]int{"messages": 2, "gemini": 1, "responses": 1}
 	var got []sent
 	others(func(client, first peer) {
-		door := &translate.Door{Signatures: new(memory)}
+		door := &translate.Translator{Signatures: new(memory)}
 		begin := begins()[client.name]
 		model := first.models[len(first.models)-1]
 		tr, fault := ask(t, door, client, first, model, begin[0]+begin[1], false)

@@ -357,7 +357,7 @@ func TestWhichOfTwoAPIs(t *testing.T) {
 		// Neither takes texts that end an answer of a model that reasons.
 		{messages, "gpt-5.1", leastCall("messages") + `,"stop_sequences":["a"]}`, "stop_sequences"},
 	} {
-		tr, fault := ask(t, new(translate.Door), test.client, peer{takes: both}, test.model, test.body, false)
+		tr, fault := ask(t, new(translate.Translator), test.client, peer{takes: both}, test.model, test.body, false)
 		if fault != nil {
 			if fault.Param != test.want {
 				t.Errorf("%s: got %+v, want %s", test.body, fault, test.want)
@@ -383,7 +383,7 @@ func TestStreamsAreAskedFor(t *testing.T) {
 	t.Parallel()
 	others(func(client, upstream peer) {
 		for _, stream := range []bool{true, false} {
-			tr, fault := ask(t, new(translate.Door), client, upstream, upstream.models[0], leastCall(client.name)+"}", stream)
+			tr, fault := ask(t, new(translate.Translator), client, upstream, upstream.models[0], leastCall(client.name)+"}", stream)
 			if fault != nil {
 				t.Fatal(fault)
 			}

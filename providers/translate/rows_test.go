@@ -19,7 +19,7 @@ func TestPairsRefuseVendorsTools(t *testing.T) {
 		"gemini":    {`{"contents":[{"parts":[{"text":"x"}]}],"tools":[{"codeExecution":{}}]}`, "tools[0].codeExecution"},
 	}
 	others(func(client, upstream peer) {
-		if _, fault := ask(t, new(translate.Door), client, upstream, upstream.models[0], calls[client.name][0], false); fault == nil ||
+		if _, fault := ask(t, new(translate.Translator), client, upstream, upstream.models[0], calls[client.name][0], false); fault == nil ||
 			fault.Param != calls[client.name][1] || client.name != "chat" && !strings.Contains(fault.Message, "the tool code") {
 			t.Errorf("%s to %s: got %+v, want a fault of %s", client.name, upstream.name, fault, calls[client.name][1])
 		}
@@ -34,7 +34,7 @@ func TestPairsKeepPlaces(t *testing.T) {
 	calls := conversations(t, "testdata/pairs/plain.json")
 	others(func(client, upstream peer) {
 		for _, model := range upstream.models {
-			tr, fault := ask(t, new(translate.Door), client, upstream, model, string(calls[client.name]), false)
+			tr, fault := ask(t, new(translate.Translator), client, upstream, model, string(calls[client.name]), false)
 			if fault != nil {
 				t.Fatal(fault)
 			}
@@ -62,7 +62,7 @@ func TestMessagesCounts(t *testing.T) {
 	client := peers()[2]
 	for _, upstream := range []peer{peers()[0], peers()[1], peers()[3]} {
 		begin := begins()[client.name]
-		tr, fault := ask(t, new(translate.Door), client, upstream, upstream.models[0], begin[0]+begin[1], true)
+		tr, fault := ask(t, new(translate.Translator), client, upstream, upstream.models[0], begin[0]+begin[1], true)
 		if fault != nil {
 			t.Fatal(fault)
 		}

@@ -61,7 +61,7 @@ func TestSearchIsAsked(t *testing.T) {
 		},
 	} {
 		from, to := between(t, tc.client, tc.upstream)
-		tr, fault := ask(t, new(translate.Door), from, to, tc.model, searching(tc.client)+tc.rest+"}", false)
+		tr, fault := ask(t, new(translate.Translator), from, to, tc.model, searching(tc.client)+tc.rest+"}", false)
 		if tc.refused != "" {
 			if fault == nil || fault.Param != tc.refused || !strings.Contains(fault.Message, "web_search") {
 				t.Errorf("%s: got %+v, want a refusal of %s", name, fault, tc.refused)
@@ -164,7 +164,7 @@ func TestSearchIsAnswered(t *testing.T) {
 			model = "claude-sonnet-4-5"
 		}
 		for _, stream := range []bool{true, false} {
-			tr, fault := ask(t, new(translate.Door), client, upstream, model, searching(client.name)+"}", stream)
+			tr, fault := ask(t, new(translate.Translator), client, upstream, model, searching(client.name)+"}", stream)
 			if fault != nil {
 				t.Errorf("%s to %s: %+v", client.name, upstream.name, fault)
 				return
@@ -228,7 +228,7 @@ func TestCompaction(t *testing.T) {
 		}
 		var sealed string
 		for _, stream := range []bool{true, false} {
-			tr, fault := ask(t, new(translate.Door), client, upstream, upstream.models[0],
+			tr, fault := ask(t, new(translate.Translator), client, upstream, upstream.models[0],
 				`{"model":"m","tools":[{"type":"function","name":"f"},{"type":"web_search"}],"input":[{"role":"user","content":"the work"},{"type":"compaction_trigger"}]}`, stream)
 			if fault != nil {
 				t.Errorf("%s: %+v", upstream.name, fault)
@@ -277,7 +277,7 @@ func TestCompaction(t *testing.T) {
 			t.Errorf("native: sent %s", got)
 		}
 		other := providers.Call{Endpoint: client.asks, Model: "m", Content: providers.Content{Body: []byte(later)}, Token: "another"}
-		if _, fault := new(translate.Door).Translate(t.Context(), other, providers.Target{Model: upstream.models[0]},
+		if _, fault := new(translate.Translator).Translate(t.Context(), other, providers.Target{Model: upstream.models[0]},
 			vendorOf(upstream.takes...)); fault == nil || fault.Param != "input[0].encrypted_content" {
 			t.Errorf("%s: another token: %+v", upstream.name, fault)
 		}

@@ -9,33 +9,33 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// Caller is the owner of stored state: the id of a token, and the token's own key, without which it cannot be read.
+// Caller is the owner of stored state: the id of a token and its key. The state cannot be read without the key.
 type Caller struct {
 	ID  string
 	Key providers.Secret
 }
 
-// SignatureCache stores for chat clients what upstreams want back of the calls of tools that they made: the format has no place
-// for it. It is safe for concurrent use.
+// SignatureCache stores the state of tool calls, which upstreams require in later calls, for chat clients: their format has no field for
+// it. It is safe for concurrent use.
 type SignatureCache interface {
 	// Store stores an entry under a name. It never waits.
 	Store(caller Caller, name string, entry []byte)
-	// Find gives the entries of names, those that there are, in one round trip; none when it cannot be found out.
+	// Find returns the existing entries of names in one round trip; none after an error.
 	Find(ctx context.Context, caller Caller, names []string) map[string][]byte
 }
 
-// maxEntry bounds what is stored of one call, in bytes.
+// maxEntry bounds the stored state of one call, in bytes.
 const maxEntry = 64 << 10
 
-// between separates the envelopes of an entry.
-const between = '\n'
+// separator separates the envelopes of an entry.
+const separator = '\n'
 
 // storeStates stores the states of a call.
 func storeStates(cache SignatureCache, caller Caller, call string, states []form.State) {
 	var entry []byte
 	for i, state := range states {
 		if i > 0 {
-			entry = append(entry, between)
+			entry = append(entry, separator)
 		}
 		entry = append(entry, state.Envelope()...)
 	}
@@ -44,7 +44,7 @@ func storeStates(cache SignatureCache, caller Caller, call string, states []form
 	}
 }
 
-// restoreStates puts back what upstreams want of the calls in the prompt that came without it.
+// restoreStates adds the stored state to the tool calls of the prompt that lack it.
 func restoreStates(ctx context.Context, cache SignatureCache, caller Caller, prompt *form.Prompt) {
 	var names []string
 	for _, turn := range prompt.Turns {
@@ -70,15 +70,15 @@ func lacksState(block *form.Block) bool {
 	return block.Kind == form.BlockCall && block.Call.ID != "" && len(block.State) == 0
 }
 
-// restoreTurn puts what was found on the calls of a turn. Thoughts before its first call begin the turn, as they did when it was
-// said; they stand for what the client repeats of them without a signature.
+// restoreTurn adds the found states to the calls of a turn. Thoughts before its first call become the beginning of the turn, as in the
+// original answer. They replace thoughts that the client repeats without a signature.
 func restoreTurn(turn *form.Turn, found map[string][]byte) {
 	blocks := make([]form.Block, 0, len(turn.Blocks)+1)
 	first, thought := true, false
 	for _, block := range turn.Blocks {
 		if lacksState(&block) {
 			var thoughts []form.Block
-			for part := range bytes.SplitSeq(found[block.Call.ID], []byte{between}) {
+			for part := range bytes.SplitSeq(found[block.Call.ID], []byte{separator}) {
 				state, ours := form.OpenEnvelope(part)
 				switch {
 				case !ours:

@@ -36,7 +36,7 @@ func TestRemembersWhatIsTheCalls(t *testing.T) {
 			t.Parallel()
 			kept := new(memory)
 			begin := begins()["chat"]
-			tr, fault := ask(t, &translate.Door{Signatures: kept}, peers()[0], peers()[3], "gemini-3-flash-preview",
+			tr, fault := ask(t, &translate.Translator{Signatures: kept}, peers()[0], peers()[3], "gemini-3-flash-preview",
 				begin[0]+begin[1], false)
 			if fault != nil {
 				t.Fatal(fault)
@@ -50,7 +50,7 @@ func TestRemembersWhatIsTheCalls(t *testing.T) {
 	// Two calls of one answer have each their own.
 	kept := new(memory)
 	begin := begins()["chat"]
-	tr, fault := ask(t, &translate.Door{Signatures: kept}, peers()[0], peers()[3], "gemini-3-flash-preview",
+	tr, fault := ask(t, &translate.Translator{Signatures: kept}, peers()[0], peers()[3], "gemini-3-flash-preview",
 		begin[0]+begin[1], false)
 	if fault != nil {
 		t.Fatal(fault)
@@ -83,7 +83,7 @@ func TestInlineComesBeforeMemory(t *testing.T) {
 	}
 	for extra, want := range map[string]string{`,"extra_content":{"google":{"thought_signature":"TkVX"}}`: "TkVX", "": "T0xE"} {
 		recall := &asked{memory: kept}
-		tr, fault := ask(t, &translate.Door{Signatures: recall}, peers()[0], peers()[3], "gemini-3-flash-preview",
+		tr, fault := ask(t, &translate.Translator{Signatures: recall}, peers()[0], peers()[3], "gemini-3-flash-preview",
 			history(extra), false)
 		if fault != nil {
 			t.Fatal(fault)

@@ -14,18 +14,18 @@ import (
 // ResponseStore stores the answers of translated calls to the Responses API, which their upstreams do not store. It is safe for concurrent
 // use.
 type ResponseStore interface {
-	// Store stores a response for a token and reports whether it is stored now. The client's answer waits for it.
+	// Store stores a response for a token and reports whether it succeeded. The client's answer waits for it.
 	Store(ctx context.Context, token string, response Response) bool
 	// MaxSize is the largest size of a response with its input, in bytes.
 	MaxSize() int
 }
 
-// Response is a response with all that a later call continues from.
+// Response is a response with the conversation that a later call continues.
 type Response struct {
 	ID string
 	// Object is the whole response as its client receives it.
 	Object []byte
-	// Input is its own input, and Earlier the input and output before it: items with commas between them.
+	// Input is its own input, Earlier the input and output before it: items separated by commas.
 	Earlier, Input []byte
 }
 
@@ -40,8 +40,8 @@ func (r Response) Items() iter.Seq2[string, []byte] {
 	}
 }
 
-// storeAnswer prepares the storing of the answer, unless the client does not want it, or its input alone is too large. It holds a copy of
-// the input until the end of the answer.
+// storeAnswer prepares the storage of the answer, unless the client disables it or the input alone is too large. It holds a copy of the
+// input until the end of the answer.
 func (t *Translation) storeAnswer(ctx context.Context, store ResponseStore, call providers.Call) {
 	input := rawjson.Trim(call.Body).Get("input")
 	if store == nil || call.Endpoint.Operation != providers.Responses || !t.ask.Stored || len(input) > store.MaxSize() {
@@ -55,10 +55,10 @@ func (t *Translation) storeAnswer(ctx context.Context, store ResponseStore, call
 	}
 }
 
-// withoutStore removes the field that asks for storing, which the gateway does itself.
+// withoutStore removes the field that requests storage, because the gateway stores the answer itself.
 func withoutStore(prompt *form.Prompt) {
 	prompt.Own = slices.DeleteFunc(prompt.Own, func(own form.Member) bool { return own.Name == "store" })
 }
 
-// Holds is the number of bytes of the call's body that are held until the end of the answer.
+// Holds returns the number of bytes of the call's body that are held until the end of the answer.
 func (t *Translation) Holds() int { return t.holds }

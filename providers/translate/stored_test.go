@@ -68,7 +68,7 @@ func TestStoredAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			memory := &memoryOfResponses{size: test.size}
-			door := &translate.Door{Responses: memory}
+			door := &translate.Translator{Responses: memory}
 			call := providers.Call{
 				Endpoint: test.client.asks, Model: "m", Content: providers.Content{Body: []byte(test.body)}, Token: "token",
 				Chain: test.chain,

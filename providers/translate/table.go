@@ -7,7 +7,7 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// dialectOf is the dialect of an endpoint that answers chats.
+// dialectOf returns the dialect of a chat endpoint. It reports false for another endpoint.
 func dialectOf(e providers.Endpoint) (form.Dialect, bool) {
 	switch e {
 	case providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat}:
@@ -24,7 +24,7 @@ func dialectOf(e providers.Endpoint) (form.Dialect, bool) {
 	return 0, false
 }
 
-// counts reports whether an endpoint counts what a chat would read.
+// counts reports whether an endpoint counts the input tokens of a chat.
 func counts(e providers.Endpoint) bool {
 	return e.Operation == providers.CountTokens || e.Operation == providers.InputTokens
 }
@@ -34,8 +34,8 @@ func embeds(e providers.Endpoint) bool {
 	return e.Operation == providers.Embeddings || e.Operation == providers.BatchEmbeddings
 }
 
-// Reaches reports whether a call of one endpoint can be made at another. It never is where the two are the same format's
-// operation, which needs no translation.
+// Reaches reports whether a call of one endpoint can be translated to another. It reports false for equal endpoints, which need no
+// translation.
 func Reaches(from, to providers.Endpoint) bool {
 	source, chats := dialectOf(from)
 	target, answers := dialectOf(to)
@@ -43,20 +43,20 @@ func Reaches(from, to providers.Endpoint) bool {
 	case chats && answers:
 		return source != target
 	case from.Operation == providers.CountTokens:
-		return to.Format != from.Format && (counts(to) || to.Operation == providers.Chat) // whose input is estimated
+		return to.Format != from.Format && (counts(to) || to.Operation == providers.Chat) // for Chat the gateway estimates the input
 	case embeds(from):
 		return embeds(to) && to.Format != from.Format
 	}
 	return false
 }
 
-// targets are those of a channel's endpoints that a call can be made at, best first.
+// targets returns the endpoints of a channel to which a call can be translated, best first.
 func (t *Translation) targets() []providers.Endpoint {
 	return slices.DeleteFunc(slices.Clone(t.vendor.Takes), func(to providers.Endpoint) bool {
 		if !t.target.Channel.Speaks(to) || !Reaches(t.from, to) {
 			return true
 		}
-		switch to.Operation { // of Gemini's two the call's own way decides
+		switch to.Operation { // the call itself decides between Gemini's two operations
 		case providers.GenerateContent:
 			return t.streams
 		case providers.StreamContent:

@@ -10,7 +10,8 @@ import (
 	"modelrelay/providers"
 )
 
-// traitsOf is what the vendor knows of an upstream model by its name, or what the channel says in place of that.
+// traitsOf returns the traits of an upstream model: those of the channel if it has any, otherwise those that the vendor derives from the
+// name.
 func traitsOf(vendor providers.Vendor, channel providers.Channel, model string) (traits providers.Traits) {
 	if vendor.Traits != nil {
 		traits = vendor.Traits(model)
@@ -27,7 +28,7 @@ func traitsOf(vendor providers.Vendor, channel providers.Channel, model string) 
 	return given(channel.Traits[longest], traits.Anthropic.MaxOutput)
 }
 
-// given are the traits of words, with the most tokens of an answer that the model has by its name.
+// given returns the traits of words, with the maximum of output tokens that the vendor derives from the name.
 func given(words []string, maxOutput int64) providers.Traits {
 	traits := providers.Traits{Anthropic: providers.AnthropicTraits{MaxOutput: maxOutput}}
 	for _, word := range words {
@@ -36,13 +37,13 @@ func given(words []string, maxOutput int64) providers.Traits {
 	return traits
 }
 
-// maxOutputWord begins the one word of a trait that is a number.
+// maxOutputWord is the prefix of the only trait with a number.
 const maxOutputWord = "max_output="
 
 // errTrait lists the words of traits.
 var errTrait = errors.New("is no trait; known are " + strings.Join(TraitWords(), ", "))
 
-// TraitWords are the words that Channel.Traits may hold.
+// TraitWords returns the words that ModelFacts.Traits may contain.
 func TraitWords() []string {
 	words := make([]string, 0, len(traitFields(new(providers.Traits)))+1)
 	for word := range traitFields(new(providers.Traits)) {
@@ -53,7 +54,7 @@ func TraitWords() []string {
 	return words
 }
 
-// CheckTrait reports whether a word is one of a trait.
+// CheckTrait returns an error for a word that is not a trait.
 func CheckTrait(word string) error { return setTrait(new(providers.Traits), word) }
 
 func setTrait(traits *providers.Traits, word string) error {

@@ -39,7 +39,7 @@ func TestUnsignedThoughts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			call := providers.Call{Endpoint: test.from, Model: "m", Content: providers.Content{Body: []byte(test.body)}}
-			translation, fault := new(translate.Door).Translate(t.Context(), call, providers.Target{Model: "up"}, vendorOf(test.to))
+			translation, fault := new(translate.Translator).Translate(t.Context(), call, providers.Target{Model: "up"}, vendorOf(test.to))
 			if fault != nil {
 				t.Fatal(fault)
 			}

@@ -23,7 +23,7 @@ func between(t *testing.T, client, upstream string) (from, to peer) {
 func sentTo(t *testing.T, client, upstream, model, body string) (sent string, changed []string) {
 	t.Helper()
 	from, to := between(t, client, upstream)
-	tr, fault := ask(t, new(translate.Door), from, to, model, body, false)
+	tr, fault := ask(t, new(translate.Translator), from, to, model, body, false)
 	if fault != nil {
 		t.Fatalf("%s to %s: %+v", client, upstream, fault)
 	}
@@ -42,7 +42,7 @@ func TestRepeatedCallIDs(t *testing.T) {
 	from, to := between(t, "messages", "chat")
 	const history = `{"model":"m","max_tokens":100,"tools":[{"name":"f","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"x"},` +
 		`{"role":"assistant","content":[{"type":"tool_use","id":"call_0","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_0","content":"1"}]}]}`
-	tr, fault := ask(t, new(translate.Door), from, to, to.models[0], history, false)
+	tr, fault := ask(t, new(translate.Translator), from, to, to.models[0], history, false)
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -74,7 +74,7 @@ func TestObjectInPlaceOfAnArray(t *testing.T) {
 		t.Errorf("sent %s", sent)
 	}
 	from, to := between(t, "gemini", "chat")
-	_, fault := ask(t, new(translate.Door), from, to, "gpt-4o",
+	_, fault := ask(t, new(translate.Translator), from, to, "gpt-4o",
 		`{"systemInstruction":{"parts":"be brief"},"contents":[{"parts":[{"text":"hello"}]}]}`, false)
 	if fault == nil || fault.Param != "systemInstruction.parts" {
 		t.Errorf("a text in place of an array: %+v", fault)
@@ -85,7 +85,7 @@ func TestObjectInPlaceOfAnArray(t *testing.T) {
 func TestDoneWithBlanks(t *testing.T) {
 	t.Parallel()
 	from, to := between(t, "messages", "chat")
-	tr, fault := ask(t, new(translate.Door), from, to, to.models[0], leastCall("messages")+"}", true)
+	tr, fault := ask(t, new(translate.Translator), from, to, to.models[0], leastCall("messages")+"}", true)
 	if fault != nil {
 		t.Fatal(fault)
 	}

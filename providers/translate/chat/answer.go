@@ -22,23 +22,23 @@ type answer struct {
 type choice struct {
 	index   int
 	stop    form.Stop
-	stopped bool // the upstream said why
+	stopped bool // the upstream sent the reason of its end
 	refused bool
 	medium  bool
 	next    int // block
-	// said is the kind of the block of text that is open, block its number; what is no piece of text closes it.
-	said  form.EventKind
-	block int
-	calls []*call
+	// textKind is the kind of the open block of text, block its number. Anything but a piece of text closes it.
+	textKind form.EventKind
+	block    int
+	calls    []*call
 }
 
-// call is a call that comes in pieces.
+// call is a call that arrives in pieces.
 type call struct {
 	block int
-	// index is the upstream's, -1 where it gives none.
+	// index is the upstream's, -1 for none.
 	index int64
 	id    string
-	// named: the call has begun. What is known of its input before that is held.
+	// named: the call has begun. Before that, pieces of its input are held.
 	named bool
 	held  []byte
 }
@@ -85,7 +85,7 @@ func (a *answer) End(to []form.Event) []form.Event {
 	return a.finish(to)
 }
 
-// finish ends the answer: only now is it known that no counts follow.
+// finish ends the answer: only now are the counts final.
 func (a *answer) finish(to []form.Event) []form.Event {
 	a.Over = true
 	if len(a.choices) == 0 {
@@ -108,8 +108,8 @@ func (a *answer) finish(to []form.Event) []form.Event {
 	return to
 }
 
-// take reads a chunk, whose choices have a delta, or a completion, whose choices have a message.
-func (a *answer) take(value rawjson.Value, said string, to []form.Event) []form.Event {
+// take reads a chunk or a completion. content is the member of its choices with the content: delta or message.
+func (a *answer) take(value rawjson.Value, content string, to []form.Event) []form.Event {
 	if !value.IsObject() {
 		return to
 	}
@@ -126,16 +126,16 @@ func (a *answer) take(value rawjson.Value, said string, to []form.Event) []form.
 			}
 		}
 	}
-	if choices.IsArray() || said == "delta" {
+	if choices.IsArray() || content == "delta" {
 		to = a.Start(to)
 	}
 	for i, item := range choices.Items() {
-		to = a.takeChoice(i, item, said, to)
+		to = a.takeChoice(i, item, content, to)
 	}
 	return a.count(usage, to)
 }
 
-func (a *answer) takeChoice(i int, value rawjson.Value, said string, to []form.Event) []form.Event {
+func (a *answer) takeChoice(i int, value rawjson.Value, content string, to []form.Event) []form.Event {
 	var delta, finish, logprobs, usage rawjson.Value
 	index := int64(i)
 	for name, member := range value.Members() {
@@ -144,7 +144,7 @@ func (a *answer) takeChoice(i int, value rawjson.Value, said string, to []form.E
 			if n, ok := member.Int(); ok {
 				index = n
 			}
-		case said:
+		case content:
 			delta = member
 		case "finish_reason":
 			finish = member
@@ -158,7 +158,7 @@ func (a *answer) takeChoice(i int, value rawjson.Value, said string, to []form.E
 		return to
 	}
 	c := a.choice(int(index))
-	to = c.take(delta, logprobs, said == "message", to)
+	to = c.take(delta, logprobs, content == "message", to)
 	if word := finish.Text(); !word.Empty() {
 		c.stop, c.stopped = form.Stop{Reason: stopReason(word)}, true
 	}
@@ -179,7 +179,7 @@ func (a *answer) choice(index int) *choice {
 	return c
 }
 
-// stopReason reads why an answer ended. That it gave calls is known from the calls.
+// stopReason reads the reason of an answer's end. Stop.WithCalls adds StopCalls.
 func stopReason(word rawjson.Text) form.StopReason {
 	switch string(word.Decoded()) {
 	case "stop", "tool_calls", "function_call":
@@ -192,7 +192,7 @@ func stopReason(word rawjson.Text) form.StopReason {
 	return form.StopOther
 }
 
-// take reads what a choice says next. A whole message has each call at once.
+// take reads the next content of a choice. A whole message has each call in one piece.
 func (c *choice) take(delta, logprobs rawjson.Value, whole bool, to []form.Event) []form.Event {
 	var content, refusal, thought, another, calls, old, annotations rawjson.Value
 	for name, member := range delta.Members() {
@@ -201,7 +201,7 @@ func (c *choice) take(delta, logprobs rawjson.Value, whole bool, to []form.Event
 			content = member
 		case "refusal":
 			refusal = member
-		case "reasoning_content": // of DeepSeek and those who follow it
+		case "reasoning_content": // of DeepSeek and compatible servers
 			thought = member
 		case "reasoning": // of OpenRouter, vLLM and Groq
 			another = member
@@ -212,7 +212,7 @@ func (c *choice) take(delta, logprobs rawjson.Value, whole bool, to []form.Event
 		case "annotations":
 			annotations = member
 		case "audio", "images":
-			c.medium = c.medium || member.Says()
+			c.medium = c.medium || member.IsSet()
 		}
 	}
 	if thought.Text().Empty() {
@@ -241,8 +241,7 @@ func (c *choice) take(delta, logprobs rawjson.Value, whole bool, to []form.Event
 	return to
 }
 
-// content reads a text, or the parts in which Mistral's models give what they think and say:
-// https://docs.mistral.ai/capabilities/reasoning
+// content reads a text, or the parts with thoughts and text of Mistral's models: https://docs.mistral.ai/capabilities/reasoning
 func (c *choice) content(content, logprobs rawjson.Value, to []form.Event) []form.Event {
 	if content.IsText() {
 		return c.say(form.EventText, content.Text(), logprobs, to)
@@ -260,9 +259,9 @@ func (c *choice) say(kind form.EventKind, text rawjson.Text, logprobs rawjson.Va
 	if text.Empty() {
 		return to
 	}
-	if c.said != kind {
+	if c.textKind != kind {
 		c.block = c.open()
-		c.said = kind
+		c.textKind = kind
 	}
 	event := form.Event{Kind: kind, Choice: c.index, Block: c.block, Text: text}
 	if logprobs.IsArray() {
@@ -271,14 +270,14 @@ func (c *choice) say(kind form.EventKind, text rawjson.Text, logprobs rawjson.Va
 	return append(to, event)
 }
 
-// open is the number of a block that begins.
+// open begins a block and returns its number.
 func (c *choice) open() int {
-	c.said = 0
+	c.textKind = 0
 	c.next++
 	return c.next - 1
 }
 
-// piece reads a piece of a call. Custom tools are declared as functions, so that all calls are of functions.
+// piece reads a piece of a call. Custom tools are declared as functions, so all calls are of functions.
 func (c *choice) piece(piece rawjson.Value, whole bool, to []form.Event) []form.Event {
 	id := piece.Get("id").Text()
 	function := piece.Get("function")
@@ -292,11 +291,11 @@ func (c *choice) piece(piece rawjson.Value, whole bool, to []form.Event) []form.
 		found = &call{block: c.open(), index: index, id: id.String()}
 		c.calls = append(c.calls, found)
 	}
-	return c.goOn(found, name, signature(piece), function.Get("arguments"), to)
+	return c.extend(found, name, signature(piece), function.Get("arguments"), to)
 }
 
-// find is the call that a piece continues with, nil where it begins one. A repeated id or name begins none; another id and a name
-// do, as imitators that give the index 0 to each call need it.
+// find returns the call that a piece continues, nil if it begins one. A repeated id or name does not begin one. A new id with a name does,
+// because some compatible servers send the index 0 for each call.
 func (c *choice) find(index int64, id, name rawjson.Text, whole bool) *call {
 	if whole {
 		return nil
@@ -315,11 +314,11 @@ func (c *choice) find(index int64, id, name rawjson.Text, whole bool) *call {
 	return nil
 }
 
-// goOn gives what a piece adds to a call. The signature is in the piece that begins it.
-func (c *choice) goOn(call *call, name, signature rawjson.Text, arguments rawjson.Value, to []form.Event) []form.Event {
+// extend appends the events of a piece of a call. The signature is in the first piece.
+func (c *choice) extend(call *call, name, signature rawjson.Text, arguments rawjson.Value, to []form.Event) []form.Event {
 	text := arguments.Text()
 	if arguments.IsObject() {
-		text = rawjson.Quote(string(arguments)) // of imitators
+		text = rawjson.Quote(string(arguments)) // of some compatible servers
 	}
 	if !call.named {
 		if name.Empty() {
@@ -348,12 +347,12 @@ func (c *choice) goOn(call *call, name, signature rawjson.Text, arguments rawjso
 	return append(to, form.Event{Kind: form.EventCallArgs, Choice: c.index, Block: call.block, Text: text})
 }
 
-// legacyPiece reads a piece of the one call of the old kind.
+// legacyPiece reads a piece of the only call in the old form.
 func (c *choice) legacyPiece(piece rawjson.Value, to []form.Event) []form.Event {
 	const legacy = -2
 	name := piece.Get("name").Text()
 	if len(c.calls) == 0 {
 		c.calls = append(c.calls, &call{block: c.open(), index: legacy})
 	}
-	return c.goOn(c.calls[0], name, nil, piece.Get("arguments"), to)
+	return c.extend(c.calls[0], name, nil, piece.Get("arguments"), to)
 }

@@ -5,20 +5,20 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-type saidCall struct {
+type toolCall struct {
 	block    int
 	id, name string
-	// custom: the client's tool takes one text, which is held until it is whole.
+	// custom: the client's tool accepts one text, which is held until it is complete.
 	custom    bool
-	input     bool // some of it was given
+	input     bool // a piece of it was written
 	ended     bool
 	held      []byte // the inside of its arguments
 	signature []byte
 }
 
-// beginCall begins a call. A client of the old kind gets the first one alone.
-func (w *writer) beginCall(c *said, event *form.Event) {
-	call := &saidCall{
+// beginCall begins a call. A client of the old form receives only the first one.
+func (w *writer) beginCall(c *choiceAnswer, event *form.Event) {
+	call := &toolCall{
 		block: event.Block, id: event.Call.ID, name: event.Call.Name, custom: w.ask.Custom[event.Call.Name], signature: c.signature,
 	}
 	c.signature = nil
@@ -39,15 +39,15 @@ func (w *writer) beginCall(c *said, event *form.Event) {
 	w.closePiece()
 }
 
-// member is where the input of a call stands.
-func (s *saidCall) member() string {
+// member returns the name of the member with the input of a call.
+func (s *toolCall) member() string {
 	if s.custom {
 		return "input"
 	}
 	return "arguments"
 }
 
-func (w *writer) openPiece(c *said, call *saidCall) {
+func (w *writer) openPiece(c *choiceAnswer, call *toolCall) {
 	w.chunk(c)
 	if w.ask.Legacy {
 		w.Out.Object("function_call")
@@ -62,9 +62,9 @@ func (w *writer) openPiece(c *said, call *saidCall) {
 	w.Out.KeyInt("index", int64(index))
 }
 
-// writeCall writes what is next to the function of a call. The signature is in the opening chunk alone: the AI SDK reads
-// it nowhere else, and the SDK for Python joins the texts of fields that it does not know.
-func (w *writer) writeCall(call *saidCall) {
+// writeCall writes the members next to the function of a call. The signature is only in the first chunk: the AI SDK does not read it in
+// later ones, and the SDK for Python concatenates the texts of unknown fields.
+func (w *writer) writeCall(call *toolCall) {
 	w.Out.KeyString("id", call.id)
 	w.Out.Key("type")
 	if call.custom {
@@ -77,7 +77,7 @@ func (w *writer) writeCall(call *saidCall) {
 	}
 }
 
-func (w *writer) inner(call *saidCall) {
+func (w *writer) inner(call *toolCall) {
 	if call.custom {
 		w.Out.Key("custom")
 	} else {
@@ -95,8 +95,8 @@ func (w *writer) closePiece() {
 	w.close("")
 }
 
-// arguments writes a piece of the input of a call, or keeps it.
-func (w *writer) arguments(c *said, call *saidCall, text rawjson.Text) {
+// arguments writes or keeps a piece of the input of a call.
+func (w *writer) arguments(c *choiceAnswer, call *toolCall, text rawjson.Text) {
 	if text.Empty() {
 		return
 	}
@@ -108,7 +108,7 @@ func (w *writer) arguments(c *said, call *saidCall, text rawjson.Text) {
 	w.piece(c, call, text)
 }
 
-func (w *writer) piece(c *said, call *saidCall, text rawjson.Text) {
+func (w *writer) piece(c *choiceAnswer, call *toolCall, text rawjson.Text) {
 	w.openPiece(c, call)
 	if !w.ask.Legacy {
 		w.inner(call)
@@ -117,8 +117,8 @@ func (w *writer) piece(c *said, call *saidCall, text rawjson.Text) {
 	w.closePiece()
 }
 
-// endCall ends a call. Its input is an object, even where its upstream gave none.
-func (w *writer) endCall(c *said, call *saidCall) {
+// endCall ends a call. Its input is an object, even if the upstream sent none.
+func (w *writer) endCall(c *choiceAnswer, call *toolCall) {
 	call.ended = true
 	if !w.ask.Stream {
 		return

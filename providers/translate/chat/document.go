@@ -24,7 +24,7 @@ func (w *writer) completion() {
 	w.Out.End()
 }
 
-// list makes an array of its elements, absent where there are none.
+// list returns the array of the elements, absent for none.
 func list(elements []byte) rawjson.Value {
 	if len(elements) == 0 {
 		return nil
@@ -32,7 +32,7 @@ func list(elements []byte) rawjson.Value {
 	return append(append([]byte{'['}, elements...), ']')
 }
 
-func (w *writer) message(c *said) {
+func (w *writer) message(c *choiceAnswer) {
 	w.Out.Begin()
 	w.Out.Literal(`"role":"assistant"`)
 	w.Out.Key("content")
@@ -60,13 +60,13 @@ func (w *writer) message(c *said) {
 	w.Out.End()
 }
 
-func (w *writer) function(call *saidCall) {
+func (w *writer) function(call *toolCall) {
 	w.Out.KeyString("name", call.name)
 	w.Out.KeyText(call.member(), call.whole())
 	w.Out.End()
 }
 
-// orNull writes the inside of a text, or null where there is none and it may be.
+// orNull writes a text of its inside, or null if it is empty and null is permitted.
 func orNull(out *form.Out, inner []byte, null bool) {
 	if len(inner) == 0 && null {
 		out.Literal("null")
@@ -75,8 +75,8 @@ func orNull(out *form.Out, inner []byte, null bool) {
 	out.Quoted(inner)
 }
 
-// whole is the input of a call that was held.
-func (s *saidCall) whole() rawjson.Text {
+// whole returns the complete input of a held call.
+func (s *toolCall) whole() rawjson.Text {
 	text := rawjson.Wrap(s.held)
 	switch {
 	case s.custom:

@@ -57,7 +57,7 @@ func (r *reading) part(part rawjson.Value, at form.Path) form.Block {
 	return block
 }
 
-// image reads the address of an image, which some clients put in place of the object that holds it.
+// image reads the address of an image. Some clients send the address instead of its object.
 func (r *reading) image(value rawjson.Value, at form.Path) form.Media {
 	address := value.Text()
 	if value.IsObject() {
@@ -69,7 +69,7 @@ func (r *reading) image(value rawjson.Value, at form.Path) form.Media {
 	return r.linked(address, form.Image, at.Field("image_url").Field("url"))
 }
 
-// linked is a medium by its address or its data URL.
+// linked returns a medium by its address or its data URL.
 func (r *reading) linked(address rawjson.Text, kind form.MediaKind, at form.Path) form.Media {
 	if address.Blank() {
 		r.Refuse(at.String(), "An address or a data URL is needed.")
@@ -105,11 +105,11 @@ func (r *reading) file(value rawjson.Value, at form.Path) form.Media {
 	if form.IsDataURL(data) {
 		media = r.linked(data, form.Document, at.Field("file").Field("file_data"))
 	} else if media.Type == "" {
-		media.Type = pdf // what the vendor takes such data for
+		media.Type = pdf // the vendor's default for such data
 	}
 	media.Title = title
 	return media
 }
 
-// pdf is the media type of the documents that this dialect takes.
+// pdf is the media type of the documents that this dialect accepts.
 const pdf = "application/pdf"

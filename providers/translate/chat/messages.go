@@ -16,7 +16,7 @@ func (w *writing) messages() {
 		system = append(slices.Clip(system), form.Block{Kind: form.BlockText, Text: w.Output.Line()})
 	}
 	if n := len(turns); n > 0 && turns[n-1].Role == form.Assistant {
-		w.loss.Change(w.Fields[form.FieldTurns]) // it is no beginning of the answer here
+		w.loss.Change(w.Fields[form.FieldTurns]) // this dialect does not continue a turn of the assistant
 	}
 	w.Array("messages")
 	if len(system) > 0 {
@@ -41,7 +41,7 @@ func (w *writing) role(role string) {
 	w.KeyString("role", role)
 }
 
-// message writes a message of texts and, where it is the user's, media.
+// message writes a message of texts and, for the user, media.
 func (w *writing) message(role string, blocks []form.Block) {
 	w.role(role)
 	w.Key("content")
@@ -62,7 +62,7 @@ func (w *writing) message(role string, blocks []form.Block) {
 	w.End()
 }
 
-// plainTexts are the texts of blocks, nil where there is anything else.
+// plainTexts returns the texts of blocks, nil if there is any other block.
 func plainTexts(blocks []form.Block) (texts []rawjson.Text) {
 	for _, block := range blocks {
 		switch {
@@ -77,7 +77,7 @@ func plainTexts(blocks []form.Block) (texts []rawjson.Text) {
 	return texts
 }
 
-// marked reports whether blocks must be parts because of a cache mark. Marks that the model does not take are named.
+// marked reports whether blocks must be parts because of a cache mark. It records marks that the model does not accept as dropped.
 func (w *writing) marked(blocks []form.Block) (marked bool) {
 	for _, block := range blocks {
 		if w.to.Breakpoints {
@@ -101,13 +101,13 @@ func (w *writing) joined(separator string, texts []rawjson.Text) {
 	w.Quoted(parts...)
 }
 
-// user writes the results of a turn, each as a message, and then what else was said.
+// user writes the results of a turn, each as a message, and then the other blocks.
 func (w *writing) user(blocks []form.Block) {
-	var media, said []form.Block
+	var media, others []form.Block
 	for i := range blocks {
 		block := &blocks[i]
 		if block.Kind != form.BlockResult {
-			said = append(said, *block)
+			others = append(others, *block)
 			continue
 		}
 		w.role("tool")
@@ -126,12 +126,12 @@ func (w *writing) user(blocks []form.Block) {
 	if len(media) > 0 {
 		w.message("user", media)
 	}
-	if len(said) > 0 {
-		w.message("user", said)
+	if len(others) > 0 {
+		w.message("user", others)
 	}
 }
 
-// shown are the media of a result, each behind a line that names its call: this dialect takes them of the user alone.
+// shown returns the media of a result, each after a line with its call: this dialect accepts media only of the user.
 func (w *writing) shown(result *form.Result) (blocks []form.Block) {
 	for _, block := range result.Media() {
 		line := "From the result of the call " + callID(result.ID)
@@ -144,20 +144,20 @@ func (w *writing) shown(result *form.Result) (blocks []form.Block) {
 	return blocks
 }
 
-// callID is the id under which this dialect takes a call.
+// callID returns an id of a call that this dialect accepts.
 func callID(id string) string {
 	return form.CallID(id, func(id string) bool { return id != "" && len(id) <= maxCallID })
 }
 
-// assistant writes what the model said. What it thought goes back to imitators alone, and in the tool loop that continues alone:
+// assistant writes a turn of the model. It sends thoughts only to compatible servers, and only in the current tool loop:
 // https://api-docs.deepseek.com/guides/thinking_mode
 func (w *writing) assistant(blocks []form.Block, current bool) {
 	var texts, thoughts []rawjson.Text
-	var said, calls []form.Block
+	var content, calls []form.Block
 	for _, block := range blocks {
 		switch block.Kind {
 		case form.BlockText:
-			texts, said = append(texts, block.Text), append(said, block)
+			texts, content = append(texts, block.Text), append(content, block)
 		case form.BlockThought:
 			thoughts = append(thoughts, block.Text)
 		case form.BlockCall:
@@ -175,8 +175,8 @@ func (w *writing) assistant(blocks []form.Block, current bool) {
 	switch {
 	case len(texts) == 0:
 		w.Literal("null")
-	case w.marked(said):
-		w.parts(said)
+	case w.marked(content):
+		w.parts(content)
 	default:
 		w.joined("", texts)
 	}
@@ -211,7 +211,7 @@ func (w *writing) call(block *form.Block) {
 	w.End()
 }
 
-// writeSignature writes Google's state next to a call, as its endpoint of this dialect has it.
+// writeSignature writes Google's state next to a call, in the form of Google's endpoint of this dialect.
 func writeSignature(out *form.Out, data []byte) {
 	out.Object("extra_content")
 	out.Object("google")

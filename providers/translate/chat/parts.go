@@ -20,7 +20,7 @@ func (w *writing) text(text rawjson.Text) {
 	w.KeyText("text", text)
 }
 
-// breakpoint ends a part, with a cache breakpoint where one is wanted.
+// breakpoint ends a part, with a cache breakpoint if the block requests one.
 func (w *writing) breakpoint(block *form.Block) {
 	if block.Cache != form.NoMark && w.to.Breakpoints {
 		w.Literal(`"prompt_cache_breakpoint":{"mode":"explicit"}`)

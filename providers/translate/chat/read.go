@@ -1,7 +1,7 @@
 // Package chat reads and writes OpenAI's chat completions: as a client's call and answer, and as an upstream's. The wire facts
 // are those of the types of openai-node 7.55 (resources/chat/completions/completions.ts) and of
-// https://platform.openai.com/docs/api-reference/chat; what imitators add to them is named where it is read. Of the product it
-// imports providers, rawjson and the form.
+// https://platform.openai.com/docs/api-reference/chat. Additions of compatible servers have comments. Of the product it imports providers,
+// rawjson and form.
 package chat
 
 import (
@@ -16,7 +16,7 @@ type reading struct {
 
 	ask  form.Ask
 	loss *form.Loss
-	// What is put together once all members have been seen.
+	// The members that are read after all members are known.
 	messages, tools, functions, choice, legacyChoice rawjson.Value
 	maxTokens, maxCompletionTokens                   rawjson.Value
 	user, safetyIdentifier                           rawjson.Value
@@ -87,7 +87,7 @@ func (r *reading) member(name rawjson.Text, value rawjson.Value) {
 	}
 }
 
-// sampling reads a field that tunes how tokens are drawn; false for another.
+// sampling reads a parameter of sampling. It reports false for another field.
 func (r *reading) sampling(name rawjson.Text, value rawjson.Value) bool {
 	var to *rawjson.Value
 	field := form.FieldTemperature
@@ -96,7 +96,7 @@ func (r *reading) sampling(name rawjson.Text, value rawjson.Value) bool {
 		to = &s.Temperature
 	case "top_p":
 		to, field = &s.TopP, form.FieldTopP
-	case "top_k": // of imitators
+	case "top_k": // of compatible servers
 		to, field = &s.TopK, form.FieldTopK
 	case "presence_penalty":
 		to, field, value = &s.Presence, form.FieldPresence, unlessZero(value)
@@ -105,7 +105,7 @@ func (r *reading) sampling(name rawjson.Text, value rawjson.Value) bool {
 	case "seed":
 		to, field = &s.Seed, form.FieldSeed
 	case "logit_bias":
-		if to, field = &s.LogitBias, form.FieldLogitBias; !value.Says() {
+		if to, field = &s.LogitBias, form.FieldLogitBias; !value.IsSet() {
 			value = nil
 		}
 	case "top_logprobs":
@@ -131,7 +131,7 @@ func unlessZero(v rawjson.Value) rawjson.Value {
 	return v
 }
 
-// own reads a field that OpenAI alone knows; false for another.
+// own reads a field that only OpenAI has. It reports false for another field.
 func (r *reading) own(name rawjson.Text, value rawjson.Value) bool {
 	key := string(name.Decoded())
 	must := false
@@ -164,14 +164,14 @@ func (r *reading) own(name rawjson.Text, value rawjson.Value) bool {
 	default:
 		return false
 	}
-	if value.Says() || must {
+	if value.IsSet() || must {
 		r.Own = append(r.Own, form.Member{Name: key, Value: value, Must: must})
 	}
 	return true
 }
 
-// streamOptions reads what the stream is to hold besides the answer. An obfuscation that is not wanted is no loss: no other
-// upstream has any, and none reaches the client.
+// streamOptions reads the options of the stream. A disabled obfuscation is not a loss: other upstreams have none, and none reaches the
+// client.
 func (r *reading) streamOptions(options rawjson.Value) {
 	for name, value := range options.Members() {
 		switch {
@@ -185,14 +185,14 @@ func (r *reading) streamOptions(options rawjson.Value) {
 	}
 }
 
-// settleFields reads what has two names.
+// settleFields reads the fields with two names.
 func (r *reading) settleFields() {
 	r.Limits.MaxTokens, r.Fields[form.FieldMaxTokens] = r.either("max_completion_tokens", r.maxCompletionTokens, "max_tokens", r.maxTokens)
 	user, field := r.either("safety_identifier", r.safetyIdentifier, "user", r.user)
 	r.User, r.Fields[form.FieldUser] = user.Text(), field
 }
 
-// either is the first of two fields that is set, and its name. Another value of the second is dropped.
+// either returns the first of two fields that is set, and its name. It drops a different value of the second.
 func (r *reading) either(first string, a rawjson.Value, second string, b rawjson.Value) (rawjson.Value, string) {
 	switch {
 	case len(a) > 0:
@@ -246,9 +246,9 @@ func (r *reading) readOutput(value rawjson.Value) {
 	}
 }
 
-// dropUnknown names a member that no dialect knows, unless it says nothing.
+// dropUnknown records a member that no dialect has as dropped, unless it has no effect.
 func dropUnknown(loss *form.Loss, at form.Path, name rawjson.Text, value rawjson.Value) {
-	if value.Says() {
+	if value.IsSet() {
 		loss.Drop(at.Field(name.String()).Name())
 	}
 }

@@ -31,19 +31,19 @@ type writer struct {
 	ask     form.Ask
 	id      string
 	created int64
-	choices []*said
+	choices []*choiceAnswer
 	counts  form.Counts
 	held    int // bytes
 	over    bool
-	// What stands around the index and the delta of each chunk.
+	// The texts before and after the index and the delta of each chunk.
 	chunkHead, chunkTail string
 }
 
-// said is what one choice has said.
-type said struct {
+// choiceAnswer is the answer of one choice so far.
+type choiceAnswer struct {
 	index int
-	calls []*saidCall
-	// signature is Google's of the block that begins next.
+	calls []*toolCall
+	// signature is Google's signature of the next block.
 	signature []byte
 	// Of a whole completion: the insides of its texts, and the elements of the list of probabilities.
 	text, thought, refusal, logprobs []byte
@@ -78,7 +78,7 @@ func (w *writer) Write(event *form.Event) {
 	case form.EventEnd:
 		w.over = true
 		w.end()
-	case form.EventMedia: // what else there is stands for the answer
+	case form.EventMedia: // the rest is the answer
 	default:
 		w.choice(event)
 	}
@@ -88,16 +88,16 @@ func (w *writer) Write(event *form.Event) {
 	}
 }
 
-// choice takes an event of one choice, which it begins where it is the first.
+// choice writes an event of one choice. The first one begins the choice.
 func (w *writer) choice(event *form.Event) {
-	var c *said
+	var c *choiceAnswer
 	for _, known := range w.choices {
 		if known.index == event.Choice {
 			c = known
 		}
 	}
 	if c == nil {
-		c = &said{index: event.Choice}
+		c = &choiceAnswer{index: event.Choice}
 		w.choices = append(w.choices, c)
 		if w.ask.Stream {
 			w.chunk(c)
@@ -138,13 +138,13 @@ func (w *writer) choice(event *form.Event) {
 	}
 }
 
-func (w *writer) chunk(c *said) {
+func (w *writer) chunk(c *choiceAnswer) {
 	w.Out.Plain(w.chunkHead)
 	w.Out.Int(int64(c.index))
 	w.Out.Object("delta")
 }
 
-// close ends the delta and the chunk. Members of the choice may stand before its end.
+// close ends the delta and the chunk. finish is the finish_reason, "" for null.
 func (w *writer) close(finish string) {
 	w.Out.End()
 	w.closeChoice(finish, nil)
@@ -173,7 +173,7 @@ func (w *writer) writeLogprobs(content rawjson.Value) {
 	w.Out.End()
 }
 
-func (w *writer) text(c *said, key string, kept *[]byte, event *form.Event) {
+func (w *writer) text(c *choiceAnswer, key string, kept *[]byte, event *form.Event) {
 	if event.Text.Empty() {
 		return
 	}
@@ -198,7 +198,7 @@ func (w *writer) keep(kept *[]byte, more []byte) {
 	w.held += len(more)
 }
 
-func (w *writer) stop(c *said, stop form.Stop) {
+func (w *writer) stop(c *choiceAnswer, stop form.Stop) {
 	for _, call := range c.calls {
 		if !call.ended {
 			w.endCall(c, call)
@@ -216,8 +216,8 @@ func (w *writer) stop(c *said, stop form.Stop) {
 	}
 }
 
-// cite adds a citation, whose range is one of all of the text.
-func (c *said) cite(citation *form.Citation) {
+// cite adds a citation. Its range is in the whole text.
+func (c *choiceAnswer) cite(citation *form.Citation) {
 	out := &c.annotations
 	out.Typed("url_citation")
 	out.Object("url_citation")
@@ -229,7 +229,7 @@ func (c *said) cite(citation *form.Citation) {
 	out.End()
 }
 
-func (w *writer) finishReason(c *said) string {
+func (w *writer) finishReason(c *choiceAnswer) string {
 	switch c.stop {
 	case form.StopMaxTokens, form.StopContextFull, form.StopPaused:
 		return "length"
@@ -244,7 +244,7 @@ func (w *writer) finishReason(c *said) string {
 	return "stop"
 }
 
-// end writes what follows the last choice: the counts, and the end of the stream, or the whole completion.
+// end writes the counts and the end of the stream, or the whole completion.
 func (w *writer) end() {
 	if !w.ask.Stream {
 		w.completion()

@@ -5,14 +5,13 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// readTools reads the tools and which of them may or must be called. What is said of tools where there are none says nothing,
-// but that one must be called.
+// readTools reads the tools and the choice among them. Without tools, a choice has no effect unless it forces a tool.
 func (r *reading) readTools() {
 	choice, field := r.choice, "tool_choice"
 	for i, value := range r.tools.Items() {
 		r.tool(value, form.In("tools", i))
 	}
-	if len(r.Tools) == 0 && r.functions.Says() {
+	if len(r.Tools) == 0 && r.functions.IsSet() {
 		r.ask.Legacy = true
 		choice, field = r.legacyChoice, "function_call"
 		dropUnknown(r.loss, form.Path{}, rawjson.Quote("tool_choice"), r.choice)
@@ -55,7 +54,7 @@ func (r *reading) tool(value rawjson.Value, at form.Path) {
 	}
 }
 
-// function reads the declaration of a function that is at a path, or in its member of that name.
+// function reads the declaration of a function at a path, or in its member "function".
 func (r *reading) function(value rawjson.Value, at form.Path, tool form.Tool) {
 	tool.At = at
 	if !r.ask.Legacy {
@@ -140,7 +139,7 @@ func (r *reading) readChoice(value rawjson.Value, field string) {
 	}
 }
 
-// chosen is the name of a tool that is referred to.
+// chosen returns the name in a reference to a tool.
 func chosen(value rawjson.Value) string {
 	for _, kind := range []string{"function", "custom"} {
 		if name := value.At(kind, "name").Text(); !name.Empty() {
@@ -150,7 +149,7 @@ func chosen(value rawjson.Value) string {
 	return value.Get("name").Text().String()
 }
 
-// tools writes the declarations, and which of them may or must be called.
+// tools writes the declarations and the choice among them.
 func (w *writing) tools() {
 	tools := w.declared()
 	if len(tools) == 0 {
@@ -167,7 +166,7 @@ func (w *writing) tools() {
 	w.choice()
 }
 
-// declared are the tools that are sent. Imitators do not know of lists of allowed tools, so they get no others.
+// declared returns the tools to send. Compatible servers have no lists of allowed tools, so they receive only the allowed ones.
 func (w *writing) declared() []form.Tool {
 	if !w.to.Imitator || !w.some() {
 		return w.Tools
@@ -175,7 +174,7 @@ func (w *writing) declared() []form.Tool {
 	return w.Choice.Allowed(w.Tools)
 }
 
-// some reports whether several of the tools may be called, and not the others.
+// some reports whether several, but not all, tools may be called.
 func (w *writing) some() bool {
 	names := len(w.Choice.Names)
 	return names > 1 || names == 1 && w.Choice.Mode != form.ChoiceAny

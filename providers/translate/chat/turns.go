@@ -33,7 +33,7 @@ func (r *reading) readMessages() {
 	}
 }
 
-// markLast puts the mark of a whole on its last block.
+// markLast puts the mark of a message on its last block.
 func markLast(blocks []form.Block, mark form.Mark) {
 	if n := len(blocks); n > 0 && mark != form.NoMark {
 		blocks[n-1].Cache = mark
@@ -59,7 +59,7 @@ func (r *reading) readMessage(m *message, value rawjson.Value) {
 			m.refusal = value.Text()
 		case "audio":
 			m.audio = value
-		case "reasoning_content": // of DeepSeek and those who follow it
+		case "reasoning_content": // of DeepSeek and compatible servers
 			m.thought = value.Text()
 		case "reasoning": // of OpenRouter and vLLM
 			m.another = value.Text()
@@ -106,10 +106,10 @@ func (r *reading) turn(m *message) form.Turn {
 	return turn
 }
 
-// legacyID is the id of a call of the old kind, which has none.
+// legacyID returns an id for a call of the old form, which has none.
 func legacyID(name string) string { return "call_" + name }
 
-// assistant reads what the model said: what it thought, its text, and its calls.
+// assistant reads a turn of the model: its thoughts, its text, and its calls.
 func (r *reading) assistant(m *message) []form.Block {
 	var blocks []form.Block
 	if !m.thought.Empty() {
@@ -119,7 +119,7 @@ func (r *reading) assistant(m *message) []form.Block {
 		blocks = append(blocks, form.Block{Kind: form.BlockText, Text: m.refusal, At: m.at})
 	}
 	if !m.audio.Absent() {
-		// The id of an answer's sound means something to the upstream that made it, and nothing to another.
+		// The id of an answer's sound is valid only at the upstream that made it.
 		r.Refuse(m.at.Field("audio").String(), "The sound of an earlier answer cannot be translated for the model's upstream.")
 	}
 	for i, value := range m.calls.Items() {
@@ -137,8 +137,7 @@ func (r *reading) assistant(m *message) []form.Block {
 	return turn.Blocks
 }
 
-// call reads a call of a tool, and the signature that Google's own endpoint of this dialect puts next to it:
-// https://ai.google.dev/gemini-api/docs/openai
+// call reads a tool call, and the signature that Google's endpoint of this dialect adds: https://ai.google.dev/gemini-api/docs/openai
 func (r *reading) call(value rawjson.Value, at form.Path) form.Block {
 	block := form.Block{Kind: form.BlockCall, At: at}
 	block.Call.ID = value.Get("id").Text().String()
@@ -159,7 +158,7 @@ func (r *reading) call(value rawjson.Value, at form.Path) form.Block {
 	return block
 }
 
-// signature is Google's signature next to a call, nil where there is none.
+// signature returns Google's signature next to a call, nil for none.
 func signature(call rawjson.Value) rawjson.Text {
 	if text := call.At("extra_content", "google", "thought_signature").Text(); !text.Empty() {
 		return text
@@ -167,7 +166,7 @@ func signature(call rawjson.Value) rawjson.Text {
 	return nil
 }
 
-// input reads the arguments of a call. They are text; an object, as some clients send it, is taken too.
+// input reads the arguments of a call. They are a text; some clients send an object, which is accepted, too.
 func input(arguments rawjson.Value) rawjson.Value {
 	if arguments.IsObject() {
 		return arguments

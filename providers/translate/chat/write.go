@@ -8,13 +8,13 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// What this dialect takes.
+// The limits of this dialect.
 const (
 	maxStops  = 4
 	maxCallID = 40
 )
 
-// nameRule is what it takes as the name of a tool.
+// nameRule is its rule of tool names.
 var nameRule = form.NameRule{Max: 64} //nolint:gochecknoglobals // a constant
 
 type writing struct {
@@ -26,12 +26,12 @@ type writing struct {
 	loss *form.Loss
 }
 
-// Write writes the call for an upstream of this dialect: OpenAI, or an imitator of it.
+// Write writes the call for an upstream of this dialect: OpenAI or a compatible server.
 func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
 	w := &writing{Prompt: p, Out: form.NewPayload(), to: to.Traits.OpenAI, loss: loss}
 	w.Begin()
 	w.KeyString("model", to.Model)
-	w.Fail(p.RefuseOwn(form.Chat, "moderation")) // before it is found that nothing else was said
+	w.Fail(p.RefuseOwn(form.Chat, "moderation")) // before the fault of an empty prompt
 	w.messages()
 	w.limits()
 	w.sampling()
@@ -55,7 +55,7 @@ func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, 
 	return w.Payload(), w.Fault
 }
 
-// search writes the web search, which models alone have whose names say so: gpt-4o-search-preview, gpt-5-search-api. They always search.
+// search writes the web search. Only models such as gpt-4o-search-preview and gpt-5-search-api have it, and they always search.
 func (w *writing) search(model string) {
 	s := w.Search
 	if s == nil {
@@ -72,13 +72,13 @@ func (w *writing) search(model string) {
 	s.Drop(w.loss, map[string]rawjson.Value{"allowed_domains": s.Allowed, "blocked_domains": s.Blocked, "max_uses": s.MaxUses})
 }
 
-// picky reports whether the model is one of OpenAI's that reasons: it refuses what tunes the drawing of tokens, stop texts and
-// max_tokens (https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning lists them). Imitators take all of it.
-func (w *writing) picky() bool { return w.to.Reasons && !w.to.Imitator }
+// reasons reports whether the model is one of OpenAI's that reason: it refuses the parameters of sampling, stop texts and max_tokens
+// (https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning lists them). Compatible servers accept all of these.
+func (w *writing) reasons() bool { return w.to.Reasons && !w.to.Imitator }
 
 func (w *writing) limits() {
 	limit := "max_tokens"
-	if w.picky() {
+	if w.reasons() {
 		limit = "max_completion_tokens"
 	}
 	w.Field(limit, w.Limits.MaxTokens)
@@ -89,7 +89,7 @@ func (w *writing) limits() {
 	switch {
 	case len(stops) == 0:
 		return
-	case w.picky():
+	case w.reasons():
 		w.Fail(form.Refusedf(field, form.Chat, "and its reasoning models take no texts that end an answer."))
 	case len(stops) > maxStops:
 		w.Fail(form.Refusedf(field, form.Chat, "which takes at most %d of these texts.", maxStops))
@@ -104,7 +104,7 @@ func (w *writing) limits() {
 func (w *writing) sampling() {
 	s := w.Sampling
 	w.WriteSampling(w.Out, w.loss, func(field form.Field) bool {
-		return field == form.FieldSeed || field != form.FieldTopK && !w.picky()
+		return field == form.FieldSeed || field != form.FieldTopK && !w.reasons()
 	})
 	if s.Logprobs || !s.TopLogprobs.Absent() {
 		w.Literal(`"logprobs":true`)
@@ -137,8 +137,7 @@ func (w *writing) output() {
 	}
 }
 
-// own writes the fields that OpenAI alone knows, and returns whether the stream is to be obfuscated, absent where it was not
-// said.
+// own writes the fields that only OpenAI has. It returns the field for the obfuscation of the stream, absent if unset.
 func (w *writing) own() (obfuscated rawjson.Value) {
 	sameVendor := w.From.SameVendor(form.Chat)
 	for _, own := range w.Own {

@@ -6,11 +6,11 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// rawInput is the member of an input that holds what a model gave in place of an object.
+// rawInput is the member of an input with the text that a model sent instead of an object.
 const rawInput = "_raw"
 
-// ReadArguments makes the input of a call from the JSON text that two dialects have: {} of one that is empty, and of one that
-// is no object, an object that holds the text; see Arguments.
+// ReadArguments returns the input of a call from the JSON text in two of the dialects. An empty text is {}. A text that is not an object
+// becomes an object that contains the text; see Arguments.
 func ReadArguments(arguments rawjson.Text) rawjson.Value {
 	input := rawjson.Trim(arguments.Decoded())
 	switch {
@@ -26,7 +26,7 @@ func ReadArguments(arguments rawjson.Text) rawjson.Value {
 	return out.Bytes()
 }
 
-// Arguments is the input of a call as the text of compact JSON, or the text that ReadArguments found in place of JSON.
+// Arguments returns the input of a call as compact JSON in a text, or the text that ReadArguments found instead of JSON.
 func (c *Call) Arguments() rawjson.Text {
 	if c.Input.Absent() {
 		return rawjson.Text(`"{}"`)
@@ -46,10 +46,10 @@ func members(v rawjson.Value) (n int) {
 	return n
 }
 
-// Space is a tool's name as its client knows it, where that groups its tools.
+// Space is the client's name of a tool in a namespace.
 type Space struct{ Namespace, Name string }
 
-// Flat is the one name of the tool for dialects without groups.
+// Flat returns the name of the tool for dialects without namespaces.
 func (s Space) Flat() string {
 	if s.Namespace == "" {
 		return s.Name

@@ -9,50 +9,50 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// What a Sequencer holds at most, in bytes: of one call, and in all.
+// The most that a Sequencer holds, in bytes: of one call, and of all together.
 const (
 	MaxCall = 4 << 20
 	maxHeld = 16 << 20
 )
 
-// Sequencer puts an answer's events in an order in which one block of a choice is open at a time. Upstreams of the chat
-// dialect may give the inputs of several calls in turns: the first call stays open until its input is one whole JSON value,
-// and what comes of other blocks meanwhile is held, at most 4 MiB a block and 16 MiB in all; beyond that the answer has
-// failed. Between EventCallBegin and EventCallEnd of a call come only its EventCallArgs, EventPing and EventCounts, and each
-// call that begins ends before EventStop. A Sequencer is of one answer, and one goroutine.
+// Sequencer orders an answer's events so that one block of a choice is open at a time. Upstreams of the chat dialect may interleave the
+// inputs of several calls. The first call stays open until its input is one whole JSON value. The Sequencer holds the events of other
+// blocks meanwhile, at most 4 MiB for a block and 16 MiB in all. More than that fails the answer. Between EventCallBegin and EventCallEnd
+// of a call there are only its EventCallArgs, EventPing and EventCounts, and each call ends before EventStop. A Sequencer is for one answer
+// and one goroutine.
 type Sequencer struct {
 	next    func(*Event)
-	lanes   []*lane
+	choices []*choiceState
 	held    int // bytes
 	failed  bool
 	scratch []byte
 }
 
-// lane is the state of one choice.
-type lane struct {
+// choiceState is the state of one choice.
+type choiceState struct {
 	choice int
-	// open: the call of a block has begun and not ended, and input scans what it is called with.
+	// open: the call of a block has begun and not ended. input scans its arguments.
 	open  bool
 	block int
 	input inputScanner
-	queue []heldEvent // what follows, in order
-	// begins are the places of the calls in the queue by their blocks, counted from the first event that was ever in it. passed are
-	// those that are not in it any more.
+	queue []heldEvent // the held events in order
+	// begins has the positions of the calls in the queue by their blocks, counted from the first event that was ever in it. passed
+	// counts the events that were removed.
 	begins map[int]int
 	passed int
 }
 
-// heldEvent is an event that waits, with bytes of its own.
+// heldEvent is a copy of an event that waits.
 type heldEvent struct {
 	event Event
-	text  []byte // of the events of one block, joined, without its last quote
-	ended bool   // of a call: its end is held as well
+	text  []byte // of the events of one block, joined, without the last quote
+	ended bool   // of a call: its end is held, too
 }
 
-// NewSequencer returns a Sequencer that hands events to next, which must not keep them.
+// NewSequencer returns a Sequencer that passes events to next, which must not keep them.
 func NewSequencer(next func(*Event)) *Sequencer { return &Sequencer{next: next} }
 
-// Put takes the next event of the answer.
+// Put accepts the next event of the answer.
 func (s *Sequencer) Put(event *Event) {
 	if s.failed {
 		return
@@ -64,36 +64,36 @@ func (s *Sequencer) Put(event *Event) {
 		s.failed = true
 		s.next(event)
 	case EventStop:
-		l := s.lane(event.Choice)
+		l := s.choice(event.Choice)
 		s.drain(l, true)
 		s.endCall(l)
 		if !s.failed {
 			s.next(event)
 		}
 	default:
-		l := s.lane(event.Choice)
+		l := s.choice(event.Choice)
 		s.put(l, event)
 		s.drain(l, false)
 	}
 }
 
-func (s *Sequencer) lane(choice int) *lane {
-	for _, l := range s.lanes {
+func (s *Sequencer) choice(choice int) *choiceState {
+	for _, l := range s.choices {
 		if l.choice == choice {
 			return l
 		}
 	}
-	l := &lane{choice: choice}
-	s.lanes = append(s.lanes, l)
+	l := &choiceState{choice: choice}
+	s.choices = append(s.choices, l)
 	return l
 }
 
-// put hands an event on, or holds it.
-func (s *Sequencer) put(l *lane, event *Event) {
+// put passes an event to next, or holds it.
+func (s *Sequencer) put(l *choiceState, event *Event) {
 	ofCall := event.Kind == EventCallArgs || event.Kind == EventCallEnd
 	switch {
 	case l.open && ofCall && event.Block == l.block:
-		s.goOn(l, event)
+		s.resume(l, event)
 	case len(l.queue) > 0 || l.open && !l.input.whole:
 		s.hold(l, event)
 	default:
@@ -102,8 +102,8 @@ func (s *Sequencer) put(l *lane, event *Event) {
 	}
 }
 
-// pass hands on an event while no call is open. What comes behind the end of its call is left out.
-func (s *Sequencer) pass(l *lane, event *Event) {
+// pass passes an event to next while no call is open. It omits events after the end of their call.
+func (s *Sequencer) pass(l *choiceState, event *Event) {
 	switch event.Kind {
 	case EventCallArgs, EventCallEnd:
 	case EventCallBegin:
@@ -114,8 +114,8 @@ func (s *Sequencer) pass(l *lane, event *Event) {
 	}
 }
 
-// goOn takes an event of the call that is open.
-func (s *Sequencer) goOn(l *lane, event *Event) {
+// resume passes an event of the open call to next.
+func (s *Sequencer) resume(l *choiceState, event *Event) {
 	if event.Kind == EventCallEnd {
 		s.endCall(l)
 		return
@@ -125,8 +125,8 @@ func (s *Sequencer) goOn(l *lane, event *Event) {
 	s.next(event)
 }
 
-// endCall ends the call that is open, if any.
-func (s *Sequencer) endCall(l *lane) {
+// endCall ends the open call, if any.
+func (s *Sequencer) endCall(l *choiceState) {
 	if !l.open || s.failed {
 		return
 	}
@@ -134,8 +134,8 @@ func (s *Sequencer) endCall(l *lane) {
 	s.next(&Event{Kind: EventCallEnd, Choice: l.choice, Block: l.block})
 }
 
-// hold keeps an event until what stands before it has ended.
-func (s *Sequencer) hold(l *lane, event *Event) {
+// hold keeps an event until the blocks before it have ended.
+func (s *Sequencer) hold(l *choiceState, event *Event) {
 	at := -1
 	if place, is := l.begins[event.Block]; is {
 		at = place - l.passed
@@ -173,8 +173,8 @@ func (s *Sequencer) hold(l *lane, event *Event) {
 	l.queue = append(l.queue, held)
 }
 
-// drain hands on what is held as far as it may follow: all of it where the answer ends.
-func (s *Sequencer) drain(l *lane, end bool) {
+// drain passes held events to next as far as the order permits; end: the answer ends, and drain passes all.
+func (s *Sequencer) drain(l *choiceState, end bool) {
 	for len(l.queue) > 0 && !s.failed && (!l.open || end || l.input.whole) {
 		s.endCall(l)
 		held := l.queue[0]
@@ -193,7 +193,7 @@ func (s *Sequencer) drain(l *lane, end bool) {
 		}
 		s.pass(l, &held.event)
 		if !text.Empty() {
-			s.goOn(l, &Event{Kind: EventCallArgs, Choice: l.choice, Block: held.event.Block, Text: text})
+			s.resume(l, &Event{Kind: EventCallArgs, Choice: l.choice, Block: held.event.Block, Text: text})
 		}
 		if held.ended {
 			s.endCall(l)
@@ -204,7 +204,7 @@ func (s *Sequencer) drain(l *lane, end bool) {
 	}
 }
 
-// keep appends text to what is held of a block.
+// keep appends text to the held event of a block.
 func (s *Sequencer) keep(held *heldEvent, text rawjson.Text) {
 	if held.text == nil {
 		held.text = append(held.text, '"')
@@ -223,7 +223,7 @@ func (s *Sequencer) release(held *heldEvent) rawjson.Text {
 	return text
 }
 
-// count adds to what is held, and fails the answer where that is too much.
+// count adds to the number of held bytes, and fails the answer if there are too many.
 func (s *Sequencer) count(more, block int) {
 	s.held += more
 	if !s.failed && (s.held > maxHeld || block > MaxCall) {
@@ -232,12 +232,12 @@ func (s *Sequencer) count(more, block int) {
 	}
 }
 
-// CallsTooLong is the fault of an answer whose calls would have to be held too long.
+// CallsTooLong returns the fault of an answer whose held calls are too large.
 func CallsTooLong() *providers.Fault {
 	return providers.Faultf(providers.Upstream, "The upstream's answer has tool calls that are too long to translate.")
 }
 
-// inputScanner finds the end of a JSON object or array that comes in pieces.
+// inputScanner finds the end of a JSON object or array that arrives in pieces.
 type inputScanner struct {
 	depth           int
 	inText, escaped bool

@@ -1,6 +1,6 @@
 package form
 
-// Allowed are the tools among which a choice with names lets the model choose.
+// Allowed returns the tools that a choice with names permits.
 func (c *Choice) Allowed(tools []Tool) []Tool {
 	chosen := make(map[string]bool, len(c.Names))
 	for _, name := range c.Names {
@@ -15,7 +15,7 @@ func (c *Choice) Allowed(tools []Tool) []Tool {
 	return allowed
 }
 
-// Declared are the names of the tools, and of those that take one text.
+// Declared returns the names of all tools, and those of the custom tools.
 func Declared(tools []Tool) (all, custom map[string]bool) {
 	for i := range tools {
 		put(&all, tools[i].Name)

@@ -2,7 +2,7 @@ package form
 
 import "modelrelay/providers"
 
-// Course is how far a reader has come in an answer. The readers of all dialects embed it.
+// Course is the progress of a reader in an answer. The readers of all dialects embed it.
 type Course struct {
 	// Begun: EventStart was returned. Over: the answer has ended, and no event follows.
 	Begun, Over bool

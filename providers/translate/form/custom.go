@@ -6,11 +6,11 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// customSchema is what a custom tool takes where it has to be a function.
+// customSchema is the schema of a custom tool that is sent as a function.
 const customSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`
 
-// Function is the tool as dialects without custom tools can declare it: a function with the one text "input", whose grammar
-// is at the end of the description. Another tool is returned as it is.
+// Function returns a custom tool as a function for dialects without custom tools: it has the text "input", and its grammar is at the end of
+// the description. Function returns any other tool unchanged.
 func (t Tool) Function() Tool {
 	if !t.Custom {
 		return t
@@ -29,7 +29,7 @@ func (t Tool) Function() Tool {
 	return t
 }
 
-// CustomInput is the input of a call with the one text of a custom tool.
+// CustomInput returns the input of a call with the text of a custom tool.
 func CustomInput(text rawjson.Text) rawjson.Value {
 	var out Out
 	out.Begin()
@@ -38,7 +38,7 @@ func CustomInput(text rawjson.Text) rawjson.Value {
 	return out.Bytes()
 }
 
-// CustomText is the one text in the input of a call of a custom tool. Input that is of another shape is that text itself.
+// CustomText returns the text in the input of a custom tool's call. An input of another shape is the text itself.
 func CustomText(input rawjson.Value) rawjson.Text {
 	if text := input.Get("input").Text(); text != nil {
 		return text
@@ -46,11 +46,11 @@ func CustomText(input rawjson.Value) rawjson.Text {
 	return rawjson.Quote(string(bytes.TrimSpace(input)))
 }
 
-// CustomOpens and CustomCloses stand around the pieces of CustomArgs, as EventCallArgs give them.
+// CustomOpens and CustomCloses are the texts before and after the pieces of CustomArgs in EventCallArgs.
 const (
 	CustomOpens  = `"{\"input\":\""`
 	CustomCloses = `"\"}"`
 )
 
-// CustomArgs is a piece of a custom tool's text as a piece of the text of its input.
+// CustomArgs returns a piece of a custom tool's text as a piece of its input in a text.
 func CustomArgs(piece rawjson.Text) rawjson.Text { return rawjson.Quote(string(piece.Inner())) }

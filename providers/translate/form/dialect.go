@@ -13,32 +13,32 @@ const (
 	Gemini                   // Gemini generateContent
 )
 
-// String names the API in messages for people.
+// String returns the name of the API for messages.
 func (d Dialect) String() string {
 	return [...]string{"OpenAI Chat Completions", "OpenAI Responses", "Anthropic Messages", "Gemini"}[d]
 }
 
-// SameVendor reports whether two dialects are of one vendor, so that its own fields mean the same in both.
+// SameVendor reports whether two dialects are of one vendor, so that the vendor's own fields have the same meaning in both.
 func (d Dialect) SameVendor(other Dialect) bool {
 	return d == other || d <= Responses && other <= Responses
 }
 
-// Refused is the fault of a field that an upstream of the dialect cannot take. It never repeats the field's value.
+// Refused returns the fault of a field that an upstream of the dialect does not accept. It never repeats the field's value.
 func Refused(at string, to Dialect) *providers.Fault {
 	return providers.InvalidField(at, "The model's upstream speaks the %s API, which cannot take this.", to)
 }
 
-// Refusedf is Refused with the reason in its own words, which follow the name of the API.
+// Refusedf is Refused with a formatted reason, which follows the name of the API.
 func Refusedf(at string, to Dialect, format string, args ...any) *providers.Fault {
 	fault := providers.InvalidField(at, format, args...)
 	fault.Message = "The model's upstream speaks the " + to.String() + " API, " + fault.Message
 	return fault
 }
 
-// Failing keeps the first fault of a reader or a writer of calls, which continues as if there were none.
+// Failing keeps the first fault of a reader or a writer of calls. The reader or writer continues after a fault.
 type Failing struct{ Fault *providers.Fault }
 
-// Fail keeps a fault, unless there is one; nil is none.
+// Fail keeps a fault unless there is one already; nil does nothing.
 func (f *Failing) Fail(fault *providers.Fault) {
 	if f.Fault == nil {
 		f.Fault = fault

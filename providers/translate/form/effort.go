@@ -2,14 +2,13 @@ package form
 
 import "modelrelay/providers"
 
-// The least budgets of thinking, in tokens, that are more than little and more than middling.
+// The least budgets of thinking, in tokens, for medium and for high effort.
 const (
 	mediumBudget = 4096
 	highBudget   = 16384
 )
 
-// Word is how much is thought in one of the words low, medium and high, or the client's own; "" where it is left to the
-// model, or off.
+// Word returns the effort of thinking as low, medium or high, or as the client's own word; "" if thinking is off or the model decides.
 func (t Thinking) Word() string {
 	switch {
 	case t.Mode == ThinkingBudget && t.Budget < 0:
@@ -26,11 +25,11 @@ func (t Thinking) Word() string {
 	return ""
 }
 
-// Wanted reports whether the client wants the model to think, or at least to see what it thinks.
+// Wanted reports whether the client requests thinking or the text of thoughts.
 func (t Thinking) Wanted() bool { return t.Mode != ThinkingOff && (t.Mode != ThinkingUnset || t.Show) }
 
-// Effort is the word for the thinking of one of OpenAI's models, "" where none is to be sent. A model that cannot think is
-// asked nothing; that it shall not think is no loss then.
+// Effort returns the word for the thinking of one of OpenAI's models, "" to send none. For a model that cannot think, it returns "", and
+// thinking that the client turned off is not a loss.
 func (p *Prompt) Effort(traits providers.OpenAITraits, loss *Loss) string {
 	field := p.Fields[FieldThinking]
 	switch {
@@ -61,7 +60,7 @@ func (p *Prompt) Effort(traits providers.OpenAITraits, loss *Loss) string {
 	case (word == "xhigh" || word == "max") && !traits.XHigh:
 		loss.Change(field)
 		return "high"
-	case word == "max": // those from gpt-5.2 on end with xhigh
+	case word == "max": // the highest effort of models from gpt-5.2 on is xhigh
 		loss.Change(field)
 		return "xhigh"
 	}

@@ -7,20 +7,19 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// EventKind is what an Event says.
+// EventKind is the kind of an Event.
 type EventKind int
 
-// The kinds of events, in the order in which an answer may give them: EventStart first, then blocks, EventCounts whenever the
-// upstream counts, and at the end one EventStop for each choice, or EventFailed. Behind the last EventStop a writer gets
-// EventEnd.
+// The kinds of events in their order in an answer: EventStart first, then blocks, EventCounts with any usage of the upstream, and at the
+// end one EventStop for each choice, or EventFailed. After the last EventStop a writer receives EventEnd.
 const (
 	EventStart EventKind = iota
 	// EventText, EventThought and EventRefusal carry a piece of Text of Block.
 	EventText
 	EventThought
 	EventRefusal
-	// EventState carries State: of the Block of thought that it ends or makes up alone, of the block that begins next, or of
-	// the text before, as its kind says.
+	// EventState carries State. Its kind decides to which block it belongs: the Block of thought that it ends or is, the block that
+	// begins next, or the text before.
 	EventState
 	// EventCallBegin carries ID and Name of a Call, EventCallArgs a piece of the text of its input in Text, EventCallEnd
 	// nothing but Block.
@@ -30,31 +29,31 @@ const (
 	// EventSearch carries Search: a search of the web that the vendor made. EventCitation carries Citation, of the text of Block.
 	EventSearch
 	EventCitation
-	// EventMedia: the answer has a medium, which no other dialect can say: an Image or another one.
+	// EventMedia: the answer has a medium that no other dialect can represent: an Image or another one.
 	EventMedia
-	// EventStop has the reason why Choice ended, once it is known that nothing follows.
+	// EventStop has the reason why Choice ended. No content of the choice follows.
 	EventStop
-	// EventCounts carries Counts; later ones overrule earlier ones.
+	// EventCounts carries Counts; later ones replace earlier ones.
 	EventCounts
-	// EventPing is a sign of life.
+	// EventPing is a heartbeat.
 	EventPing
-	// EventFailed carries Fault: the answer broke off or its upstream says that it failed.
+	// EventFailed carries Fault: the answer broke off, or its upstream reports that it failed.
 	EventFailed
-	// EventEnd: nothing follows: each choice has stopped, and the counts are known. Readers do not give it.
+	// EventEnd is the last event: each choice has stopped, and the counts are known. Readers do not return it.
 	EventEnd
 )
 
-// Event is a piece of an answer. What it points to is valid until the next piece is read. It is one struct for all kinds: a type for each
-// kind behind an interface needs an allocation for each event, which costs a translated stream 7 to 13 % more CPU.
+// Event is a piece of an answer. Its bytes are valid until the next piece is read. It is one struct for all kinds: types behind an
+// interface need an allocation for each event, which costs a translated stream 7 to 13 % more CPU.
 type Event struct {
 	Kind EventKind
-	// Choice counts the answers of a call with N from 0.
+	// Choice is the index of the answer in a call with N.
 	Choice int
-	// Block numbers the upstream's blocks within the choice, in the order of their beginnings; calls of one answer may take
-	// turns.
+	// Block is the number of the upstream's block within the choice, in the order of their beginnings. Calls of one answer may be
+	// interleaved.
 	Block int
 	Text  rawjson.Text
-	// Logprobs are those of a text, as both of OpenAI's dialects write them in an array; absent where nothing is known.
+	// Logprobs are those of a text, as both of OpenAI's dialects write them in an array; absent for none.
 	Logprobs rawjson.Value
 	Call     Call
 	State    State
@@ -74,7 +73,7 @@ const (
 	StopEnd StopReason = iota
 	StopSequence
 	StopMaxTokens
-	StopCalls // exactly where calls were given and nothing cut them off
+	StopCalls // the answer has complete calls
 	StopRefusal
 	StopFiltered
 	StopContextFull
@@ -82,13 +81,13 @@ const (
 	StopOther
 )
 
-// Stop is why an answer ended, and the text that ended it where that is known.
+// Stop is the reason why an answer ended, and the stop text if known.
 type Stop struct {
 	Reason   StopReason
 	Sequence rawjson.Text
 }
 
-// WithCalls is the stop of an answer that gave calls: an end becomes StopCalls, no other reason does.
+// WithCalls returns the stop of an answer with calls: a normal end becomes StopCalls, any other reason stays.
 func (s Stop) WithCalls(calls bool) Stop {
 	if calls && s.Reason == StopEnd {
 		s.Reason = StopCalls
@@ -96,19 +95,19 @@ func (s Stop) WithCalls(calls bool) Stop {
 	return s
 }
 
-// Counts are tokens. What the upstream does not say is 0.
+// Counts are numbers of tokens, 0 if the upstream does not report them.
 type Counts struct {
-	// Input is all of it. Read and Write are the parts that came from the upstream's cache and went into it, Write1h the
-	// part of Write that stays for an hour.
+	// Input is the total. Read is the part from the upstream's cache, Write the part that was added to it, Write1h the part of Write
+	// that is cached for an hour.
 	Input, Read, Write, Write1h int64
-	// Output is all of it, Reasoning the part that was thought.
+	// Output is the total, Reasoning the part for thinking.
 	Output, Reasoning int64
 	// AudioIn and AudioOut are parts of Input and Output.
 	AudioIn, AudioOut int64
 }
 
-// Over returns the counts on top of earlier ones of the same answer: a zero does not erase an earlier number, since some upstreams repeat
-// members with zeros.
+// Over returns the counts merged over earlier ones of the same answer. A zero does not replace an earlier number, because some upstreams
+// repeat members with zeros.
 func (c Counts) Over(earlier Counts) Counts {
 	return Counts{
 		Input: cmp.Or(c.Input, earlier.Input), Read: cmp.Or(c.Read, earlier.Read), Write: cmp.Or(c.Write, earlier.Write),
@@ -117,110 +116,111 @@ func (c Counts) Over(earlier Counts) Counts {
 	}
 }
 
-// StateKind is whose state it is, and of which block.
+// StateKind is the vendor of a state and the kind of its block.
 type StateKind byte
 
 // The kinds of state.
 const (
-	// StateGemini is Google's signature of the call or text that follows, StateGeminiBefore of the text before it.
+	// StateGemini is Google's signature of the next call or text, StateGeminiBefore that of the text before it.
 	StateGemini       StateKind = 'g'
 	StateGeminiBefore StateKind = 'p'
-	// StateAnthropic is Anthropic's signature of a thought, StateRedacted a thought that only Anthropic can read.
+	// StateAnthropic is Anthropic's signature of a thought, StateRedacted a thought that Anthropic has encrypted.
 	StateAnthropic StateKind = 'a'
 	StateRedacted  StateKind = 'r'
-	// StateOpenAI is a thought that only OpenAI can read, with the id of its item.
+	// StateOpenAI is a thought that OpenAI has encrypted, with the id of its item.
 	StateOpenAI StateKind = 'o'
 )
 
-// State is what a vendor wants back untouched.
+// State is a vendor's opaque data, which it requires unchanged in later calls.
 type State struct {
 	Kind StateKind
-	// Data is the signature or the encrypted thought, as it stands between the quotes.
+	// Data is the signature or the encrypted thought: the bytes between the quotes.
 	Data []byte
 	// Text is the thought that StateAnthropic signs.
 	Text rawjson.Text
-	// ID is the item's of StateOpenAI.
+	// ID is that of the item of StateOpenAI.
 	ID string
 }
 
-// Ask is what of a call its answer's writer needs. It holds nothing of the call's body, which is let go once it is sent.
+// Ask is the part of a call that the writer of its answer needs. It does not refer to the call's body, which is released after sending.
 type Ask struct {
 	// Model is the public name that the client asked for.
 	Model string
-	// Stream: the client wants events, or the elements of one array where Array is set.
+	// Stream: the client requests events. Array: as the elements of one array.
 	Stream, Array bool
-	// WantsUsage: the client asked for the counts in its stream.
+	// WantsUsage: the client requests the usage in its stream.
 	WantsUsage bool
-	// Legacy: the client declared its tools in the way that takes one call alone, without an id.
+	// Legacy: the client declared its tools in the old form, which permits one call, without an id.
 	Legacy bool
-	// ShowThought: the client wants to see what was thought.
+	// ShowThought: the client requests the text of thoughts.
 	ShowThought bool
-	// Input is the estimate of the input's tokens, for dialects that say it before the upstream does.
+	// Input is the estimate of the input's tokens, for dialects that report it before the upstream does.
 	Input int64
-	// Names are the client's names of tools that were sent under others, by the name that was sent.
+	// Names are the client's names of tools that were sent under other names, by the sent name.
 	Names map[string]string
-	// Declared are the client's names of all its tools; Custom of those that take one text.
+	// Declared are the client's names of all its tools, Custom those of its custom tools.
 	Declared, Custom map[string]bool
-	// Spaces are those of Declared that the client knows under a name in a group.
+	// Spaces are the tools of Declared with a namespace.
 	Spaces map[string]Space
-	// Search: the call has a web search, whose sources the client wants to see.
+	// Search: the call has a web search, and the client receives its sources.
 	Search bool
-	// Compact: the answer is a summary of the conversation, which Seal encrypts for the caller. CompactOnly: the operation makes nothing else.
+	// Compact: the answer is a summary of the conversation, which Seal encrypts for the caller. CompactOnly: the operation returns nothing
+	// else.
 	Compact, CompactOnly bool
 	Seal                 func(text string) string
-	// Stored: the client wants its answer to be stored. Store does that, with the id of the answer and the whole answer, before the client
-	// receives the end of it, and reports whether the answer is stored now; nil: the gateway does not store it.
+	// Stored: the client requests the storage of its answer. Store stores the whole answer under its id, before the client receives its
+	// end, and reports whether it succeeded; nil: the gateway does not store it.
 	Stored bool
 	Store  func(id string, answer []byte) bool
 	// Previous is the id of the stored answer that the client continues from.
 	Previous string
-	// Echo is what the answer repeats of the call: members of a JSON object without its braces, a copy.
+	// Echo are the members of the call that the answer repeats: a copy of JSON members without braces.
 	Echo []byte
 }
 
-// Target is what of an upstream the writer of its calls needs.
+// Target is the part of an upstream that the writer of its calls needs.
 type Target struct {
 	// Model is the upstream's name of the model.
 	Model  string
 	Traits providers.Traits
-	// Stream: the upstream is asked for events.
+	// Stream: the call requests events.
 	Stream bool
-	// NoUsage: a stream is not asked for its counts.
+	// NoUsage: the call does not request the usage of a stream.
 	NoUsage bool
 }
 
-// AnswerReader reads one upstream's answer. It is of one answer, and one goroutine.
+// AnswerReader reads one upstream's answer. It is for one answer and one goroutine.
 type AnswerReader interface {
-	// Event reads the data of one server-sent event, whose name may be empty, and appends what it says. The data is one
-	// valid JSON value or a word such as [DONE].
+	// Event reads the data of one server-sent event, whose name may be empty, and appends its events. The data is one valid JSON value
+	// or a text such as [DONE].
 	Event(name, data []byte, to []Event) []Event
-	// Document reads a whole answer, one valid JSON value, and appends the same events as its stream would give.
+	// Document reads a whole answer, one valid JSON value, and appends the events of an equal stream.
 	Document(document rawjson.Value, to []Event) []Event
-	// End is called once when a stream has ended, and appends what ends the answer: EventStop, or EventFailed where it
+	// End is called once after the end of a stream. It appends the last events of the answer: EventStop, or EventFailed if the stream
 	// broke off.
 	End(to []Event) []Event
 }
 
-// AnswerWriter writes the client's answer. It is of one answer, and one goroutine.
+// AnswerWriter writes the client's answer. It is for one answer and one goroutine.
 type AnswerWriter interface {
-	// Write takes the next event. What it points to is not kept.
+	// Write accepts the next event. It does not keep the event's bytes.
 	Write(event *Event)
-	// Take returns what is to be sent by now, nil for nothing, and begins anew. The bytes are valid until the next Write.
-	// A document comes whole behind EventEnd; so does what ends a stream of several choices.
+	// Take returns and removes the written bytes, nil for none. They are valid until the next Write. A document is available after
+	// EventEnd, and so is the end of a stream of several choices.
 	Take() []byte
-	// Fault is why the writer gave up by itself, because it would have had to hold too much; nil while it continues. It has
-	// written what precedes the error of its dialect then, as it does for EventFailed, and takes nothing more.
+	// Fault returns the writer's own failure: the answer is too large to hold; nil for none. The writer has then written what precedes
+	// the error of its dialect, as for EventFailed, and accepts no more events.
 	Fault() *providers.Fault
 }
 
-// Sending is what the writer of an answer has written, and why it gave up. The writers of all dialects embed it.
+// Sending is the output and the failure of a writer of answers. The writers of all dialects embed it.
 type Sending struct {
-	// Out is what is to be sent.
+	// Out has the bytes to send.
 	Out   Out
 	fault *providers.Fault
 }
 
-// keptMemory is how much memory for what is to be sent outlives the sending, in bytes.
+// keptMemory is the largest output buffer that Take keeps, in bytes.
 const keptMemory = 64 << 10
 
 // Take implements AnswerWriter.
@@ -236,13 +236,13 @@ func (s *Sending) Take() []byte {
 // Fault implements AnswerWriter.
 func (s *Sending) Fault() *providers.Fault { return s.fault }
 
-// Failed notes the fault that ends the answer.
+// Failed records the fault that ends the answer.
 func (s *Sending) Failed(fault *providers.Fault) { s.fault = fault }
 
-// MaxAnswer is the most that is held of an answer, in bytes: of a whole one, and of what its last event has again.
+// MaxAnswer bounds the bytes that are held of an answer: of a whole one, and of the content that its last event repeats.
 const MaxAnswer = 16 << 20
 
-// TooLong is the fault of an answer that says more.
+// TooLong returns the fault of a longer answer.
 func TooLong() *providers.Fault {
 	return providers.Faultf(providers.Upstream, "The upstream's answer is too long to translate.")
 }

@@ -8,14 +8,14 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// Said is an upstream's message, bounded.
-func Said(message string) string {
+// Bounded returns an upstream's message, shortened to a limit.
+func Bounded(message string) string {
 	const most = 2 << 10
 	return providers.Cut(message, most)
 }
 
-// ErrorMessage is the upstream's own message in an error body, "" where there is none: {"error":{"message"}}, which Google's endpoints
-// put into an array now and then, or what is in its place with imitators of OpenAI.
+// ErrorMessage returns the upstream's own message in an error body, "" for none. Its member is {"error":{"message"}}, which Google's
+// endpoints sometimes put into an array; other servers of OpenAI's format have other members.
 func ErrorMessage(body []byte) string {
 	if !rawjson.Valid(body) {
 		return ""
@@ -27,19 +27,19 @@ func ErrorMessage(body []byte) string {
 	}
 	for _, text := range []rawjson.Value{value.At("error", "message"), value.Get("error"), value.Get("message"), value.Get("detail")} {
 		if !text.Text().Empty() {
-			return Said(text.Text().String())
+			return Bounded(text.Text().String())
 		}
 	}
 	return ""
 }
 
-// BrokenOff is the fault of an answer whose upstream stopped in the middle of it.
+// BrokenOff returns the fault of an incomplete answer.
 func BrokenOff() *providers.Fault {
 	return &providers.Fault{Kind: providers.Upstream, Message: "The upstream broke off its answer.", Blame: providers.BlameChannel}
 }
 
-// OpenAIFault makes the fault of an error {"code", "type", "message"} within an answer of one of OpenAI's dialects, with what
-// the status says that the error comes with in place of an answer. Imitators write the status as the code.
+// OpenAIFault returns the fault of an error {"code", "type", "message"} within an answer of one of OpenAI's dialects. It is classified by
+// the status that the error has without an answer. Other servers of the format write the status as the code.
 func OpenAIFault(value rawjson.Value) *providers.Fault {
 	code, class := value.Get("code").Text().String(), value.Get("type").Text().String()
 	if n := value.Get("code"); n.IsNumber() {
@@ -68,13 +68,13 @@ func OpenAIFault(value rawjson.Value) *providers.Fault {
 			break
 		}
 		fault.Kind, fault.Message, fault.Accepted = providers.Invalid, "The upstream refused the request.", providers.NotAccepted
-		fault.UpstreamMessage = Said(message)
+		fault.UpstreamMessage = Bounded(message)
 	}
 	return fault
 }
 
-// aboutRequest reports whether an error is the request's. The codes are those of ResponseError of openai-node 7.55, of which many
-// are of images.
+// aboutRequest reports whether the request is the cause of an error. The codes are those of ResponseError of openai-node 7.55, many of
+// which concern images.
 func aboutRequest(code, class string) bool {
 	switch code {
 	case "invalid_prompt", "context_length_exceeded", "data_residency_mismatch", "failed_to_download_image", "400", "413", "422":

@@ -9,36 +9,36 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// Loss is what a call lost on its way, in the client's own names without indices. The zero Loss is none.
+// Loss lists the fields that a translation lost, by the client's own names without indices. The zero Loss is none.
 type Loss struct {
-	// Dropped are fields that had no effect, Changed those that were sent with another value or form.
+	// Dropped are fields without effect, Changed those that were sent with another value or form.
 	Dropped, Changed []string
-	// dropped and changed are the same as sets, once there are many.
+	// dropped and changed are the same as sets, if there are many.
 	dropped, changed nameSet
 }
 
-// Drop notes a field that has no effect.
+// Drop records a field that has no effect.
 func (l *Loss) Drop(field string) { l.Dropped = l.dropped.add(l.Dropped, field) }
 
-// DropUnknown notes a field that no dialect knows, unless its value means nothing.
+// DropUnknown records a field that no dialect has, unless its value has no effect.
 func (l *Loss) DropUnknown(field string, value rawjson.Value) {
-	if value.Says() {
+	if value.IsSet() {
 		l.Drop(field)
 	}
 }
 
-// Change notes a field that is sent with another value or form.
+// Change records a field that is sent with another value or form.
 func (l *Loss) Change(field string) { l.Changed = l.changed.add(l.Changed, field) }
 
-// Unchange takes back that a field is sent with another value or form.
+// Unchange reverts Change.
 func (l *Loss) Unchange(field string) {
 	l.Changed, l.changed = slices.DeleteFunc(l.Changed, func(name string) bool { return name == field }), nil
 }
 
-// nameSet are the names of a list. A client may make up thousands of them.
+// nameSet is the set of a list's names. A client may invent thousands of them.
 type nameSet map[string]bool
 
-// add appends a name to the list, unless it has it.
+// add appends a name to the list unless the list has it.
 func (s *nameSet) add(names []string, field string) []string {
 	field = field[:min(len(field), maxName)]
 	if field == "" {
@@ -63,14 +63,14 @@ func (s *nameSet) add(names []string, field string) []string {
 	return append(names, field)
 }
 
-// maxNamed bounds the names in a header, maxName the length of each in bytes.
+// maxNamed bounds the number of names in a header, maxName the length of each in bytes.
 const (
 	maxNamed = 20
 	maxName  = 100
 )
 
-// Listed writes names for a header: at most maxNamed, then how many more there are. What a client made up in names is not
-// repeated beyond the letters of a field's name.
+// Listed writes names for a header: at most maxNamed, then the number of further ones. Of a name that the client invented, it repeats only
+// characters of field names.
 func Listed(names []string) string {
 	shown := names[:min(len(names), maxNamed)]
 	list := strings.Join(shown, ", ")
@@ -85,8 +85,8 @@ func Listed(names []string) string {
 	}, list)
 }
 
-// RefuseOwn refuses what only the client's vendor knows and must not be left out. taken are members that the target takes where it is
-// the same vendor's other dialect.
+// RefuseOwn refuses fields that only the client's vendor has and that must not be omitted. taken are the fields that the target accepts if
+// it is the other dialect of the same vendor.
 func (p *Prompt) RefuseOwn(to Dialect, taken ...string) *providers.Fault {
 	for _, own := range p.Own {
 		if own.Must && (!p.From.SameVendor(to) || !slices.Contains(taken, own.Name)) {
@@ -99,7 +99,7 @@ func (p *Prompt) RefuseOwn(to Dialect, taken ...string) *providers.Fault {
 	return nil
 }
 
-// DropOwn notes the fields that only the client's vendor knows, and refuses those that must not be left out.
+// DropOwn records the fields that only the client's vendor has as dropped, and refuses those that must not be omitted.
 func (p *Prompt) DropOwn(to Dialect, loss *Loss) *providers.Fault {
 	if fault := p.RefuseOwn(to); fault != nil {
 		return fault

@@ -11,8 +11,8 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// Inline makes a medium of its type and its base64 as it stands between the quotes of a JSON text. The base64 of a document
-// that is plain text is the only one that is decoded: dialects want such a document as a text.
+// Inline returns a medium of the type with the given base64, which is the part between the quotes of a JSON text. It decodes only the
+// base64 of a plain-text document: the dialects require such a document as a text.
 func Inline(mediaType string, data []byte) Media {
 	mediaType = registered(mediaType)
 	m := Media{Kind: KindOf(mediaType), Type: mediaType, Data: data}
@@ -28,7 +28,7 @@ func Inline(mediaType string, data []byte) Media {
 	return m
 }
 
-// registered is a media type under the name that vendors take.
+// registered returns a media type under the name that vendors accept.
 func registered(mediaType string) string {
 	if strings.EqualFold(mediaType, "image/jpg") {
 		return "image/jpeg"
@@ -47,7 +47,7 @@ func DecodeBase64(data []byte) ([]byte, bool) {
 	return decoded, err == nil
 }
 
-// KindOf is the kind of medium that a media type names. What is unknown is a document.
+// KindOf returns the kind of medium of a media type. An unknown type is a document.
 func KindOf(mediaType string) MediaKind {
 	whole := strings.ToLower(mediaType)
 	switch class, _, _ := strings.Cut(whole, "/"); class {
@@ -66,8 +66,8 @@ func KindOf(mediaType string) MediaKind {
 	return Document
 }
 
-// ParseDataURL reads a data URL: the media type in lower case without parameters, and its base64 as it is in the text,
-// escapes included. What is not base64 is encoded. ok is false for any other text.
+// ParseDataURL reads a data URL: the media type in lower case without parameters, and its base64 as it is in the text, including escapes.
+// It encodes data that is not base64. ok is false for any other text.
 func ParseDataURL(text rawjson.Text) (mediaType string, data []byte, ok bool) {
 	const scheme = "data:"
 	head, data, found := bytes.Cut(text.Inner(), []byte{','})
@@ -91,10 +91,10 @@ func ParseDataURL(text rawjson.Text) (mediaType string, data []byte, ok bool) {
 	return mediaType, base64.StdEncoding.AppendEncode(nil, []byte(plain)), true
 }
 
-// maxDataHeader bounds what stands before the comma of a data URL, in bytes.
+// maxDataHeader bounds the part before the comma of a data URL, in bytes.
 const maxDataHeader = 1 << 10
 
-// IsDataURL reports whether a text begins as a data URL.
+// IsDataURL reports whether a text begins like a data URL.
 func IsDataURL(text rawjson.Text) bool {
 	inner := text.Inner()
 	return len(inner) > 4 && strings.EqualFold(string(inner[:5]), "data:")
@@ -105,7 +105,7 @@ func (o *Out) DataURL(m Media) {
 	o.Quoted([]byte("data:"), rawjson.Quote(m.Type).Inner(), []byte(";base64,"), m.Data)
 }
 
-// Plain is what a PlainText says, its title on a line before.
+// Plain returns the text of a PlainText, after a line with its title.
 func (m Media) Plain() rawjson.Text {
 	if m.Title.Empty() {
 		return m.Text
@@ -113,7 +113,7 @@ func (m Media) Plain() rawjson.Text {
 	return rawjson.Join("\n", m.Title, m.Text)
 }
 
-// FileName is the name of a document, which OpenAI wants to have one.
+// FileName returns the name of a document, which OpenAI requires.
 func (m Media) FileName() rawjson.Text {
 	if m.Title.Empty() {
 		return rawjson.Text(`"file.pdf"`)
@@ -121,7 +121,7 @@ func (m Media) FileName() rawjson.Text {
 	return m.Title
 }
 
-// TypeByName is the media type that a file's name or the path of an address says, "" where it says none.
+// TypeByName returns the media type by the extension of a file's name or of the path of an address, "" for none.
 func TypeByName(name string) string {
 	if address, err := url.Parse(name); err == nil {
 		name = address.Path
@@ -167,7 +167,7 @@ func TypeByName(name string) string {
 	return ""
 }
 
-// AudioFormat is the word for the format of sound that two dialects share, "" where they have none for the media type.
+// AudioFormat returns the word of two dialects for an audio format, "" if they have none for the media type.
 func AudioFormat(mediaType string) string {
 	switch strings.ToLower(mediaType) {
 	case "audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave":
@@ -178,7 +178,7 @@ func AudioFormat(mediaType string) string {
 	return ""
 }
 
-// AudioType is the media type of such a word.
+// AudioType returns the media type of such a word.
 func AudioType(format string) string {
 	if format == "mp3" {
 		return "audio/mpeg"

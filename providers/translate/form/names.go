@@ -11,17 +11,17 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// NameRule is what an upstream takes as the name of a tool: letters, digits, "_" and "-".
+// NameRule defines the tool names that an upstream accepts: letters, digits, "_" and "-".
 type NameRule struct {
-	// Max is how long it may be.
+	// Max is the maximum length in bytes.
 	Max int
-	// Also are further characters that it may have.
+	// Also are further permitted characters.
 	Also string
 	// Letter: it begins with a letter or "_".
 	Letter bool
 }
 
-// Fits reports whether the rule takes a name.
+// Fits reports whether the rule permits a name.
 func (r NameRule) Fits(name string) bool {
 	return name != "" && len(name) <= r.Max && (!r.Letter || isLetter(name[0])) &&
 		strings.IndexFunc(name, func(c rune) bool { return !r.allows(c) }) < 0
@@ -33,11 +33,11 @@ func (r NameRule) allows(c rune) bool {
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' }
 
-// nameDigest is how many hexadecimal digits make a changed name its own.
+// nameDigest is how many hexadecimal digits make a changed name unique.
 const nameDigest = 6
 
-// ToolName is the name under which an upstream gets a tool of the client's: the name itself where the rule takes it. The
-// prompt remembers what it changed, so that the answer can be given under the client's names.
+// ToolName returns the upstream's name of a client's tool: the name itself if the rule permits it. The prompt records changed names, so
+// that the answer can have the client's names.
 func (p *Prompt) ToolName(name string, rule NameRule) string {
 	if rule.Fits(name) {
 		return name
@@ -60,14 +60,13 @@ func (p *Prompt) ToolName(name string, rule NameRule) string {
 	return sent
 }
 
-// base62 are the characters of ids of ours.
+// base62 are the characters of ids that the gateway makes.
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 // callDigits is how many of them follow "call_": 131 bits.
 const callDigits = 22
 
-// CallID is the id under which an upstream gets a call of the client's, in call and result alike: the id itself where fits
-// takes it.
+// CallID returns the upstream's id of a client's tool call, in the call and in the result: the id itself if fits accepts it.
 func CallID(id string, fits func(id string) bool) string {
 	if fits(id) {
 		return id
@@ -85,8 +84,8 @@ func CallID(id string, fits func(id string) bool) string {
 // maxUser is how long OpenAI's safety_identifier may be, in characters: https://platform.openai.com/docs/api-reference/responses/create.
 const maxUser = 64
 
-// UserID is the caller's name for its user, as OpenAI takes it; false: a longer one, which is hashed. Claude
-// Code's is an object of ids as JSON text.
+// UserID returns the caller's name for its user in OpenAI's form. It reports false for a longer name, which it hashes. That of Claude Code
+// is an object of ids as JSON text.
 func UserID(user rawjson.Text) (rawjson.Text, bool) {
 	name := user.String()
 	if utf8.RuneCountInString(name) <= maxUser {
@@ -96,10 +95,10 @@ func UserID(user rawjson.Text) (rawjson.Text, bool) {
 	return rawjson.Quote(hex.EncodeToString(sum[:])), false
 }
 
-// NewCallID makes an id for a call of an upstream that gives none.
+// NewCallID returns an id for a call of an upstream without ids.
 func NewCallID() string { return newID("call_", callDigits) }
 
-// NewID makes a random id: the prefix and 24 letters and digits.
+// NewID returns a random id: the prefix and 24 letters and digits.
 func NewID(prefix string) string {
 	const digits = 24
 	return newID(prefix, digits)
@@ -109,7 +108,7 @@ func newID(prefix string, digits int) string {
 	random := make([]byte, digits)
 	_, _ = rand.Read(random) // it never fails
 	for i, c := range random {
-		random[i] = base62[int(c)%len(base62)] // the bias towards the first eight takes nothing from an id's being its own
+		random[i] = base62[int(c)%len(base62)] // the bias towards the first eight does not make ids collide
 	}
 	return prefix + string(random)
 }

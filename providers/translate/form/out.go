@@ -10,32 +10,31 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// referAbove is the length from which a value is a piece of the payload of its own rather than a copy, in bytes.
+// referAbove is the length in bytes from which a value is a separate piece of the payload and not copied.
 const referAbove = 4 << 10
 
-// DocumentRoom is about what a whole answer takes next to its texts, in bytes.
+// DocumentRoom is the approximate size of a whole answer without its texts, in bytes.
 const DocumentRoom = 1 << 10
 
-// payloadRoom is the memory with which a request's body begins, in bytes: what a short one needs.
+// payloadRoom is the first buffer of a request's body, in bytes: enough for a short one.
 const payloadRoom = 2 << 10
 
-// Out writes JSON. Commas are put where they belong. The zero Out copies what it is given; NewPayload refers to what is long.
+// Out writes JSON. It adds the commas. The zero Out copies every value; one of NewPayload refers to long values.
 type Out struct{ written }
 
-// written is what an Out has written so far.
+// written is the output of an Out so far.
 type written struct {
 	buf    []byte
 	pieces providers.Payload
-	from   int  // of buf, what is not in pieces yet
+	from   int  // of buf: the beginning of the bytes that are not in pieces yet
 	refers bool // to long values
 	last   byte
 }
 
-// NewPayload returns an Out for a request's body, which refers to long values: they must not change as long as the payload
-// is used.
+// NewPayload returns an Out for a request's body. It refers to long values, which must not change while the payload is used.
 func NewPayload() *Out { return &Out{written{refers: true, buf: make([]byte, 0, payloadRoom)}} }
 
-// Begin opens an object, BeginArray an array, End and EndArray close them.
+// Begin opens an object.
 func (o *Out) Begin() { o.value(); o.put('{') }
 
 // Typed opens an object that begins with its type.
@@ -68,7 +67,7 @@ func (o *Out) Name(name rawjson.Text) {
 	o.put(':')
 }
 
-// Raw writes a value as it is, which may be in several pieces: null where it is absent.
+// Raw writes a value, which may be in several pieces, unchanged; null if it is absent.
 func (o *Out) Raw(pieces ...[]byte) {
 	from := len(pieces)
 	for i, piece := range pieces {
@@ -87,7 +86,7 @@ func (o *Out) Raw(pieces ...[]byte) {
 	}
 }
 
-// Literal writes a value, or several members without their braces, as it is.
+// Literal writes a value, or several members without their braces, unchanged.
 func (o *Out) Literal(value string) {
 	if value == "" {
 		return
@@ -97,7 +96,7 @@ func (o *Out) Literal(value string) {
 	o.last = value[len(value)-1]
 }
 
-// Text writes a text, "" where it is absent.
+// Text writes a text, "" if it is absent.
 func (o *Out) Text(text rawjson.Text) {
 	if text == nil {
 		text = rawjson.Text(`""`)
@@ -108,11 +107,11 @@ func (o *Out) Text(text rawjson.Text) {
 // String writes decoded text.
 func (o *Out) String(text string) {
 	o.value()
-	o.buf, _ = jsontext.AppendQuote(o.buf, text) // bytes that are no UTF-8 are replaced
+	o.buf, _ = jsontext.AppendQuote(o.buf, text) // bytes that are not UTF-8 are replaced
 	o.last = '"'
 }
 
-// Quoted writes one text of several parts: each is the inside of a text, escapes included.
+// Quoted writes one text of several parts: each is the inside of a text, including escapes.
 func (o *Out) Quoted(parts ...[]byte) {
 	o.value()
 	o.put('"')
@@ -136,13 +135,13 @@ func (o *Out) Bool(yes bool) {
 	o.last = 'e'
 }
 
-// Object writes a member's name and opens the object that it has, Array the array.
+// Object writes a member's name and opens its object.
 func (o *Out) Object(name string) { o.Key(name); o.Begin() }
 
-// Array writes a member's name and opens the array that it has.
+// Array writes a member's name and opens its array.
 func (o *Out) Array(name string) { o.Key(name); o.BeginArray() }
 
-// KeyString writes a member, and so do the others of its kind: each is Key and the method of the same name.
+// KeyString writes a member with decoded text.
 func (o *Out) KeyString(name, text string) { o.Key(name); o.String(text) }
 
 // KeyText writes a member with a text.
@@ -151,26 +150,26 @@ func (o *Out) KeyText(name string, text rawjson.Text) { o.Key(name); o.Text(text
 // KeyQuoted writes a member with one text of several parts.
 func (o *Out) KeyQuoted(name string, parts ...[]byte) { o.Key(name); o.Quoted(parts...) }
 
-// KeyRaw writes a member with a value as it is, null where it is absent; Field leaves such a member out.
+// KeyRaw writes a member with an unchanged value, null if it is absent; Field omits such a member.
 func (o *Out) KeyRaw(name string, pieces ...[]byte) { o.Key(name); o.Raw(pieces...) }
 
 // KeyInt writes a member with a number.
 func (o *Out) KeyInt(name string, n int64) { o.Key(name); o.Int(n) }
 
-// Field writes a member whose value is raw, nothing where that is absent.
+// Field writes a member with an unchanged value, nothing if the value is absent.
 func (o *Out) Field(name string, value []byte) {
 	if len(value) > 0 {
 		o.KeyRaw(name, value)
 	}
 }
 
-// Plain writes bytes that are no JSON, such as the frame of an event. The next value needs no comma.
+// Plain writes bytes that are not JSON, such as the frame of an event. The next value needs no comma.
 func (o *Out) Plain(text string) {
 	o.buf = append(o.buf, text...)
 	o.last = 0
 }
 
-// value puts a comma before a value or a member where one is needed.
+// value writes a comma before a value or a member if one is required.
 func (o *Out) value() {
 	switch o.last {
 	case 0, '{', '[', ':', ',':
@@ -194,10 +193,10 @@ func (o *written) bytes(p []byte) {
 	} else {
 		o.buf = append(o.buf, p...)
 	}
-	o.last = '"' // whatever it is, it ends a value
+	o.last = '"' // for any value
 }
 
-// cut ends the piece that is written.
+// cut ends the current piece.
 func (o *written) cut() {
 	if len(o.buf) > o.from {
 		o.pieces = append(o.pieces, o.buf[o.from:len(o.buf):len(o.buf)])
@@ -205,22 +204,22 @@ func (o *written) cut() {
 	}
 }
 
-// Payload is what was written, in pieces.
+// Payload returns the output in pieces.
 func (o *written) Payload() providers.Payload {
 	o.cut()
 	return o.pieces
 }
 
-// Grow makes room for so many more bytes, so that a document of a known length is not moved while it grows.
+// Grow reserves memory for n more bytes, so that a document of a known length is not copied while it grows.
 func (o *written) Grow(n int) { o.buf = slices.Grow(o.buf, n) }
 
-// Len is how many bytes were copied so far.
+// Len returns the number of copied bytes so far.
 func (o *written) Len() int { return len(o.buf) }
 
-// Bytes is what was written, without the long values that are referred to. It is valid until the next write.
+// Bytes returns the output without the long values to which it refers. It is valid until the next write.
 func (o *written) Bytes() []byte { return o.buf }
 
-// Reset begins anew in the same memory, which is let go above keep bytes.
+// Reset removes the output. It keeps a buffer of at most keep bytes.
 func (o *written) Reset(keep int) {
 	if cap(o.buf) > keep {
 		o.buf = nil

@@ -8,11 +8,11 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// JSONLine is the instruction to answer in JSON, for upstreams that have no field for it or want the word besides.
+// JSONLine is the instruction to answer in JSON, for upstreams that have no field for it or also require the word JSON.
 const JSONLine = "Answer in JSON."
 
-// Described is the schema with what the output is for in its description, for upstreams that have no other place for it: with
-// the schema's own after it. Next to a reference it has no place; carried reports whether nothing of it is lost.
+// Described returns the schema with the output's description before its own, for upstreams without a field for it. A schema with a
+// reference cannot have one; carried reports whether nothing was lost.
 func (o Output) Described() (schema rawjson.Value, carried bool) {
 	switch {
 	case o.Description.Blank():
@@ -37,7 +37,7 @@ func (o Output) Described() (schema rawjson.Value, carried bool) {
 	return out.Bytes(), true
 }
 
-// ReadSchema reads the schema that OpenAI's dialects take of an answer.
+// ReadSchema reads the schema of an answer in OpenAI's dialects.
 func (o *Output) ReadSchema(value rawjson.Value) {
 	*o = Output{
 		Kind: OutputSchema, Name: value.Get("name").Text().String(), Schema: value.Get("schema"), Strict: value.Get("strict").True(),
@@ -45,7 +45,7 @@ func (o *Output) ReadSchema(value rawjson.Value) {
 	}
 }
 
-// WriteSchema writes the members that ReadSchema reads. The vendor wants a name.
+// WriteSchema writes the members that ReadSchema reads. The vendor requires a name.
 func (o *Output) WriteSchema(out *Out) {
 	out.KeyString("name", cmp.Or(o.Name, "output"))
 	out.Field("description", o.Description)
@@ -55,7 +55,7 @@ func (o *Output) WriteSchema(out *Out) {
 	out.Field("schema", o.Schema)
 }
 
-// Line is the instruction to answer in the format, for upstreams that have no field for it; nil for plain text.
+// Line returns the instruction to answer in the format, for upstreams without a field for it; nil for plain text.
 func (o Output) Line() rawjson.Text {
 	switch o.Kind {
 	case OutputJSON:

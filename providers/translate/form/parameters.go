@@ -6,8 +6,8 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// Parameters is the schema of a function as OpenAI's dialects take it: an object of no properties where there is none, and
-// properties where an object names none. The vendor refuses it otherwise: "object schema missing properties."
+// Parameters returns the schema of a function for OpenAI's dialects: without a schema, an object without properties; and an object without
+// properties receives an empty list of them. The vendor otherwise refuses it: "object schema missing properties."
 // (https://github.com/openai/openai-agents-python/issues/449)
 func (t *Tool) Parameters() rawjson.Value {
 	var members, properties int

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Path is where something is in the client's request. The zero Path is nowhere.
+// Path is the position of a field in the client's request. The zero Path is none.
 type Path struct {
 	steps [pathDepth]step
 	n     int
 }
 
-// pathDepth is how deep a field can stand: a block of a result of a turn, and a member of it.
+// pathDepth is the maximum depth of a field: a turn, its result, a block of that, and a member of the block.
 const pathDepth = 4
 
 type step struct {
@@ -19,10 +19,10 @@ type step struct {
 	index int // -1 for none
 }
 
-// In is the path of an element of a list at the root.
+// In returns the path of an element of a list at the root.
 func In(list string, index int) Path { return Path{}.Item(list, index) }
 
-// Item is the path of an element of a list below.
+// Item returns the path of an element of a list below p.
 func (p Path) Item(list string, index int) Path {
 	if p.n < pathDepth {
 		p.steps[p.n] = step{list, index}
@@ -31,7 +31,7 @@ func (p Path) Item(list string, index int) Path {
 	return p
 }
 
-// Field is the path of a member below.
+// Field returns the path of a member below p.
 func (p Path) Field(name string) Path { return p.Item(name, -1) }
 
 // String writes the path with its indices, such as "messages[2].content[1]".

@@ -8,12 +8,12 @@ type Prompt struct {
 	From Dialect
 	// System are the instructions before the first turn.
 	System []Block
-	// Turns are what the sides said, in order.
+	// Turns are the messages of both sides, in order.
 	Turns []Turn
 	Tools []Tool
 	// Search is the web search that the vendor may make; nil for none.
 	Search *Search
-	// Choice says which tools must be called; Parallel whether several may be called at once, nil where nothing is said.
+	// Choice defines which tools must be called; Parallel whether several may be called at once, nil if unset.
 	Choice   Choice
 	Parallel *bool
 	Output   Output
@@ -22,42 +22,42 @@ type Prompt struct {
 	Limits   Limits
 	// User is the caller's name for its user.
 	User rawjson.Text
-	// Own are the fields that only the client's vendor knows.
+	// Own are the fields that only the client's vendor has.
 	Own []Member
-	// Fields are the names that the client has for what is above, where it set it.
+	// Fields are the client's names of the fields above that it set.
 	Fields FieldNames
-	// Renamed are the client's names of tools by those that its upstream gets instead; see ToolName.
+	// Renamed are the client's names of tools by the names that the upstream receives instead; see ToolName.
 	Renamed map[string]string
 }
 
-// Keep adds a field that only the client's vendor knows, unless its value means nothing. With must, other vendors refuse the request.
+// Keep adds a field that only the client's vendor has, unless its value has no effect. With must, a call to another vendor is refused.
 func (p *Prompt) Keep(name string, value rawjson.Value, must bool) {
-	if value.Says() {
+	if value.IsSet() {
 		p.Own = append(p.Own, Member{Name: name, Value: value, Must: must})
 	}
 }
 
-// Limits say where an answer ends.
+// Limits bound an answer.
 type Limits struct {
-	// Stop are the texts that end it, MaxTokens its length at most.
+	// Stop are the texts that end it, MaxTokens its maximum length.
 	Stop      []rawjson.Text
 	MaxTokens rawjson.Value
-	// N is how many answers are asked for; 0 means one.
+	// N is the number of requested answers; 0 means one.
 	N int64
 }
 
-// Member is a field of one vendor alone.
+// Member is a field that only one vendor has.
 type Member struct {
-	// Name is what the client calls it, with a path from the root.
+	// Name is the client's name, as a path from the root.
 	Name  string
 	Value rawjson.Value
 	// Tool is the type of a tool that the vendor runs, "" for none.
 	Tool string
-	// Must: the answer would be another one without it, so that a vendor which does not know it refuses the call.
+	// Must: the answer depends on it, so a call to a vendor without the field is refused.
 	Must bool
 }
 
-// Field is what can be set in a Prompt, for the client's name of it.
+// Field is a field of a Prompt. FieldNames has the client's name of it.
 type Field int
 
 // The fields.
@@ -80,9 +80,9 @@ const (
 	FieldStop
 	FieldUser
 	FieldThinking
-	// FieldResultID is what a block with a result calls the id of its call, for faults alone: every reader sets it.
+	// FieldResultID is the id of the call in a block with a result. Every reader sets its name, only for faults.
 	FieldResultID
-	// FieldCache is what a block or a tool calls its Mark.
+	// FieldCache is the Mark of a block or a tool.
 	FieldCache
 	fieldCount
 )
@@ -90,17 +90,17 @@ const (
 // FieldNames are a client's names for the fields, such as "generationConfig.topP".
 type FieldNames [fieldCount]string
 
-// Role is the side whose turn it is.
+// Role is the side of a turn.
 type Role int
 
-// The sides. A System turn stands between the others where it was said.
+// The sides. A System turn may be between the others.
 const (
 	User Role = iota
 	Assistant
 	System
 )
 
-// Turn is what one side said at once.
+// Turn is one message of one side.
 type Turn struct {
 	Role   Role
 	Blocks []Block
@@ -108,7 +108,7 @@ type Turn struct {
 	At Path
 }
 
-// BlockKind is what a block is.
+// BlockKind is the kind of a block.
 type BlockKind int
 
 // The kinds of blocks.
@@ -117,8 +117,8 @@ const (
 	BlockMedia
 	BlockCall    // of an assistant
 	BlockResult  // of a user
-	BlockThought // of an assistant: what it thought, or its vendor's state of that
-	BlockState   // state that has not been put on its block; Settle leaves none
+	BlockThought // of an assistant: a thought, or its vendor's state of one
+	BlockState   // state that does not have its block yet; Settle leaves none
 )
 
 // Block is a piece of a turn.
@@ -128,9 +128,9 @@ type Block struct {
 	Media  Media
 	Call   Call
 	Result *Result
-	// State is what a vendor wants back untouched with this block.
+	// State is the vendor's state of this block.
 	State []State
-	// Cache asks to cache the prompt up to this block.
+	// Cache requests to cache the prompt up to this block.
 	Cache Mark
 	// At is the client's field of the block.
 	At Path
@@ -138,39 +138,39 @@ type Block struct {
 
 // Call is a call of a tool.
 type Call struct {
-	// ID matches a call and its result. "" where the dialect has none.
+	// ID links a call and its result; "" if the dialect has no ids.
 	ID string
-	// Name is the tool's.
+	// Name is that of the tool.
 	Name string
-	// Input is the JSON object that the tool is called with, absent where it comes in pieces.
+	// Input is the JSON object of arguments, absent if it arrives in pieces.
 	Input rawjson.Value
-	// Custom: the tool takes one text, which is the member "input" of Input.
+	// Custom: the tool accepts one text, which is the member "input" of Input.
 	Custom bool
 }
 
-// Result is what a tool answered.
+// Result is the answer of a tool.
 type Result struct {
-	// ID is that of the call, Name the tool's, "" where the dialect does not repeat it.
+	// ID is that of the call, Name that of the tool; "" if the dialect does not repeat it.
 	ID, Name string
 	// Blocks are texts and media.
 	Blocks []Block
-	// Object is the answer where the dialect has objects rather than text; Blocks may hold media next to it.
+	// Object is the answer in a dialect with objects instead of text; Blocks may then have media.
 	Object rawjson.Value
-	// Failed: the tool says that it failed.
+	// Failed: the tool reports that it failed.
 	Failed bool
 }
 
-// Mark asks for a cache breakpoint. The zero Mark asks for none.
+// Mark requests a cache breakpoint. The zero Mark requests none.
 type Mark int
 
-// The marks, by how long the cache is to live.
+// The marks, by the lifetime of the cache.
 const (
 	NoMark Mark = iota
 	MarkShort
 	MarkHour
 )
 
-// MarkOf reads a mark: Anthropic's cache_control, which gateways of other dialects take too, or OpenAI's prompt_cache_breakpoint.
+// MarkOf reads a mark: Anthropic's cache_control, which gateways of other dialects accept, too, or OpenAI's prompt_cache_breakpoint.
 func MarkOf(value rawjson.Value) Mark {
 	if !value.IsObject() {
 		return NoMark
@@ -182,14 +182,14 @@ func MarkOf(value rawjson.Value) Mark {
 	return MarkShort
 }
 
-// DropMark names the mark of what is at a path as one that has no effect; nothing where there is none.
+// DropMark records the mark at a path as dropped. It does nothing for no mark.
 func (p *Prompt) DropMark(mark Mark, at Path, loss *Loss) {
 	if mark != NoMark {
 		loss.Drop(at.Field(p.Fields[FieldCache]).Name())
 	}
 }
 
-// Mark is that of the block: a result has the marks of what is in it too.
+// Mark returns the mark of the block, or of a block in its result.
 func (b *Block) Mark() Mark {
 	mark := b.Cache
 	if b.Kind == BlockResult {
@@ -200,7 +200,7 @@ func (b *Block) Mark() Mark {
 	return mark
 }
 
-// DropMarks is DropMark of a block, and of what is in it.
+// DropMarks is DropMark of a block and of the blocks in its result.
 func (p *Prompt) DropMarks(b *Block, loss *Loss) {
 	p.DropMark(b.Cache, b.At, loss)
 	if b.Kind == BlockResult {
@@ -210,14 +210,14 @@ func (p *Prompt) DropMarks(b *Block, loss *Loss) {
 	}
 }
 
-// MediaKind is what a medium is.
+// MediaKind is the kind of a medium.
 type MediaKind int
 
 // The kinds of media.
 const (
 	Image     MediaKind = iota
 	Document            // PDF and other files that a model reads page by page
-	PlainText           // a document whose text is given
+	PlainText           // a document as text
 	Audio
 	Video
 )
@@ -225,17 +225,17 @@ const (
 // Media is an image, a document, sound or a video. One of Data, URL, File and Text is set.
 type Media struct {
 	Kind MediaKind
-	// Type is the media type, "" where it is not said.
+	// Type is the media type, "" if unknown.
 	Type string
 	// Data is base64 as it is in the client's body, never decoded.
 	Data []byte
-	// URL is where it lies; the gateway never fetches it.
+	// URL is its address; the gateway never fetches it.
 	URL rawjson.Text
-	// File is a vendor's id of a file, which means nothing to another vendor.
+	// File is a vendor's id of a file, which is valid only at that vendor.
 	File rawjson.Text
-	// Text is what a plain document says.
+	// Text is that of a plain document.
 	Text rawjson.Text
-	// Title is a file's name.
+	// Title is the name of the file.
 	Title rawjson.Text
 }
 
@@ -243,37 +243,37 @@ type Media struct {
 type Tool struct {
 	Name        string
 	Description rawjson.Text
-	// Schema says in JSON Schema what Input must be; absent where it is anything.
+	// Schema is the JSON Schema of Input; absent: any input.
 	Schema rawjson.Value
 	Strict *bool
-	// Custom: the tool takes one text, of the grammar if there is one. See Function.
+	// Custom: the tool accepts one text, of the grammar if there is one. See Function.
 	Custom  bool
 	Grammar Grammar
 	Cache   Mark
 	At      Path
 }
 
-// Grammar says which texts a custom tool takes. The zero Grammar says any.
+// Grammar defines the texts that a custom tool accepts. The zero Grammar permits any.
 type Grammar struct {
 	// Syntax is the language of Definition: lark or regex.
 	Syntax, Definition rawjson.Text
 }
 
-// ChoiceMode reports whether tools are called.
+// ChoiceMode defines whether tools are called.
 type ChoiceMode int
 
-// The modes. ChoiceUnset is what no client said.
+// The modes. ChoiceUnset: the client does not set it.
 const (
 	ChoiceUnset ChoiceMode = iota
 	ChoiceAuto
 	ChoiceNone
-	ChoiceAny // one at least
+	ChoiceAny // at least one
 )
 
-// Choice is which tools may, or must, be called.
+// Choice defines which tools may, or must, be called.
 type Choice struct {
 	Mode ChoiceMode
-	// Names are the tools that may be called, all where there are none. ChoiceAny with one name calls that one.
+	// Names are the tools that may be called; none: all. ChoiceAny with one name forces that tool.
 	Names []string
 }
 
@@ -296,15 +296,15 @@ type Output struct {
 	Description rawjson.Text
 }
 
-// Sampling tunes how tokens are drawn. What is absent was not said, which is not zero.
+// Sampling has the parameters of sampling. An absent value was not set, which differs from zero.
 type Sampling struct {
 	Temperature, TopP, TopK, Presence, Frequency, Seed, LogitBias rawjson.Value
-	// Logprobs asks for the probabilities, TopLogprobs for those of how many others.
+	// Logprobs requests the probabilities of tokens, TopLogprobs those of so many alternatives.
 	Logprobs    bool
 	TopLogprobs rawjson.Value
 }
 
-// WriteSampling writes what tunes the drawing of tokens as OpenAI's dialects have it. Fields that the upstream does not take are dropped.
+// WriteSampling writes the parameters of sampling for OpenAI's dialects. It drops fields that the upstream does not accept.
 func (p *Prompt) WriteSampling(out *Out, loss *Loss, takes func(Field) bool) {
 	s := &p.Sampling
 	for _, field := range [...]struct {
@@ -330,7 +330,7 @@ func (p *Prompt) WriteSampling(out *Out, loss *Loss, takes func(Field) bool) {
 	}
 }
 
-// ThinkingMode is how a model's thinking was asked for.
+// ThinkingMode is the form in which the client requests thinking.
 type ThinkingMode int
 
 // The modes.
@@ -339,7 +339,7 @@ const (
 	ThinkingOff
 	ThinkingEffort   // by a word
 	ThinkingBudget   // by tokens
-	ThinkingAdaptive // as much as the model sees fit
+	ThinkingAdaptive // the model decides
 )
 
 // Thinking is how much a model thinks.
@@ -347,8 +347,8 @@ type Thinking struct {
 	Mode ThinkingMode
 	// Effort is minimal, low, medium, high, xhigh or max. An adaptive model may have one too.
 	Effort string
-	// Budget is in tokens, -1 leaves it to the model.
+	// Budget is in tokens; -1: the model decides.
 	Budget int64
-	// Show: the client wants to see what was thought.
+	// Show: the client requests the text of thoughts.
 	Show bool
 }

@@ -7,8 +7,8 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// Say is all that a tool answered as one text, behind "Error: " where it failed and the text does not begin so: for dialects
-// whose results can neither fail nor be objects. Media are left out.
+// Say returns the answer of a tool as one text without its media, for dialects whose results can neither fail nor be objects. The text of
+// a failure begins with "Error: ".
 func (r *Result) Say() rawjson.Text {
 	text, failed := r.Texts()
 	if !failed || hasErrorPrefix(text) {
@@ -22,9 +22,8 @@ func hasErrorPrefix(text rawjson.Text) bool {
 	return len(inner) >= 5 && bytes.EqualFold(inner[:5], []byte("error"))
 }
 
-// Texts is what a tool answered as one text without its media, and whether it failed. The texts are joined by line ends. Of an
-// object it is the text of its member "output" or "result", or of "error", which failed, where that is the only member; JSON
-// otherwise.
+// Texts returns the answer of a tool as one text without its media, and whether it failed. It joins texts by line ends. For an object whose
+// only member is "output", "result" or "error", it returns the text of that member, and "error" is a failure; for any other object, JSON.
 func (r *Result) Texts() (text rawjson.Text, failed bool) {
 	if !r.Object.Absent() {
 		return r.object()
@@ -63,7 +62,7 @@ func (r *Result) object() (text rawjson.Text, failed bool) {
 	return rawjson.Quote(string(r.Object)), failed
 }
 
-// Media are the media that a result holds but for plain documents, which Texts has.
+// Media returns the media of a result, except plain documents, which are in Texts.
 func (r *Result) Media() []Block {
 	var media []Block
 	for _, block := range r.Blocks {

@@ -9,14 +9,14 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// The bounds of a schema that is rewritten. Vendors refuse far smaller ones.
+// The bounds of a schema that is rewritten. The limits of vendors are much smaller.
 const (
 	maxSchemaDepth = 100
 	maxSchemaBytes = 512 << 10
 )
 
-// FromOpenAPI rewrites a schema in the words of OpenAPI 3.0, as Gemini has them in "parameters" and "responseSchema", as
-// JSON Schema. The fault names the field at.
+// FromOpenAPI rewrites a schema of OpenAPI 3.0, as in Gemini's "parameters" and "responseSchema", as JSON Schema. The fault names the field
+// at.
 func FromOpenAPI(schema rawjson.Value, at string) (rawjson.Value, *providers.Fault) {
 	if !schema.IsObject() {
 		return schema, nil
@@ -50,7 +50,7 @@ func readSchema(schema rawjson.Value, at string, to Dialect) (*schemaNode, *prov
 	return root, nil
 }
 
-// read reads the value that begins at a place of a valid document and returns where it ends; false where it is too deep.
+// read reads the value that begins at an offset of a valid document and returns its end. It reports false if the value is too deep.
 func (n *schemaNode) read(v []byte, at, depth int) (end int, fits bool) {
 	from := at
 	if c := v[at]; c != '{' && c != '[' {
@@ -81,7 +81,7 @@ func (n *schemaNode) read(v []byte, at, depth int) (end int, fits bool) {
 	return at + 1, true
 }
 
-// get finds the first member of a name, nil where there is none.
+// get returns the first member of a name, nil for none.
 func (n *schemaNode) get(name string) *schemaNode {
 	if !n.value.IsObject() {
 		return nil
@@ -95,17 +95,17 @@ func (n *schemaNode) get(name string) *schemaNode {
 	return n.index[name]
 }
 
-// schemaShape is what stands below a keyword of JSON Schema.
+// schemaShape is the kind of value of a keyword of JSON Schema.
 type schemaShape int
 
 const (
 	noSchema     schemaShape = iota
 	oneSchema                // a schema, or a boolean
 	schemaList               // an array of schemas
-	namedSchemas             // an object whose members are schemas, under names that are no keywords
+	namedSchemas             // an object whose members are schemas, under names that are not keywords
 )
 
-// shapeOf says what stands below a keyword. See https://json-schema.org/draft/2020-12/schema.
+// shapeOf returns the shape of a keyword's value. See https://json-schema.org/draft/2020-12/schema.
 func shapeOf(keyword string) schemaShape {
 	switch keyword {
 	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
@@ -154,10 +154,10 @@ func (n *schemaNode) recurs() bool {
 				continue
 			}
 			if member.name.Is("$defs") || member.name.Is("definitions") {
-				continue // they count where they are referred to
+				continue // definitions are visited by reference
 			}
 			member.schemas(func(below *schemaNode) {
-				// A keyword with one schema is the schema's own node, which is never its parent's.
+				// A keyword with one schema is the node of that schema, so it is never the node of its parent.
 				recurs = recurs || below.value.IsObject() && visit(below)
 			})
 		}
@@ -167,7 +167,7 @@ func (n *schemaNode) recurs() bool {
 	return visit(n)
 }
 
-// resolve finds what a reference such as "#/$defs/Node" means, nil for nothing within the schema.
+// resolve returns the target of a reference such as "#/$defs/Node", nil for none within the schema.
 func (n *schemaNode) resolve(ref rawjson.Text) *schemaNode {
 	pointer, local := strings.CutPrefix(ref.String(), "#")
 	if !local || pointer != "" && pointer[0] != '/' {
@@ -185,8 +185,8 @@ func (n *schemaNode) resolve(ref rawjson.Text) *schemaNode {
 	return n
 }
 
-// openAPI writes a schema in the words of OpenAPI 3.0 as JSON Schema. The words are those of the type Schema of
-// google.golang.org/genai; the API takes each in snake case too.
+// openAPI writes a schema of OpenAPI 3.0 as JSON Schema. The keywords are those of the type Schema of google.golang.org/genai; the API
+// accepts each in snake case, too.
 func openAPI(out *Out, schema *schemaNode) {
 	if !schema.value.IsObject() {
 		out.Raw(schema.value)
@@ -219,7 +219,7 @@ func openAPI(out *Out, schema *schemaNode) {
 	out.End()
 }
 
-// openAPIType writes a type, and null next to it.
+// openAPIType writes a type, with null as a second one if null is set.
 func openAPIType(out *Out, word []byte, null bool) {
 	if !null || string(word) == `"null"` {
 		out.Raw(word)
@@ -231,7 +231,7 @@ func openAPIType(out *Out, word []byte, null bool) {
 	out.EndArray()
 }
 
-// openAPIValue writes what stands below one of OpenAPI's words.
+// openAPIValue writes the value of one of OpenAPI's keywords.
 func openAPIValue(out *Out, member *schemaNode, null bool) {
 	name := member.name.String()
 	switch shape := shapeOf(name); {
@@ -269,7 +269,7 @@ func openAPIValue(out *Out, member *schemaNode, null bool) {
 	}
 }
 
-// isLimit reports whether a keyword's value is a number, which protobuf's JSON may write as a text.
+// isLimit reports whether a keyword's value is a number that protobuf's JSON may write as a text.
 func isLimit(keyword string) bool {
 	switch keyword {
 	case "minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties", "minimum", "maximum":
@@ -278,5 +278,5 @@ func isLimit(keyword string) bool {
 	return false
 }
 
-// isNumber reports whether bytes that may be anything are a JSON number.
+// isNumber reports whether any bytes are a JSON number.
 func isNumber(text []byte) bool { return rawjson.Value(text).IsNumber() && rawjson.Valid(text) }

@@ -10,10 +10,9 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// FitSchema rewrites a JSON Schema into the part of the language that a vendor takes for the format of an answer and for
-// strict tools: Gemini for its responseJsonSchema, Messages for Anthropic's output_config.format and strict tools. The
-// other dialects take any schema as it is. What the vendor does not take stands as words at the end of the description
-// next to it, and changed reports so. The fault names the field at.
+// FitSchema rewrites a JSON Schema into the subset that a vendor accepts: Gemini in its responseJsonSchema, Anthropic in
+// output_config.format and in strict tools. The other dialects accept any schema unchanged.
+// Unsupported keywords become text at the end of the description, and changed reports that. The fault names the field at.
 func FitSchema(schema rawjson.Value, at string, to Dialect) (fit rawjson.Value, changed bool, fault *providers.Fault) {
 	var subset schemaSubset
 	switch to {
@@ -39,12 +38,12 @@ func FitSchema(schema rawjson.Value, at string, to Dialect) (fit rawjson.Value, 
 	return c.out.Bytes(), c.changed, nil
 }
 
-// schemaSubset is the part of JSON Schema that a vendor takes. Both take no members next to a reference.
+// schemaSubset is the part of JSON Schema that a vendor accepts. Both vendors accept no members next to a reference.
 type schemaSubset struct {
-	// keyword says under which keyword a member is sent: asWords where the vendor does not take it, unsaid where nothing is
-	// lost without it.
+	// keyword returns the keyword under which a member is sent: asText if the vendor does not accept it, omitted if nothing is lost
+	// without it.
 	keyword func(member *schemaNode) string
-	// closed: every object says that it has no other properties. Without it, what begins with "$" may stand next to a
+	// closed: every object must declare that it has no other properties. Otherwise keywords that begin with "$" may be next to a
 	// reference.
 	closed bool
 	// recursive: a schema may refer to itself.
@@ -53,12 +52,11 @@ type schemaSubset struct {
 
 // What becomes of a keyword that is not sent.
 const (
-	asWords = ""
-	unsaid  = "-"
+	asText  = ""
+	omitted = "-"
 )
 
-// geminiKeyword is the table of responseJsonSchema: see its comment in the type GenerateContentConfig of
-// google.golang.org/genai.
+// geminiKeyword returns the keyword for responseJsonSchema: see its comment in the type GenerateContentConfig of google.golang.org/genai.
 func geminiKeyword(member *schemaNode) string {
 	switch name := member.name.String(); name {
 	case "$id", "$defs", "$ref", "$anchor", "type", "format", "title", "items", "prefixItems", "minItems", "maxItems", "minimum",
@@ -87,15 +85,15 @@ func geminiKeyword(member *schemaNode) string {
 			return "maximum"
 		}
 	case "$schema", "$comment":
-		return unsaid
+		return omitted
 	}
-	return asWords
+	return asText
 }
 
 func enumerable(value rawjson.Value) bool { return value.IsText() || value.IsNumber() }
 
-// anthropicKeyword is the table of Anthropic's structured outputs: see its Go SDK (schemautil), and "default" and
-// "definitions" on https://platform.claude.com/docs/en/build-with-claude/structured-outputs.
+// anthropicKeyword returns the keyword for Anthropic's structured outputs: see its Go SDK (schemautil), and "default" and "definitions" on
+// https://platform.claude.com/docs/en/build-with-claude/structured-outputs.
 func anthropicKeyword(member *schemaNode) string {
 	switch name := member.name.String(); name {
 	case "$ref", "$defs", "definitions", "type", "const", "allOf", "anyOf", "title", "default", "properties", "additionalProperties",
@@ -125,13 +123,12 @@ func anthropicKeyword(member *schemaNode) string {
 			return name
 		}
 	case "$schema", "$comment", "$id":
-		return unsaid
+		return omitted
 	}
-	return asWords
+	return asText
 }
 
-// plainPattern reports whether a regular expression has no group that looks around, no reference back and no boundary of a
-// word, which Anthropic refuses.
+// plainPattern reports whether a regular expression has no lookaround, no backreference and no word boundary, which Anthropic refuses.
 func plainPattern(pattern string) bool {
 	if pattern == "" || strings.Contains(pattern, "(?") {
 		return false
@@ -147,14 +144,14 @@ func plainPattern(pattern string) bool {
 	return true
 }
 
-// cutter writes what a vendor takes of a schema.
+// cutter writes the part of a schema that a vendor accepts.
 type cutter struct {
 	subset  schemaSubset
 	out     Out
 	changed bool
 }
 
-// cutSchema is one schema on its way: the members that are sent, by the keyword that is sent, and those that become words.
+// cutSchema is one schema during the rewrite: the members that are sent, by the sent keyword, and those that become text.
 type cutSchema struct {
 	kept         []keptKeyword
 	words        []*schemaNode
@@ -226,12 +223,12 @@ func (c *cutter) collect(schema *schemaNode, s *cutSchema) {
 			continue
 		}
 		as := c.subset.keyword(member)
-		if as == unsaid {
+		if as == omitted {
 			continue
 		}
 		there := s.find(as)
 		switch {
-		case as == asWords, there == nil && !wellShaped(member):
+		case as == asText, there == nil && !wellShaped(member):
 			s.words = append(s.words, member)
 		case there == nil:
 			s.kept = append(s.kept, keptKeyword{as, member})
@@ -241,7 +238,7 @@ func (c *cutter) collect(schema *schemaNode, s *cutSchema) {
 	}
 }
 
-// wellShaped reports whether what stands below a keyword is what must.
+// wellShaped reports whether the value of a keyword has the keyword's shape.
 func wellShaped(member *schemaNode) bool {
 	switch shapeOf(member.name.String()) {
 	case oneSchema:
@@ -256,22 +253,22 @@ func wellShaped(member *schemaNode) bool {
 	}
 }
 
-// bound says in words what a bound of numbers that are not whole loses.
+// bound adds the text of a bound that cannot be sent for numbers that are not integers.
 func (c *cutter) bound(s *cutSchema, exclusive, as string) {
 	if member := s.find(as); member != nil && member.name.Is(exclusive) && !s.isType("integer") {
 		s.words = append(s.words, member)
 	}
 }
 
-// isType reports whether a schema's type is, or may be, a word.
+// isType reports whether a schema's type is, or may be, the given one.
 func (s *cutSchema) isType(word string) bool {
 	types := s.find("type")
 	return types != nil && (types.value.Text().Is(word) ||
 		slices.ContainsFunc(types.items, func(item *schemaNode) bool { return item.value.Text().Is(word) }))
 }
 
-// closes reports whether a schema is an object that must say that it has no properties but those it names. One that names none
-// and gives a schema for all is a dictionary, which stays as it is.
+// closes reports whether a schema is an object that must declare that it has no other properties. An object without named properties and
+// with a schema for all is a dictionary, which stays unchanged.
 func (c *cutter) closes(s *cutSchema) bool {
 	properties := s.find("properties")
 	if properties == nil && !s.isType("object") {
@@ -289,7 +286,7 @@ func (c *cutter) closes(s *cutSchema) bool {
 	return true
 }
 
-// reference puts a reference with members next to it into an anyOf, where it means the same.
+// reference puts a reference with members next to it into an anyOf, which has the same meaning.
 func (c *cutter) reference(s *cutSchema) {
 	ref := s.find("$ref")
 	if ref == nil {
@@ -356,7 +353,7 @@ func (c *cutter) below(member *schemaNode) {
 	}
 }
 
-// ref writes where a reference leads, under the name that definitions have now.
+// ref writes a reference with the sent name of the definitions.
 func (c *cutter) ref(member *schemaNode) {
 	const old, now = `"#/definitions/`, `"#/$defs/`
 	if rest, found := bytes.CutPrefix(member.value, []byte(old)); found && !c.subset.closed {
@@ -366,7 +363,7 @@ func (c *cutter) ref(member *schemaNode) {
 	c.out.Raw(member.value)
 }
 
-// whole writes a bound of whole numbers, the number itself where it is too large to count from.
+// whole writes a bound of integers, rounded; a number that is too large for that is unchanged.
 func (c *cutter) whole(value rawjson.Value, round func(float64) float64) {
 	f, ok := value.Float()
 	if f = round(f); !ok || math.Abs(f) > 1<<53 {
@@ -376,7 +373,7 @@ func (c *cutter) whole(value rawjson.Value, round func(float64) float64) {
 	c.out.Int(int64(f))
 }
 
-// description is what a schema says of itself, with what was cut at its end; nil for nothing.
+// description returns the schema's description with the text of the cut keywords at its end; nil for none.
 func (s *cutSchema) description() rawjson.Text {
 	texts := s.descriptions
 	if len(s.words) > 0 {

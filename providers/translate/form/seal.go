@@ -11,13 +11,13 @@ import (
 	"modelrelay/providers"
 )
 
-// sealed begins a text that is encrypted for a caller. It stands where a vendor has encrypted content of its own.
+// sealed is the prefix of a text that is encrypted for a caller. Such a text is in a field for a vendor's encrypted content.
 const sealed = "mr1.c."
 
 // sealSize is the length of the key, in bytes: AES-256.
 const sealSize = 32
 
-// sealer encrypts for a caller. The key comes of the caller's own, so that no other caller can read what it seals.
+// sealer returns the cipher of a caller. Its key is derived from the caller's key, so that no other caller can read the texts.
 func sealer(call providers.Call) (cipher.AEAD, error) {
 	key, err := hkdf.Key(sha256.New, []byte(call.Key.Reveal()), []byte(call.Token), "modelrelay compaction", sealSize)
 	if err != nil {
@@ -30,10 +30,10 @@ func sealer(call providers.Call) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// Sealing returns what encrypts a text for the caller of a call. It keeps nothing of the call.
+// Sealing returns a function that encrypts a text for the caller. It does not refer to the call.
 func Sealing(call providers.Call) func(text string) string {
 	aead, err := sealer(call)
-	if err != nil { // of no key of this length
+	if err != nil { // never for a key of this length
 		return func(string) string { return "" }
 	}
 	return func(text string) string {

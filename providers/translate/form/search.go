@@ -13,7 +13,8 @@ type Search struct {
 	// At is the client's field of it, and Type the client's name for the tool.
 	At   Path
 	Type string
-	// Allowed and Blocked are arrays of domains, MaxUses a number, Context how much of what is found the model gets: low, medium or high.
+	// Allowed and Blocked are arrays of domains, MaxUses a number. Context is the amount of search results for the model: low, medium or
+	// high.
 	Allowed, Blocked, MaxUses, Context rawjson.Value
 	// Location is an object with the texts city, country, region and timezone.
 	Location rawjson.Value
@@ -21,10 +22,10 @@ type Search struct {
 	Forced bool
 }
 
-// WriteLocation writes the member with the location, if there is one. below is the name of the object within it that has the place; ""
+// WriteLocation writes the member with the location, if there is one. below is the name of the object within it that has the fields; ""
 // for none.
 func (s *Search) WriteLocation(out *Out, below string) {
-	if !s.Location.Says() {
+	if !s.Location.IsSet() {
 		return
 	}
 	out.Key("user_location")
@@ -45,16 +46,16 @@ func (s *Search) WriteLocation(out *Out, below string) {
 	out.End()
 }
 
-// Drop notes what of a search the target has no member for.
+// Drop records the fields of a search that the target does not have.
 func (s *Search) Drop(loss *Loss, members map[string]rawjson.Value) {
 	for name, value := range members {
-		if value.Says() {
+		if value.IsSet() {
 			loss.Drop(s.At.Field(name).Name())
 		}
 	}
 }
 
-// LeaveSearch takes a search out of a call whose upstream cannot search. One that must be made is refused.
+// LeaveSearch removes the search from a call whose upstream cannot search. It refuses a forced search.
 func (p *Prompt) LeaveSearch(to Dialect, loss *Loss) *providers.Fault {
 	s := p.Search
 	if s == nil {
@@ -77,7 +78,7 @@ type SearchStep struct {
 // Source is a page.
 type Source struct{ URL, Title string }
 
-// CiteUnit says what a Citation counts in.
+// CiteUnit is the unit of a Citation's range.
 type CiteUnit int
 
 // The units: characters or bytes of the block's text, or all of the block.
@@ -87,15 +88,15 @@ const (
 	CiteBlock
 )
 
-// Citation says that a range of a block's text comes of a page. A reader gives From and To in its Unit; a writer gets them in characters
-// of the block, with FromByte and ToByte, and Base and BaseByte, where the block begins in all of the choice's text.
+// Citation is the page that is the source of a range of a block's text. A reader returns From and To in its Unit. A writer receives them in
+// characters of the block, with FromByte and ToByte in bytes; Base and BaseByte are the offset of the block in the choice's whole text.
 type Citation struct {
 	Source
 
 	Unit                             CiteUnit
 	From, To                         int
 	FromByte, ToByte, Base, BaseByte int
-	// Text is what the range says.
+	// Text is the text of the range.
 	Text string
 }
 
@@ -111,10 +112,10 @@ func SourceOf(page rawjson.Value) Source {
 	return Source{URL: page.Get("url").Text().String(), Title: page.Get("title").Text().String()}
 }
 
-// OpaqueSearch begins what stands for a vendor's encrypted content in an answer that another vendor gave.
+// OpaqueSearch is the prefix of the placeholder for a vendor's encrypted content in another vendor's answer.
 const OpaqueSearch = "mr1.s."
 
-// hostedTools are the types of tools that vendors run themselves, without dates.
+// hostedTools returns the types of tools that vendors run themselves, without dates.
 func hostedTools() []string {
 	return []string{
 		"web_search", "file_search", "code_interpreter", "image_generation", "computer", "computer_use", "mcp", "local_shell", "shell",
@@ -125,7 +126,7 @@ func hostedTools() []string {
 	}
 }
 
-// HostedTool is the type of a tool if it is known to be one that a vendor runs, else "": a refusal repeats nothing that a client made up.
+// HostedTool returns the type of a tool that a vendor is known to run, otherwise "", so that a refusal repeats no text of a client.
 func HostedTool(kind string) string {
 	name := strings.TrimSuffix(kind, "_preview")
 	if at := strings.LastIndexByte(name, '_'); at > 0 && strings.Trim(name[at+1:], "0123456789") == "" {

@@ -8,20 +8,19 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// envelopePrefix begins state that is in a place of another vendor. The number is that of the envelope's format.
+// envelopePrefix begins state in a field of another vendor's dialect. The number is the version of the envelope's format.
 const envelopePrefix = "mr1."
 
-// Unsigned is in the place of state of a thought that no vendor signed: when it comes back, its own vendor's endpoint is
-// known to refuse the thought.
+// Unsigned replaces the state of a thought without a signature. It marks a thought that the client's own vendor would refuse when the
+// client sends it back.
 const Unsigned = envelopePrefix + "n."
 
-// Hide is a thought that no vendor signed and that the client does not want to see, as it is in the place of state: its
-// upstream wants it back.
+// Hide returns a thought without a signature as state, if the client does not request its text. Its upstream requires it in later calls.
 func Hide(thought rawjson.Text) string {
 	return Unsigned + base64.RawURLEncoding.EncodeToString(thought)
 }
 
-// Hidden is the thought that Hide put there, nil where there is none.
+// Hidden returns the thought in a state of Hide, nil for any other text.
 func Hidden(text []byte) rawjson.Text {
 	rest, ours := bytes.CutPrefix(text, []byte(Unsigned))
 	thought, err := base64.RawURLEncoding.AppendDecode(nil, rest)
@@ -31,12 +30,11 @@ func Hidden(text []byte) rawjson.Text {
 	return rawjson.Trim(thought).Text()
 }
 
-// Enveloped reports whether what comes back in the place of state was put there by a translation. What OpenEnvelope does not read
-// of it is no state.
+// Enveloped reports whether a translation has written the text of a state. Such a text that OpenEnvelope cannot read is not a state.
 func Enveloped(text []byte) bool { return bytes.HasPrefix(text, []byte(envelopePrefix)) }
 
-// Envelope is the state as it is in a place of another vendor's dialect: "mr1.", the letter of its kind, "." and
-// base64url of a JSON array of its data, its text and its id. It is no secret: the vendor checks what is inside.
+// Envelope returns the state for a field of another vendor's dialect: "mr1.", the letter of its kind, "." and the base64url of a JSON array
+// of its data, its text and its id. It is not secret: the vendor checks the content.
 func (s State) Envelope() string {
 	out := new(Out)
 	out.BeginArray()
@@ -47,7 +45,7 @@ func (s State) Envelope() string {
 	return envelopePrefix + string(s.Kind) + "." + base64.RawURLEncoding.EncodeToString(out.Bytes())
 }
 
-// OpenEnvelope reads what Envelope wrote; false for anything else.
+// OpenEnvelope reads the text of Envelope. It reports false for any other text.
 func OpenEnvelope(text []byte) (State, bool) {
 	rest, ours := bytes.CutPrefix(text, []byte(envelopePrefix))
 	if !ours || len(rest) < 2 || rest[1] != '.' {
@@ -84,9 +82,8 @@ func OpenEnvelope(text []byte) (State, bool) {
 	return state, n == 3
 }
 
-// Settle puts state that a reader found apart, as BlockState, on the blocks it belongs to: what belongs to the block after it
-// on the next text or call of the turn, what belongs to the text before it on that, and thoughts become thoughts of their own.
-// What belongs to nothing is left out.
+// Settle moves the states of BlockState to their blocks: to the next text or call of the turn, or to the text before. A state that is a
+// thought becomes a block of thought. A state without a block is omitted.
 func (t *Turn) Settle() {
 	if !slices.ContainsFunc(t.Blocks, func(b Block) bool { return b.Kind == BlockState }) {
 		return

@@ -9,27 +9,25 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// Arrangement is how a dialect whose sides take turns wants them.
+// Arrangement defines the turns that a dialect with alternating sides accepts.
 type Arrangement struct {
-	// Takes reports whether the dialect can say a thought, or state on a text that says nothing. What it cannot say is left out.
+	// Takes reports whether the dialect can represent a thought, or a state on an empty text. Others are omitted.
 	Takes func(block *Block) bool
-	// InlineSystem: a System turn may follow what the user said, where the assistant's turn or nothing follows. Elsewhere, and
-	// without this, it is text of the user's turn between the words <system> and </system>.
+	// InlineSystem: a System turn may be after the user's turn, if the assistant's turn or nothing follows. Any other System turn is
+	// text of the user's turn between <system> and </system>.
 	InlineSystem bool
-	// Apart: turns of the user stay apart and System turns stay where they are, for a dialect whose sides need not take turns.
-	// What the assistant said without a break is still one turn.
+	// Apart: turns of the user are not merged and System turns stay, for a dialect whose sides need not alternate. Consecutive turns of
+	// the assistant are merged nevertheless.
 	Apart bool
 }
 
-// Arrange gives the system blocks and the turns as such a dialect wants them; the prompt stays as it is. The sides alternate,
-// but for System turns where they may stand. Texts without words, thoughts that nothing follows and turns without blocks are
-// gone. The results of a turn's calls are the first blocks of the user's turn after it, in the order of the calls. Every call
-// has an id of its own, and results have the id and the name of their call. Where nothing was said, the last system block is
-// the user's turn.
+// Arrange returns the system blocks and the turns for such a dialect; it does not change the prompt. The sides alternate, except for
+// permitted System turns. Blank texts, thoughts at the end of a turn and turns without blocks are omitted. The results of a turn's calls
+// are the first blocks of the user's next turn, in the order of the calls. Every call has a unique id, and results have the id and the name
+// of their call. If there is no turn, the last system block becomes the user's turn.
 //
-// A result without a call, or behind another one of the same call, is a fault that names FieldResultID of its block. A call
-// without a result is a fault that names it, and so is a prompt that says nothing. Every vendor refuses these, and what stood in
-// for a result would tell the model of something that did not happen.
+// A result without a call, or a second result of a call, is a fault that names FieldResultID of its block. A call without a result is a
+// fault that names it, and so is an empty prompt. Every vendor refuses these, and an invented result would mislead the model.
 func (p *Prompt) Arrange(want Arrangement) (system []Block, turns []Turn, fault *providers.Fault) {
 	for i := range p.System {
 		if want.keeps(&p.System[i]) {
@@ -53,7 +51,7 @@ func (p *Prompt) Arrange(want Arrangement) (system []Block, turns []Turn, fault 
 	return system[:last:last], []Turn{{Role: User, Blocks: system[last:], At: system[last].At}}, nil
 }
 
-// SinceUser is the index of the first turn behind the last one in which the user said something next to results.
+// SinceUser returns the index of the first turn after the last user's turn that has blocks other than results.
 func SinceUser(turns []Turn) int {
 	for i, turn := range slices.Backward(turns) {
 		if turn.Role == User && slices.ContainsFunc(turn.Blocks, func(b Block) bool { return b.Kind != BlockResult }) {
@@ -63,7 +61,7 @@ func SinceUser(turns []Turn) int {
 	return 0
 }
 
-// keeps reports whether a block says anything.
+// keeps reports whether a block is not omitted.
 func (want Arrangement) keeps(block *Block) bool {
 	switch block.Kind {
 	case BlockText:
@@ -79,35 +77,35 @@ func (want Arrangement) keeps(block *Block) bool {
 	return true
 }
 
-// run is what one side says until the other does. The user's hold System turns too.
+// run is the consecutive turns of one side. Those of the user include System turns.
 type run struct {
 	role    Role // User or Assistant
 	blocks  []Block
 	results []placed
-	// tail are the blocks of System turns behind all others, which may be a turn of their own.
+	// tail are the blocks of System turns after all others, which may become a separate turn.
 	tail []Block
 	at   Path
 }
 
-// placed is a result with the place of its call.
+// placed is a result with the index of its call.
 type placed struct {
 	call  int
 	block Block
 }
 
-// queue are the calls of one id or name in the last run that has any, of which results take the first that has none yet.
+// queue are the calls of one id or name in the last run that has any. A result belongs to the first of them without a result.
 type queue struct {
 	run   int
 	calls []int
 	next  int
 }
 
-// called is a call that was seen.
+// called is a call of an earlier run.
 type called struct {
 	run      int
 	id, name string
 	at       Path
-	// named: the client gave the id.
+	// named: the id is the client's.
 	named, answered bool
 }
 
@@ -116,7 +114,7 @@ type arranging struct {
 	runs         []run
 	calls        []called
 	byID, byName map[string]*queue
-	// early are results whose call has not been seen, twice those of calls that have one.
+	// early are results before their call, twice those of calls that already have one.
 	early, twice []Block
 }
 
@@ -157,8 +155,8 @@ func (a *arranging) add(turn *Turn) {
 	}
 }
 
-// open begins the run that a block of a turn belongs to, unless the last one is it; opened reports whether the turn has opened
-// one. Where turns stay apart, a run of the assistant's has one after it for the results of its calls alone.
+// open begins the run of a block unless it is the last one; opened: the turn has begun one. With Apart, a run of the assistant is followed
+// by a separate run with the results of its calls.
 func (a *arranging) open(side Role, turn *Turn, opened bool) {
 	if n := len(a.runs); n > 0 {
 		last := a.runs[n-1].role
@@ -172,7 +170,7 @@ func (a *arranging) open(side Role, turn *Turn, opened bool) {
 	a.runs = append(a.runs, run{role: side, at: turn.At, blocks: make([]Block, 0, len(turn.Blocks))})
 }
 
-// speak makes the system blocks so far texts of the user, because more of the user follows.
+// speak turns the system blocks so far into texts of the user, because more blocks of the user follow.
 func (r *run) speak() {
 	for _, block := range r.tail {
 		if block.Kind == BlockText {
@@ -183,7 +181,7 @@ func (r *run) speak() {
 	r.tail = nil
 }
 
-// call notes a call and gives it an id of its own.
+// call records a call and gives it a unique id.
 func (a *arranging) call(block *Block) {
 	call := &block.Call
 	n, asked := len(a.calls), call.ID
@@ -210,7 +208,7 @@ func (a *arranging) enqueue(queues map[string]*queue, key string, call int) {
 	q.calls = append(q.calls, call)
 }
 
-// callOf finds the call of a result: by id, and by name where the result or the call came without one. It is -1 for none.
+// callOf returns the index of a result's call: by id, or by name if the result or the call has no id; -1 for none.
 func (a *arranging) callOf(result *Result) int {
 	if q := a.byID[result.ID]; q != nil && result.ID != "" {
 		return a.take(q)
@@ -223,7 +221,7 @@ func (a *arranging) callOf(result *Result) int {
 	return -1
 }
 
-// take gives the first call of a queue without a result, or its last one.
+// take returns the first call of a queue without a result, otherwise its last one.
 func (a *arranging) take(q *queue) int {
 	for q.next < len(q.calls)-1 && a.calls[q.calls[q.next]].answered {
 		q.next++
@@ -231,7 +229,7 @@ func (a *arranging) take(q *queue) int {
 	return q.calls[q.next]
 }
 
-// answer puts a result behind the run of its call.
+// answer puts a result after the run of its call.
 func (a *arranging) answer(call int, block *Block) {
 	c := &a.calls[call]
 	if c.answered {
@@ -253,8 +251,8 @@ func (a *arranging) answer(call int, block *Block) {
 	behind.results = append(behind.results, placed{call, put})
 }
 
-// place puts the early results where their calls were seen later. The fault is of one that has none, or not one of its own, or
-// of a call without one.
+// place puts the early results after their calls. The fault is that of a result without a call, of a second result of a call, or of a call
+// without a result.
 func (a *arranging) place(idField string) *providers.Fault {
 	refuse := func(result *Block, why string) *providers.Fault {
 		at := result.At

@@ -12,11 +12,10 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// NewReader returns a reader of an upstream's answer: of its events, of one document, or of the array of documents that a
-// stream without events is.
+// NewReader returns a reader of an upstream's answer: its events, one document, or the array of documents of a stream without events.
 func NewReader() form.AnswerReader { return new(reader) }
 
-// maxChoice is the greatest index of a candidate that is read.
+// maxChoice is the largest index of a candidate that is read.
 const maxChoice = 127
 
 type reader struct {
@@ -27,14 +26,14 @@ type reader struct {
 	counts  form.Counts
 }
 
-// candidate is one of the answers.
+// candidate is one of several answers.
 type candidate struct {
 	index int
 	// blocks counts those that began; kind is that of the last one, -1 for none.
 	blocks int
 	kind   form.BlockKind
 	texts  int          // the last block of text
-	reason rawjson.Text // why it ended, a copy
+	reason rawjson.Text // of its end, a copy
 	calls  bool
 }
 
@@ -109,7 +108,7 @@ func countsOf(usage rawjson.Value) (counts form.Counts) {
 	return counts
 }
 
-// soundOf is the part of the tokens that are sound.
+// soundOf returns the number of audio tokens.
 func soundOf(details rawjson.Value) (tokens int64) {
 	for _, detail := range details.Items() {
 		if detail.Get("modality").Text().Is("AUDIO") {
@@ -197,11 +196,11 @@ func (c *candidate) part(v rawjson.Value, to []form.Event) []form.Event {
 	}
 	switch {
 	case call.IsObject() && !call.Get("name").Text().Empty():
-		if kind, said := form.EventText, form.BlockText; !text.Empty() { // Google's own models put it into a part of its own
+		if kind, block := form.EventText, form.BlockText; !text.Empty() { // Google's own models send it in a separate part
 			if thought {
-				kind, said = form.EventThought, form.BlockThought
+				kind, block = form.EventThought, form.BlockThought
 			}
-			to = append(to, form.Event{Kind: kind, Choice: c.index, Block: c.block(said), Text: text})
+			to = append(to, form.Event{Kind: kind, Choice: c.index, Block: c.block(block), Text: text})
 		}
 		if !signature.Empty() {
 			to = append(to, c.state(form.StateGemini, c.blocks, signature))
@@ -236,7 +235,7 @@ func (c *candidate) part(v rawjson.Value, to []form.Event) []form.Event {
 	return to
 }
 
-// grounded appends the search that an answer is based on, and what of its text cites which page.
+// grounded appends the search of an answer, and the citations of its text.
 func (c *candidate) grounded(v rawjson.Value, to []form.Event) []form.Event {
 	step := &form.SearchStep{ID: form.NewID("")}
 	var queries []string
@@ -265,7 +264,7 @@ func (c *candidate) grounded(v rawjson.Value, to []form.Event) []form.Event {
 	return append(to, form.Event{Kind: form.EventSearch, Choice: c.index, Search: step})
 }
 
-// block is the number of the block that a piece of a kind belongs to: the last one continues if it is of the same kind.
+// block returns the number of a piece's block: the last block if it is of the same kind, otherwise a new one.
 func (c *candidate) block(kind form.BlockKind) int {
 	if c.kind != kind {
 		c.kind = kind
@@ -278,7 +277,7 @@ func (c *candidate) state(kind form.StateKind, block int, signature rawjson.Text
 	return form.Event{Kind: form.EventState, Choice: c.index, Block: block, State: form.State{Kind: kind, Data: signature.Inner()}}
 }
 
-// call reads a functionCall, which comes whole.
+// call reads a functionCall, which is complete in one part.
 func (c *candidate) call(v rawjson.Value, to []form.Event) []form.Event {
 	id, args := v.Get("id").Text().String(), v.Get("args")
 	if id == "" {
@@ -324,7 +323,7 @@ func (r *reader) End(to []form.Event) []form.Event {
 	return to
 }
 
-// broken reports whether an answer ended because the vendor could not read what its model made.
+// broken reports whether an answer ended because the vendor could not read its model's output.
 func broken(reason rawjson.Text) bool {
 	switch string(reason.Decoded()) {
 	case "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS":
@@ -345,7 +344,7 @@ func stopOf(reason rawjson.Text) form.StopReason {
 	return form.StopOther
 }
 
-// logprobsOf writes a LogprobsResult as OpenAI's dialects have it.
+// logprobsOf writes a LogprobsResult in the form of OpenAI's dialects.
 func logprobsOf(v rawjson.Value) rawjson.Value {
 	var tops []rawjson.Value
 	for _, top := range v.Get("topCandidates").Items() {

@@ -18,7 +18,7 @@ func ReadCount(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *p
 	return read(call, body, "", loss)
 }
 
-// WriteCount writes the same call as Write for countTokens, which names the model in its body.
+// WriteCount writes the call of Write for countTokens, with the model in the body.
 func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
 	w := &writing{p: p, to: to, loss: loss, out: form.NewPayload()}
 	w.out.Begin()
@@ -30,7 +30,7 @@ func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payl
 	return w.out.Payload(), w.Fault
 }
 
-// Resource is the name of a model in a body.
+// Resource returns the name of a model in a body.
 func Resource(model string) string {
 	if strings.HasPrefix(model, "models/") || strings.HasPrefix(model, "tunedModels/") {
 		return model

@@ -15,7 +15,7 @@ func FaultOf(status rawjson.Value) *providers.Fault {
 	code, _ := status.Get("code").Int()
 	fault := &providers.Fault{Code: providers.Cut(status.Get("status").Text().String(), providers.WordLimit)}
 	var reason string
-	var day bool // a day's quota is used up, which the delay next to it does not tell
+	var day bool // a day's quota is exhausted; the delay next to it is that of a shorter quota
 	for _, detail := range status.Get("details").Items() {
 		if text := detail.Get("reason").Text(); text != nil {
 			reason = text.String()
@@ -27,9 +27,9 @@ func FaultOf(status rawjson.Value) *providers.Fault {
 			day = day || strings.Contains(violation.Get("quotaId").Text().String(), "PerDay")
 		}
 	}
-	said := form.Said(status.Get("message").Text().String())
+	message := form.Bounded(status.Get("message").Text().String())
 	switch word := fault.Code; {
-	case reason == "API_KEY_INVALID", word == "FAILED_PRECONDITION" && providers.Says(said, accountWords()...), word == "UNAUTHENTICATED",
+	case reason == "API_KEY_INVALID", word == "FAILED_PRECONDITION" && providers.Mentions(message, accountWords()...), word == "UNAUTHENTICATED",
 		code == http.StatusUnauthorized:
 		fault.RefuseKey(providers.KeyRefused)
 	case reason == "BILLING_DISABLED":
@@ -44,10 +44,10 @@ func FaultOf(status rawjson.Value) *providers.Fault {
 		}
 	case word == "UNAVAILABLE", code == http.StatusServiceUnavailable:
 		fault.Kind, fault.Message, fault.Blame = providers.Overloaded, "The upstream is overloaded.", providers.BlameChannel
-	case word == "NOT_FOUND" && strings.HasPrefix(said, "models/"):
+	case word == "NOT_FOUND" && strings.HasPrefix(message, "models/"):
 		fault.Kind, fault.Message, fault.Accepted = providers.ModelNotFound, "The upstream does not have the model.", providers.NotAccepted
 	case word == "INVALID_ARGUMENT", word == "FAILED_PRECONDITION", word == "NOT_FOUND", word == "OUT_OF_RANGE", code/100 == 4:
-		fault.Kind, fault.Message, fault.UpstreamMessage = providers.Invalid, "The upstream refused the request.", said
+		fault.Kind, fault.Message, fault.UpstreamMessage = providers.Invalid, "The upstream refused the request.", message
 		fault.Accepted = providers.NotAccepted
 	default:
 		fault.Kind, fault.Message, fault.Blame = providers.Upstream, "The upstream failed while it answered.", providers.BlameChannel
@@ -55,6 +55,6 @@ func FaultOf(status rawjson.Value) *providers.Fault {
 	return fault
 }
 
-// accountWords are in the message of a FAILED_PRECONDITION that is about the account. Another is about the request: a file that is
-// not ready.
+// accountWords returns words in the message of a FAILED_PRECONDITION that concerns the account. Others concern the request, such as a file
+// that is not ready.
 func accountWords() []string { return []string{"billing", "location", "free tier", "api key"} }

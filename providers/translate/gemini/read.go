@@ -1,7 +1,7 @@
 // Package gemini translates Google's generateContent, streamGenerateContent and countTokens into the form and back.
 //
 // Shapes are those of google.golang.org/genai v1.77 and of https://ai.google.dev/api/generate-content. Of the product it
-// imports providers, rawjson and the form alone.
+// imports only providers, rawjson and form.
 package gemini
 
 import (
@@ -12,8 +12,8 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// Read reads a client's call. The API takes each of its names in camel case and in snake case; faults and losses name the
-// first.
+// Read reads a client's call. The API accepts each of its names in camel case and in snake case; faults and losses have the name in camel
+// case.
 func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
 	return read(call, rawjson.Trim(call.Body), "", loss)
 }
@@ -23,12 +23,12 @@ type reading struct {
 
 	p    *form.Prompt
 	loss *form.Loss
-	// prefix stands before the names of the request's fields.
+	// prefix precedes the names of the request's fields.
 	prefix string
 	ids    bool // a result names its call
 }
 
-// read reads a request. The prefix stands before the names of its fields.
+// read reads a request. The prefix precedes the names of its fields.
 func read(call providers.Call, request rawjson.Value, prefix string, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
 	r := &reading{p: &form.Prompt{From: form.Gemini}, loss: loss, prefix: prefix}
 	r.p.Fields[form.FieldTurns] = prefix + "contents"
@@ -70,14 +70,14 @@ func (r *reading) root(request rawjson.Value) {
 	}
 }
 
-// unknown notes a field that no dialect knows.
+// unknown records a field that no dialect has as dropped.
 func (r *reading) unknown(path string, name rawjson.Text, value rawjson.Value) {
-	if value.Says() {
+	if value.IsSet() {
 		r.loss.Drop(path + rawjson.Camel(name.String()))
 	}
 }
 
-// items are the elements of an array. Clients write a single object in its place.
+// items yields the elements of an array. Some clients send a single object instead.
 func (r *reading) items(value rawjson.Value, at form.Path) iter.Seq2[int, rawjson.Value] {
 	if value.IsObject() {
 		return func(yield func(int, rawjson.Value) bool) { yield(0, value) }
@@ -99,7 +99,7 @@ func (r *reading) system(value rawjson.Value) {
 		at := at.Item("parts", i)
 		text := part.GetCamel("text").Text()
 		if text == nil {
-			if part.IsObject() && part.Says() {
+			if part.IsObject() && part.IsSet() {
 				r.Refuse(at.String(), "An instruction is text.")
 			}
 			continue
@@ -108,7 +108,7 @@ func (r *reading) system(value rawjson.Value) {
 	}
 }
 
-// tools reads what the model may call. All but functions are the vendor's own.
+// tools reads the tools. All except functions are the vendor's own.
 func (r *reading) tools(value rawjson.Value) {
 	for i, tool := range value.Items() {
 		at := form.In(r.prefix+"tools", i)
@@ -130,7 +130,7 @@ func (r *reading) tools(value rawjson.Value) {
 	}
 }
 
-// search reads Google Search. What it has members for, no other vendor has.
+// search reads Google Search. No other vendor has its members.
 func (r *reading) search(value rawjson.Value, at form.Path) {
 	if value.Absent() {
 		return

@@ -45,7 +45,7 @@ func (r *reading) config(config rawjson.Value) {
 	r.output(mime, schema, openAPI, prefix)
 }
 
-// sampling reads a field that tunes or bounds the answer; false for another.
+// sampling reads a parameter of sampling or a limit. It reports false for another field.
 func (r *reading) sampling(name rawjson.Text, value rawjson.Value, prefix string) bool {
 	s, limits := &r.p.Sampling, &r.p.Limits
 	for _, number := range [...]struct {
@@ -64,7 +64,7 @@ func (r *reading) sampling(name rawjson.Text, value rawjson.Value, prefix string
 	} {
 		if name.IsCamel(number.name) {
 			penalty := number.field == form.FieldPresence || number.field == form.FieldFrequency
-			if n, ok := value.Float(); !penalty || !ok || n != 0 { // no penalty is what everyone does without
+			if n, ok := value.Float(); !penalty || !ok || n != 0 { // a penalty of 0 is the default of all vendors
 				*number.to, r.p.Fields[number.field] = value, prefix+number.name
 			}
 			return true
@@ -132,7 +132,7 @@ func (r *reading) thinking(config rawjson.Value, prefix string) {
 	}
 }
 
-// output reads the format of the answer. A schema in the words of OpenAPI becomes JSON Schema.
+// output reads the format of the answer. A schema of OpenAPI becomes JSON Schema.
 func (r *reading) output(mime rawjson.Text, schema, openAPI rawjson.Value, prefix string) {
 	out := &r.p.Output
 	switch {

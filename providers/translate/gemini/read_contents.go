@@ -9,8 +9,7 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// contents reads the turns. Contents of the model that follow one another are one turn: SDKs keep each piece of a stream as a
-// content of its own.
+// contents reads the turns. Consecutive contents of the model are one turn: SDKs keep each piece of a stream as a separate content.
 func (r *reading) contents(value rawjson.Value) {
 	p := r.p
 	for i, content := range r.items(value, form.Path{}.Field(r.prefix+"contents")) {
@@ -54,7 +53,7 @@ func (r *reading) parts(turn *form.Turn, parts rawjson.Value, at form.Path) {
 	}
 }
 
-// part appends what one part says, with its state after it as a block of its own where it is another vendor's.
+// part appends the block of one part. Another vendor's state becomes a separate block after it.
 func (r *reading) part(turn *form.Turn, part rawjson.Value, at form.Path) {
 	block := form.Block{Kind: -1, At: at}
 	var signature rawjson.Text
@@ -97,14 +96,14 @@ func (r *reading) part(turn *form.Turn, part rawjson.Value, at form.Path) {
 	if len(foreign) > 0 {
 		turn.Blocks = append(turn.Blocks, form.Block{Kind: form.BlockState, State: foreign, At: at})
 	}
-	// What had nothing but another vendor's state has been said.
+	// A part with only another vendor's state has no block.
 	if block.Kind >= 0 && (len(foreign) == 0 || block.Kind == form.BlockCall || !block.Text.Empty()) {
 		turn.Blocks = append(turn.Blocks, block)
 	}
 }
 
-// sign puts Google's own signature on its block, and returns other vendors' state: envelopes with spaces between them, in
-// base64 because a signature is bytes.
+// sign puts Google's own signature on its block, and returns other vendors' state: envelopes separated by spaces, in base64 because a
+// signature is bytes.
 func (r *reading) sign(block *form.Block, signature rawjson.Text) (foreign []form.State) {
 	if signature.Empty() {
 		return nil
@@ -121,15 +120,15 @@ func (r *reading) sign(block *form.Block, signature rawjson.Text) (foreign []for
 		block.State = []form.State{{Kind: form.StateGemini, Data: signature.Inner()}}
 	}
 	if block.Kind < 0 && len(block.State) > 0 {
-		block.Kind = form.BlockText // of a part with a signature alone
+		block.Kind = form.BlockText // of a part with only a signature
 	}
 	return foreign
 }
 
-// SealedPrefix begins the base64 of every envelope.
+// SealedPrefix is the beginning of the base64 of every envelope.
 const SealedPrefix = "bXIxL"
 
-// openSignature reads the envelopes of a signature, none for one that is Google's.
+// openSignature reads the envelopes of a signature, none for Google's own.
 func openSignature(signature []byte) (states []form.State) {
 	if !bytes.HasPrefix(signature, []byte(SealedPrefix)) {
 		return nil
@@ -146,7 +145,7 @@ func openSignature(signature []byte) (states []form.State) {
 	return states
 }
 
-// seal is the signature that openSignature reads.
+// seal returns the signature that openSignature reads.
 func seal(states []form.State) string {
 	envelopes := make([]string, len(states))
 	for i, state := range states {
@@ -225,7 +224,7 @@ func (r *reading) inline(value rawjson.Value, at form.Path) form.Media {
 	return media
 }
 
-// file reads a medium that lies elsewhere. What is at Google means nothing to another vendor.
+// file reads a medium by its address. An address at Google is not valid at another vendor.
 func (r *reading) file(value rawjson.Value, at form.Path) form.Media {
 	address := value.GetCamel("fileUri").Text()
 	if address.Empty() {
@@ -251,7 +250,7 @@ func (r *reading) file(value rawjson.Value, at form.Path) form.Media {
 	return media
 }
 
-// isVideoSite reports whether an address is that of a video which the vendor reads from its own site.
+// isVideoSite reports whether an address is that of a video on the vendor's own video site.
 func isVideoSite(uri string) bool {
 	_, rest, _ := strings.Cut(uri, "://")
 	host, _, _ := strings.Cut(strings.TrimPrefix(rest, "www."), "/")

@@ -8,9 +8,9 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// arrange gives the blocks of a turn of the model as they were answered. Pieces of one text, or of one thought, are one again.
-// Another vendor's state came on the call after it, or at the end: it belongs to what was thought since the call before, and
-// is in front of everything since then, because that is where the vendors want it.
+// arrange returns the blocks of a turn of the model as in the original answer. It joins the pieces of one text or one thought. Another
+// vendor's state was sent on the next call, or at the end: it belongs to the thoughts since the previous call. arrange puts it before all
+// blocks since then, as the vendors require.
 func arrange(blocks []form.Block) []form.Block {
 	arranged := make([]form.Block, 0, len(blocks))
 	for len(blocks) > 0 {
@@ -24,7 +24,7 @@ func arrange(blocks []form.Block) []form.Block {
 	return arranged
 }
 
-// appendStep appends what the model said up to a call.
+// appendStep appends the model's blocks up to a call.
 func appendStep(to, blocks []form.Block) []form.Block {
 	var states []form.State
 	rest := make([]form.Block, 0, len(blocks))
@@ -37,7 +37,7 @@ func appendStep(to, blocks []form.Block) []form.Block {
 		}
 		texts := []rawjson.Text{block.Text}
 		n := 1
-		for ; n < len(blocks) && goesOn(&block, &blocks[n]); n++ {
+		for ; n < len(blocks) && continues(&block, &blocks[n]); n++ {
 			texts = append(texts, blocks[n].Text)
 			block.State = blocks[n].State
 		}
@@ -64,13 +64,13 @@ func appendStep(to, blocks []form.Block) []form.Block {
 	return append(to, rest...)
 }
 
-// goesOn reports whether a block is a further piece of another.
-func goesOn(block, next *form.Block) bool {
+// continues reports whether a block is a further piece of another.
+func continues(block, next *form.Block) bool {
 	return block.Kind == next.Kind && len(block.State) == 0 && (block.Kind == form.BlockText || block.Kind == form.BlockThought) &&
 		block.Text != nil && next.Text != nil
 }
 
-// claim takes the thought that a state is of out of what was thought.
+// claim splits the thought of a state off the text of the thoughts.
 func claim(state form.State, spoken rawjson.Text) (thought, rest rawjson.Text) {
 	switch state.Kind {
 	case form.StateOpenAI:

@@ -10,8 +10,8 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// NewWriter returns a writer of the client's answer: server-sent events, the elements of one JSON array, or one document. The
-// API gives calls whole, so that they are held until their input is known.
+// NewWriter returns a writer of the client's answer: server-sent events, the elements of one JSON array, or one document. The API sends
+// complete calls, so the writer holds a call until its input is complete.
 func NewWriter(ask form.Ask) form.AnswerWriter {
 	w := &writer{ask: ask, id: form.NewID("")}
 	w.order = form.NewSequencer(w.take)
@@ -34,13 +34,13 @@ type writer struct {
 // answer is one candidate.
 type answer struct {
 	index int
-	// states are other vendors', which stand on the first call, or behind everything where there is none; own is Google's
-	// signature of what follows.
+	// states are those of other vendors. They are written on the first call, or at the end if there is none. own is Google's signature
+	// of the next part.
 	states []form.State
 	own    []byte
 	call   form.Call
 	input  []byte
-	// parts is what a document has of it, open the kind of the part that is not written yet, text what that says.
+	// parts are those of a document, open the kind of the part that is not written yet, text its text.
 	parts  form.Out
 	open   form.EventKind
 	text   []byte
@@ -48,15 +48,15 @@ type answer struct {
 	ground ground
 }
 
-// ground is the search that an answer is based on.
+// ground is the search of an answer.
 type ground struct {
 	queries  []string
 	pages    []form.Source
 	supports []form.Citation
 }
 
-// page is the place of a page in the list, which it is put on. OpenAI's searches have no titles; those of cited pages come with the
-// citations.
+// page returns the index of a page in the list, after it has added the page. OpenAI's searches have no titles; those of cited pages are in
+// the citations.
 func (g *ground) page(source form.Source) int {
 	for i := range g.pages {
 		if page := &g.pages[i]; page.URL == source.URL {
@@ -79,7 +79,7 @@ func (w *writer) Write(event *form.Event) {
 	}
 }
 
-// take takes the events in an order in which every call is whole.
+// take writes the events, ordered by the Sequencer.
 func (w *writer) take(event *form.Event) {
 	switch event.Kind {
 	case form.EventCounts:
@@ -87,7 +87,7 @@ func (w *writer) take(event *form.Event) {
 		return
 	case form.EventFailed:
 		w.Failed(event.Fault)
-		w.over = true // the error itself is written by the caller, which knows the client's errors
+		w.over = true // the caller writes the error itself, in the client's format
 		return
 	case form.EventStart, form.EventPing, form.EventMedia, form.EventEnd:
 		return
@@ -135,7 +135,7 @@ func (w *writer) answer(index int) *answer {
 	return a
 }
 
-// state keeps a vendor's state for the part that has it. Google's signature of a text that was sent is a part without text.
+// state keeps a vendor's state for its part. Google's signature of a text that was already sent is a part without text.
 func (w *writer) state(a *answer, state *form.State) {
 	switch state.Kind {
 	case form.StateGemini:
@@ -149,7 +149,7 @@ func (w *writer) state(a *answer, state *form.State) {
 	}
 }
 
-// signed writes a signature without anything that it signs.
+// signed writes a part with only a signature.
 func (w *writer) signed(a *answer, signature []byte) {
 	w.part(a, func(out *form.Out) {
 		out.Literal(`"text":""`)
@@ -157,7 +157,7 @@ func (w *writer) signed(a *answer, signature []byte) {
 	})
 }
 
-// say writes a piece of a text or a thought: a part of its own in a stream, a piece of one in a document.
+// say writes a piece of a text or a thought: a separate part in a stream, a piece of a part in a document.
 func (w *writer) say(a *answer, kind form.EventKind, text rawjson.Text) {
 	if w.ask.Stream {
 		w.begin()
@@ -174,7 +174,7 @@ func (w *writer) say(a *answer, kind form.EventKind, text rawjson.Text) {
 	a.text = append(a.text, text.Inner()...)
 }
 
-// spoken writes the members of a part that is a text or a thought.
+// spoken writes the members of a part with a text or a thought.
 func (w *writer) spoken(out *form.Out, a *answer, kind form.EventKind, text []byte) {
 	out.KeyQuoted("text", text)
 	if kind == form.EventThought {
@@ -196,7 +196,7 @@ func (a *answer) close(w *writer) {
 	}
 }
 
-// part writes a part of its own, whose members write gives.
+// part writes a separate part with the members of write.
 func (w *writer) part(a *answer, write func(*form.Out)) {
 	out := &w.Out
 	if w.ask.Stream {
@@ -235,7 +235,7 @@ func (w *writer) called(a *answer) {
 	})
 }
 
-// stop ends a candidate. State that found no call is a thought that says nothing.
+// stop ends a candidate. State without a call becomes an empty thought.
 func (w *writer) stop(a *answer, stop form.Stop) {
 	if len(a.states) > 0 {
 		w.part(a, func(out *form.Out) {
@@ -252,7 +252,7 @@ func (w *writer) stop(a *answer, stop form.Stop) {
 		a.close(w)
 		return
 	}
-	// SDKs take a piece without parts for an answer that is not valid, and the vendor sends an empty text here too.
+	// SDKs treat a piece without parts as an invalid answer, and the vendor also sends an empty text here.
 	w.begin()
 	w.Out.Literal(`{"text":""}`)
 	w.finish(a)

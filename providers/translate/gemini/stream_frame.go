@@ -7,7 +7,7 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// begin begins a piece of a stream up to the parts of its candidate, finish ends it.
+// begin writes the beginning of a piece of a stream up to the parts of its candidate. finish ends the piece.
 func (w *writer) begin() {
 	switch {
 	case !w.ask.Array:
@@ -33,7 +33,7 @@ func (w *writer) finish(a *answer) {
 	}
 }
 
-// openCandidate begins a candidate up to its parts, closeCandidate ends it.
+// openCandidate writes the beginning of a candidate up to its parts. closeCandidate ends it.
 func (w *writer) openCandidate() {
 	w.Out.Begin()
 	w.Out.Object("content")
@@ -92,7 +92,7 @@ func (w *writer) grounding(g *ground) {
 	out.End()
 }
 
-// tail writes what every piece has next to its candidates.
+// tail writes the members of every piece next to its candidates.
 func (w *writer) tail() {
 	if w.counted {
 		w.usage()
@@ -101,7 +101,7 @@ func (w *writer) tail() {
 	w.Out.KeyString("responseId", w.id)
 }
 
-// usage writes the counts. What was thought is not among the candidates' tokens.
+// usage writes the counts. The candidates' tokens do not include those of thoughts.
 func (w *writer) usage() {
 	c := &w.counts
 	w.Out.Object("usageMetadata")
@@ -119,7 +119,7 @@ func (w *writer) usage() {
 	w.Out.End()
 }
 
-// sound writes how many of the tokens were sound, if any.
+// sound writes the number of audio tokens, if any.
 func (w *writer) sound(name string, tokens int64) {
 	if tokens > 0 {
 		w.Out.Array(name)
@@ -131,7 +131,7 @@ func (w *writer) sound(name string, tokens int64) {
 	}
 }
 
-// end writes what ends an array, or all of a document.
+// end writes the end of an array, or a whole document.
 func (w *writer) end() {
 	w.over = true
 	switch {

@@ -8,13 +8,13 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// nameRule is the rule of functions' names; see FunctionDeclaration in google.golang.org/genai.
+// nameRule returns the rule of functions' names; see FunctionDeclaration in google.golang.org/genai.
 func nameRule() form.NameRule { return form.NameRule{Max: 128, Also: "_.:", Letter: true} }
 
-// maxStops is how many stop sequences the vendor takes.
+// maxStops is how many stop sequences the vendor accepts.
 const maxStops = 5
 
-// Write writes the call for an upstream. Long values are referred to. It may note p.Renamed.
+// Write writes the call for an upstream. It refers to long values, and may add to p.Renamed.
 func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
 	w := &writing{p: p, to: to, loss: loss, out: form.NewPayload()}
 	w.out.Begin()
@@ -30,7 +30,7 @@ type writing struct {
 	to   form.Target
 	loss *form.Loss
 	out  *form.Out
-	// line is an instruction to answer in a format that cannot be asked for otherwise.
+	// line is the instruction to answer in a format for which there is no field.
 	line rawjson.Text
 }
 
@@ -41,7 +41,7 @@ func (w *writing) root() {
 	tools := w.tools()
 	w.format(len(tools) > 0)
 	w.system(system)
-	if len(tools) > 0 { // a model searches or calls functions
+	if len(tools) > 0 { // a model either searches or calls functions
 		w.Fail(w.p.LeaveSearch(form.Gemini, w.loss))
 		w.declare(tools)
 		w.choose()
@@ -69,8 +69,8 @@ func (w *writing) root() {
 	w.config()
 }
 
-// checkedFrom is the index of the first turn whose calls the vendor may check for signatures: those behind the last turn in
-// which the user said something without answering calls. Of a turn that does both the vendor's page does not say what it is.
+// checkedFrom returns the index of the first turn whose calls the vendor may check for signatures: the one after the last user's turn
+// without results. The vendor does not document a turn with text and results.
 func checkedFrom(turns []form.Turn) int {
 	for i, turn := range slices.Backward(turns) {
 		if turn.Role == form.User && !slices.ContainsFunc(turn.Blocks, func(b form.Block) bool { return b.Kind == form.BlockResult }) {
@@ -80,7 +80,7 @@ func checkedFrom(turns []form.Turn) int {
 	return 0
 }
 
-// takes reports whether a thought, or a text that says nothing, has state of this vendor.
+// takes reports whether a thought, or an empty text, has state of this vendor.
 func takes(block *form.Block) bool {
 	return slices.ContainsFunc(block.State, func(s form.State) bool { return s.Kind == form.StateGemini })
 }
@@ -112,7 +112,7 @@ func (w *writing) text(text rawjson.Text) {
 	w.out.End()
 }
 
-// tools are those that may be called. Where the model is free to call none, the vendor cannot be given names.
+// tools returns the tools that may be called. The vendor accepts names only for a forced choice.
 func (w *writing) tools() []form.Tool {
 	choice := w.p.Choice
 	if choice.Mode == form.ChoiceAny || len(choice.Names) == 0 {
@@ -146,12 +146,12 @@ func (w *writing) declare(tools []form.Tool) {
 	w.out.EndArray()
 }
 
-// takesInput reports whether a schema says anything beyond that the input is an object.
+// takesInput reports whether a schema defines more than that the input is an object.
 func takesInput(schema rawjson.Value) bool {
 	for name, value := range schema.Members() {
 		switch {
 		case name.Is("type") && value.Text().Is("object"), name.Is("$schema"), name.Is("additionalProperties"),
-			(name.Is("properties") || name.Is("required")) && !value.Says():
+			(name.Is("properties") || name.Is("required")) && !value.IsSet():
 		default:
 			return true
 		}
@@ -159,7 +159,7 @@ func takesInput(schema rawjson.Value) bool {
 	return false
 }
 
-// choose writes whether functions are called, and which.
+// choose writes whether and which functions are called.
 func (w *writing) choose() {
 	if w.p.Parallel != nil && !*w.p.Parallel {
 		w.loss.Drop(w.p.Fields[form.FieldParallel])

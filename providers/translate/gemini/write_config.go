@@ -5,8 +5,8 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// format sees to the format of the answer before anything is written. Models before the third generation take no tools next to
-// JSON: the format is an instruction in words.
+// format prepares the format of the answer before anything is written. Models before the third generation accept no tools next to JSON: the
+// format becomes an instruction.
 func (w *writing) format(tools bool) {
 	out := &w.p.Output
 	if out.Kind != form.OutputText && tools && !w.to.Traits.Gemini.Level {
@@ -48,7 +48,7 @@ func (w *writing) config() {
 			c.number("logprobs", s.TopLogprobs)
 		}
 	}
-	if s.LogitBias.Says() {
+	if s.LogitBias.IsSet() {
 		w.loss.Drop(p.Fields[form.FieldLogitBias])
 	}
 	if !p.User.Empty() {
@@ -59,7 +59,7 @@ func (w *writing) config() {
 	c.end()
 }
 
-// configuration writes the generationConfig from its first member on.
+// configuration writes the generationConfig, which it opens at the first member.
 type configuration struct {
 	out   *form.Out
 	begun bool
@@ -109,17 +109,17 @@ func (w *writing) output(c *configuration) {
 	w.out.Raw(fit)
 }
 
-// The budgets of models that think by tokens, and what each takes. See https://ai.google.dev/gemini-api/docs/thinking.
+// The budgets of models that think by tokens, and their limits. See https://ai.google.dev/gemini-api/docs/thinking.
 const (
 	smallBudget  = 1024
 	mediumBudget = 8192
-	largeBudget  = 24576 // the most of all but Pro
+	largeBudget  = 24576 // the maximum except for Pro
 	minimumOfPro = 128
 	maximumOfPro = 32768
 	noBudget     = -1
 )
 
-// thinking writes how much the model thinks: in levels, or in tokens.
+// thinking writes the amount of thinking, as a level or in tokens.
 func (w *writing) thinking(c *configuration) {
 	t, traits := &w.p.Thinking, w.to.Traits.Gemini
 	if !traits.Thinks {
@@ -153,7 +153,7 @@ func (w *writing) thinking(c *configuration) {
 	w.out.End()
 }
 
-// level is the level of thinking, "" where it is left to the model.
+// level returns the level of thinking, "" if the model decides.
 func (w *writing) level() string {
 	t, pro := &w.p.Thinking, w.to.Traits.Gemini.Pro
 	word := t.Word()
@@ -182,7 +182,7 @@ func (w *writing) level() string {
 	return ""
 }
 
-// budget is how many tokens are thought, negative where it is left to the model.
+// budget returns the budget of thinking in tokens, negative if the model decides.
 func (w *writing) budget() int64 {
 	t, pro := &w.p.Thinking, w.to.Traits.Gemini.Pro
 	asked := int64(noBudget)
@@ -197,7 +197,7 @@ func (w *writing) budget() int64 {
 		case "high":
 			asked = largeBudget
 		case "":
-		default: // more than high
+		default: // above high
 			w.loss.Change(w.p.Fields[form.FieldThinking])
 			asked = largeBudget
 		}

@@ -7,11 +7,11 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// StandIn is the signature of a call that has none, for models that want one: the vendor checks the calls since the last
-// thing that the user said. See https://ai.google.dev/gemini-api/docs/thought-signatures.
+// StandIn is the signature of a call that has none, for models that require one: the vendor checks the calls since the user's last text.
+// See https://ai.google.dev/gemini-api/docs/thought-signatures.
 const StandIn = "skip_thought_signature_validator"
 
-// turn writes a content. Where the turn is checked, its first call has a signature.
+// turn writes a content. If the vendor checks the turn, its first call has a signature.
 func (w *writing) turn(turn *form.Turn, checked bool) {
 	w.out.Begin()
 	w.out.Key("role")
@@ -30,7 +30,7 @@ func (w *writing) turn(turn *form.Turn, checked bool) {
 		w.p.DropMarks(block, w.loss)
 		switch block.Kind {
 		case form.BlockText, form.BlockThought:
-			w.said(block)
+			w.say(block)
 		case form.BlockMedia:
 			w.media(block)
 		case form.BlockCall:
@@ -48,19 +48,19 @@ func (w *writing) turn(turn *form.Turn, checked bool) {
 	w.out.End()
 }
 
-// apart writes the media that cannot be in their results, after all of these.
+// apart writes the media that cannot be in their results, after all results.
 func (w *writing) apart(results []form.Block) {
 	for i := range results {
 		for _, medium := range results[i].Result.Media() {
-			if !w.stands(&medium) {
+			if !w.inResult(&medium) {
 				w.media(&medium)
 			}
 		}
 	}
 }
 
-// said writes a text, or a thought of this vendor's.
-func (w *writing) said(block *form.Block) {
+// say writes a text, or a thought of this vendor.
+func (w *writing) say(block *form.Block) {
 	w.out.Begin()
 	w.out.KeyText("text", block.Text)
 	if block.Kind == form.BlockThought {
@@ -70,7 +70,7 @@ func (w *writing) said(block *form.Block) {
 	w.out.End()
 }
 
-// signature writes this vendor's state of a block, or what replaces it.
+// signature writes this vendor's state of a block, or its replacement.
 func (w *writing) signature(block *form.Block, must bool) {
 	at := slices.IndexFunc(block.State, func(s form.State) bool { return s.Kind == form.StateGemini })
 	if at < 0 && !must {
@@ -129,7 +129,7 @@ func (w *writing) result(block *form.Block) {
 	}
 	first := true
 	for _, medium := range r.Media() {
-		if !w.stands(&medium) {
+		if !w.inResult(&medium) {
 			continue
 		}
 		if first {
@@ -145,9 +145,9 @@ func (w *writing) result(block *form.Block) {
 	w.out.End()
 }
 
-// stands reports whether a medium may be in its result: images and documents that are in the request, for models that take
-// them there. See https://ai.google.dev/gemini-api/docs/function-calling, multimodal function responses.
-func (w *writing) stands(block *form.Block) bool {
+// inResult reports whether a medium may be in its result: images and documents within the request, for models that accept them there. See
+// https://ai.google.dev/gemini-api/docs/function-calling, multimodal function responses.
+func (w *writing) inResult(block *form.Block) bool {
 	return w.to.Traits.Gemini.Level && len(block.Media.Data) > 0 && (block.Media.Kind == form.Image || block.Media.Kind == form.Document)
 }
 
@@ -186,7 +186,7 @@ func (w *writing) file(mediaType string, uri rawjson.Text) {
 	w.out.End()
 }
 
-// typeAt is the media type of what is at an address.
+// typeAt returns the media type of an address.
 func typeAt(m *form.Media) string {
 	if m.Type != "" {
 		return m.Type

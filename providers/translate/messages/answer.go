@@ -10,33 +10,33 @@ import (
 // NewReader returns a reader of an upstream's message, streamed or whole.
 func NewReader() form.AnswerReader { return new(answer) }
 
-// answer reads one message. An index of a block is a place in the message; blocks of kinds that are not known are skipped.
+// answer reads one message. An index of a block is its position in the message; blocks of unknown kinds are skipped.
 type answer struct {
 	form.Course
 
 	open        []openBlock
 	next        int // block
 	calls, text bool
-	refused     bool // known before the text: the text is the refusal
+	refused     bool // set before the text: the text is the refusal
 	counts      usage
 	stop        form.Stop
 	sequence    []byte
 	counted     form.Counts
-	// queries are what was searched for, by the ids of the searches.
+	// queries are the search queries, by the ids of the searches.
 	queries map[string]string
-	// event and delta are the members of what is read at the moment.
+	// event and delta are the members of the current event and delta.
 	event, delta members
 }
 
-// openBlock is a block that has begun and not ended.
+// openBlock is a block between its beginning and its end.
 type openBlock struct {
 	index int64
 	block int
 	kind  form.EventKind // of its pieces
-	// input is what a call was given with at its start, signature what came of that of a thought.
+	// input is the input at the start of a call, signature that of a thought so far.
 	input     []byte
 	signature []byte
-	// inPieces: the input of a search comes in deltas.
+	// inPieces: the input of a search arrives in deltas.
 	inPieces bool
 	// cites are the pages that a text cites, search the id of a web search.
 	cites  []form.Source
@@ -134,13 +134,13 @@ func (a *answer) blockStart(index int64, content rawjson.Value, to []form.Event)
 		b.kind = form.EventCallArgs
 		call := form.Call{ID: content.Get("id").Text().String(), Name: content.Get("name").Text().String()}
 		to = append(to, form.Event{Kind: form.EventCallBegin, Block: b.block, Call: call})
-		if input := content.Get("input"); input.Says() {
+		if input := content.Get("input"); input.IsSet() {
 			b.input = bytes.Clone(input)
 		}
 	case kind.Is("server_tool_use") && content.Get("name").Text().Is(searchName):
 		b.kind, b.search, b.input = form.EventSearch, content.Get("id").Text().String(), bytes.Clone(content.Get("input"))
 		a.open = append(a.open, b)
-		return to // its block is none of the answer's
+		return to // its block does not belong to the answer
 	case kind.Is("web_search_tool_result"):
 		return append(to, form.Event{Kind: form.EventSearch, Search: a.found(content)})
 	default: // of a tool that the vendor runs itself
@@ -167,10 +167,10 @@ func (a *answer) blockDelta(index int64, delta rawjson.Value, to []form.Event) [
 		text = a.delta.get("thinking").Text()
 	case kind.Is("input_json_delta") && b.kind == form.EventCallArgs:
 		if text = a.delta.get("partial_json").Text(); !text.Empty() {
-			b.input = nil // what a call begins with stands for what is still to come
+			b.input = nil // the input at the start is a placeholder for the deltas
 		}
 	case kind.Is("input_json_delta") && b.kind == form.EventSearch:
-		if !b.inPieces { // what it begins with stands for what is still to come
+		if !b.inPieces { // the input at the start is a placeholder for the deltas
 			b.input, b.inPieces = nil, true
 		}
 		b.input = append(b.input, a.delta.get("partial_json").Text().Decoded()...)
@@ -224,7 +224,7 @@ func (b *openBlock) cite(citation rawjson.Value) {
 	}
 }
 
-// found reads the result of a web search: pages, or an error in their place.
+// found reads the result of a web search: pages, or an error instead.
 func (a *answer) found(result rawjson.Value) *form.SearchStep {
 	step := &form.SearchStep{ID: result.Get("tool_use_id").Text().String()}
 	step.Query = a.queries[step.ID]
@@ -245,7 +245,7 @@ func (a *answer) find(index int64) int {
 	return -1
 }
 
-// stopped notes why the message ended. A refusal without a text says its explanation.
+// stopped records why the message ended. The text of a refusal without a text is its explanation.
 func (a *answer) stopped(delta rawjson.Value, to []form.Event) []form.Event {
 	reason := delta.Get("stop_reason").Text()
 	if reason == nil {
@@ -263,7 +263,7 @@ func (a *answer) stopped(delta rawjson.Value, to []form.Event) []form.Event {
 	return to
 }
 
-// reasonOf reads a stop_reason. That tools are to be called, the calls say.
+// reasonOf reads a stop_reason. Stop.WithCalls adds StopCalls.
 func reasonOf(reason rawjson.Text) form.StopReason {
 	switch string(reason.Decoded()) {
 	case "end_turn", "tool_use":
@@ -290,7 +290,7 @@ func (a *answer) end(to []form.Event) []form.Event {
 	return append(to, form.Event{Kind: form.EventStop, Stop: a.stop.WithCalls(a.calls)})
 }
 
-// count reads the counts, of which later ones overrule earlier ones.
+// count reads the counts. Later ones replace earlier ones.
 func (a *answer) count(value rawjson.Value, to []form.Event) []form.Event {
 	if !a.counts.read(value) {
 		return to

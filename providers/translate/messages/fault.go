@@ -8,8 +8,8 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// FaultOf makes the fault of an error in a stream. Its types are those of platform.claude.com/docs/en/api/errors, each with
-// what the status says that whole answers come with.
+// FaultOf returns the fault of an error in a stream. Its types are those of platform.claude.com/docs/en/api/errors; each is classified by
+// the status of an answer with this error.
 func FaultOf(value rawjson.Value) *providers.Fault {
 	code, message := value.Get("type").Text().String(), value.Get("message").Text().String()
 	fault := &providers.Fault{Code: providers.Cut(code, providers.WordLimit)}
@@ -45,11 +45,11 @@ func FaultOf(value rawjson.Value) *providers.Fault {
 		case strings.Contains(message, "organization has been disabled"):
 			fault.RefuseKey(providers.KeyRefused)
 		}
-	default: // api_error, and what is not known yet
+	default: // api_error and unknown types
 		fault.Kind, fault.Message, fault.Blame = providers.Upstream, "The upstream failed.", providers.BlameChannel
 	}
 	if fault.Kind == providers.Invalid || fault.Kind == providers.TooLarge {
-		fault.UpstreamMessage = form.Said(message)
+		fault.UpstreamMessage = form.Bounded(message)
 	}
 	return fault
 }

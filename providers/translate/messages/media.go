@@ -7,7 +7,7 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// medium reads an image or a document. A document that holds blocks becomes those blocks.
+// medium reads an image or a document. A document of blocks becomes these blocks.
 func (r *reader) medium(to []form.Block, block form.Block, kind string, fields members) []form.Block {
 	block.Kind = form.BlockMedia
 	m := &block.Media
@@ -24,7 +24,7 @@ func (r *reader) medium(to []form.Block, block form.Block, kind string, fields m
 		}
 	case "url":
 		if m.URL = source.get("url").Text(); kind == "document" {
-			m.Type = "application/pdf" // the type URLPDFSource has no other
+			m.Type = "application/pdf" // the only type of URLPDFSource
 		}
 	case "file":
 		m.File = source.get("file_id").Text()
@@ -38,7 +38,7 @@ func (r *reader) medium(to []form.Block, block form.Block, kind string, fields m
 	return append(to, block)
 }
 
-// documentBlocks reads a document that is made of blocks, its title before them.
+// documentBlocks reads a document of blocks, with its title before them.
 func (r *reader) documentBlocks(to []form.Block, block form.Block, content rawjson.Value) []form.Block {
 	if text := content.Text(); text != nil {
 		block.Media = form.Media{Kind: form.PlainText, Type: "text/plain", Text: text, Title: block.Media.Title}
@@ -61,7 +61,7 @@ func (r *reader) documentBlocks(to []form.Block, block form.Block, content rawjs
 	return to
 }
 
-// searchResult reads what a search of the client's found as a document of text: where it is from, then what it says.
+// searchResult reads a result of the client's own search as a document of text: its source, then its content.
 func searchResult(fields members) form.Media {
 	m := form.Media{Kind: form.PlainText, Type: "text/plain", Title: fields.get("title").Text()}
 	var texts []rawjson.Text
@@ -77,7 +77,7 @@ func searchResult(fields members) form.Media {
 	return m
 }
 
-// imageType is the vendor's word for the type of an image, "" for one that it does not take. See the type
+// imageType returns the vendor's word for the type of an image, "" for one that it does not accept. See the type
 // Base64ImageSourceParam.
 func imageType(mediaType string) string {
 	switch strings.ToLower(mediaType) {
@@ -89,7 +89,7 @@ func imageType(mediaType string) string {
 	return ""
 }
 
-// media writes a medium as a block, whose end is the caller's.
+// media writes a medium as a block. The caller ends the block.
 func (w *writer) media(m *form.Media, at form.Path) {
 	kind := "image"
 	switch m.Kind {

@@ -1,7 +1,7 @@
 // Package messages is Anthropic's Messages API as a dialect of translations: it reads clients' calls and writes those for
-// upstreams, reads upstreams' answers and writes those for clients, and counts tokens both ways.
+// upstreams, and reads upstreams' answers and writes those for clients. It also translates token counts.
 //
-// Of the product it imports providers, rawjson and the form alone. The wire is that of the types of
+// Of the product it imports only providers, rawjson and form. The wire is that of the types of
 // github.com/anthropics/anthropic-sdk-go and of platform.claude.com/docs/en/api/messages.
 package messages
 
@@ -13,8 +13,8 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// Read reads a client's call of a message, or of the count of its tokens, whose body is the same with fewer fields. What it
-// names in loss is unknown to every dialect. Faults name the client's field.
+// Read reads a client's call of a message, or of the count of its tokens, whose body is the same with fewer fields. It records only fields
+// in loss that no dialect has. Faults name the client's field.
 func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
 	r := &reader{p: &form.Prompt{From: form.Messages}, loss: loss}
 	r.p.Fields[form.FieldResultID], r.p.Fields[form.FieldCache] = "tool_use_id", "cache_control"
@@ -41,7 +41,7 @@ type reader struct {
 	hideThought bool
 }
 
-// set notes the name of a field that the client set, and gives its value; absent where it is null.
+// set records the name of a field that the client set, and returns its value; absent for null.
 func (r *reader) set(field form.Field, name string, value rawjson.Value) rawjson.Value {
 	if value.Absent() {
 		return nil
@@ -85,7 +85,7 @@ func (r *reader) field(name string, value rawjson.Value) {
 		r.thinking(value)
 	case "output_config":
 		r.outputConfig(value)
-	case "output_format": // what output_config.format was called first
+	case "output_format": // the former name of output_config.format
 		r.format(name, value)
 	case "metadata":
 		r.metadata(value)
@@ -120,7 +120,7 @@ func (r *reader) metadata(value rawjson.Value) {
 	}
 }
 
-// thinking reads how much is to be thought. See the type ThinkingConfigParamUnion.
+// thinking reads the amount of thinking. See the type ThinkingConfigParamUnion.
 func (r *reader) thinking(value rawjson.Value) {
 	kind := value.Get("type").Text()
 	if kind == nil {
@@ -141,7 +141,7 @@ func (r *reader) thinking(value rawjson.Value) {
 		}
 	case kind.Is("adaptive"):
 		t.Mode = form.ThinkingAdaptive
-	default: // between_tools, and what is not known yet
+	default: // between_tools and unknown types
 		t.Mode = form.ThinkingAdaptive
 		r.loss.Change("thinking")
 	}
@@ -172,7 +172,7 @@ func (r *reader) effort(value rawjson.Value) {
 	}
 }
 
-// settleEffort makes the effort that of the thinking. Next to a budget, or none of it, it says nothing to another vendor.
+// settleEffort sets the effort of the thinking. With a budget, or with thinking turned off, it has no effect at another vendor.
 func (r *reader) settleEffort() {
 	switch t := &r.p.Thinking; {
 	case t.Effort == "", t.Mode == form.ThinkingAdaptive:
@@ -193,7 +193,7 @@ func (r *reader) format(field string, value rawjson.Value) {
 	r.p.Keep(field, value, true)
 }
 
-// markLast puts the mark of the whole call on its last block that can be marked.
+// markLast puts the mark of the whole call on the last block that can have one.
 func (r *reader) markLast() {
 	if r.last == form.NoMark {
 		return

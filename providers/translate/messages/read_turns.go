@@ -19,7 +19,7 @@ func (r *reader) system(value rawjson.Value) []form.Block {
 	return blocks
 }
 
-// turns reads the messages. Instructions before the first turn of another side are system blocks.
+// turns reads the messages. Instructions before the first turn of the user or the assistant are system blocks.
 func (r *reader) turns(value rawjson.Value) {
 	r.p.Turns = nil
 	for i, item := range value.Items() {
@@ -69,7 +69,7 @@ func (r *reader) content(turn *form.Turn, content rawjson.Value) {
 	}
 }
 
-// members are those of one object, read once: what is in it may be many megabytes.
+// members are those of one object, read once: an object may have many megabytes.
 type members []member
 
 type member struct {
@@ -81,7 +81,7 @@ func membersOf(object rawjson.Value) members {
 	return make(members, 0, 4).read(object)
 }
 
-// read reads the members of an object in the memory of others.
+// read reads the members of an object into the memory of m.
 func (m members) read(object rawjson.Value) members {
 	m = m[:0]
 	for name, value := range object.Members() {
@@ -90,7 +90,7 @@ func (m members) read(object rawjson.Value) members {
 	return m
 }
 
-// get finds the last member of a name, absent where there is none.
+// get returns the last member of a name, absent for none.
 func (m members) get(name string) rawjson.Value {
 	for _, one := range slices.Backward(m) {
 		if one.name.Is(name) {
@@ -100,7 +100,7 @@ func (m members) get(name string) rawjson.Value {
 	return nil
 }
 
-// blockFields are the members of the blocks that are read, by type. See the type ContentBlockParamUnion.
+// blockFields returns the members that are read of a block of a type. See the type ContentBlockParamUnion.
 func blockFields(kind string) []string {
 	switch kind {
 	case "text":
@@ -136,7 +136,7 @@ func sends(kind string, role form.Role) bool {
 	return true
 }
 
-// block reads one block, which may be several of the form, and appends them.
+// block reads one block and appends its blocks of the form, of which there may be several.
 func (r *reader) block(to []form.Block, role form.Role, at form.Path, item rawjson.Value) []form.Block {
 	if !item.IsObject() {
 		r.invalid(at, "It must be an object.")
@@ -150,8 +150,8 @@ func (r *reader) block(to []form.Block, role form.Role, at form.Path, item rawjs
 		r.invalid(at.Field("type"), "It is required.")
 		return to
 	case kind == "web_search_tool_result", kind == "server_tool_use" && m.get("name").Text().Is(searchName):
-		return to // what was found is in the text that followed
-	case fields == nil: // what only the vendor's own tools make, or what is not known yet
+		return to // the next text has the results
+	case fields == nil: // a block of the vendor's own tools, or an unknown type
 		r.p.Keep(at.Field("type").String(), item, true)
 		return to
 	case !sends(kind, role):
@@ -184,7 +184,7 @@ func (r *reader) block(to []form.Block, role form.Role, at form.Path, item rawjs
 	return append(to, block)
 }
 
-// rest notes the members of a block that are not read: some are the vendor's own, which no other knows either.
+// rest records the members of a block that are not read: some are the vendor's own, the others are unknown.
 func (r *reader) rest(at form.Path, m members, read []string) {
 	for _, one := range m {
 		switch {
@@ -196,7 +196,7 @@ func (r *reader) rest(at form.Path, m members, read []string) {
 	}
 }
 
-// thought reads a thinking block: the vendor's own with its signature, one without, and state of others in its place.
+// thought reads a thinking block: the vendor's own with a signature or without, or another vendor's state.
 func thought(to []form.Block, block form.Block, m members) []form.Block {
 	text, signature := m.get("thinking").Text(), m.get("signature").Text()
 	block.Kind, block.Text, block.Cache = form.BlockThought, text, form.NoMark
@@ -217,7 +217,7 @@ func thought(to []form.Block, block form.Block, m members) []form.Block {
 	return append(to, form.Block{Kind: form.BlockState, State: []form.State{state}, At: block.At})
 }
 
-// stateOf opens what is in a place of this vendor's state: the state of another one, or this one's. One without data is none.
+// stateOf reads a field for this vendor's state: the state of this vendor or another one. State without data is none.
 func stateOf(kind form.StateKind, data []byte) form.State {
 	state, ours := form.OpenEnvelope(data)
 	switch {
@@ -229,7 +229,7 @@ func stateOf(kind form.StateKind, data []byte) form.State {
 	return form.State{Kind: kind, Data: data}
 }
 
-// inputOf makes an object of what a call says.
+// inputOf returns the input of a call as an object.
 func inputOf(input rawjson.Value) rawjson.Value {
 	switch {
 	case input.IsObject():

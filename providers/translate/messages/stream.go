@@ -7,14 +7,14 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// NewWriter returns a writer of the client's message: events, or a whole message, as the call asked for.
+// NewWriter returns a writer of the client's message: events or a whole message, as requested.
 func NewWriter(ask form.Ask) form.AnswerWriter {
 	w := &message{ask: ask, id: form.NewID("msg_"), counts: form.Counts{Input: ask.Input}}
 	w.order = form.NewSequencer(w.event)
 	return w
 }
 
-// message writes one message. One block is open at a time, none is empty, and their indices have no gaps.
+// message writes one message. One block is open at a time, no block is empty, and their indices have no gaps.
 type message struct {
 	form.Sending
 
@@ -23,14 +23,14 @@ type message struct {
 	order *form.Sequencer
 	// content are the blocks of a whole message.
 	content form.Out
-	// pending: the message has begun, which is not written yet.
+	// pending: the beginning of the message is not written yet.
 	pending bool
 	opened  block
-	// before is state of the text before, which is written once something follows: the last block of an answer is what agents
-	// show of it, so state never is (the Agent SDK's result of @anthropic-ai/claude-code 2.1.330).
+	// before is state of the previous text. It is written before the next block, and not at the end, because agents show the last block
+	// of an answer (the Agent SDK's result of @anthropic-ai/claude-code 2.1.330).
 	before []byte
 	index  int
-	// searches are how many searches of the web the message has.
+	// searches is the number of web searches in the message.
 	searches int64
 	counts   form.Counts
 	stop     form.Stop
@@ -38,14 +38,14 @@ type message struct {
 	done     bool
 }
 
-// block is the one that is open.
+// block is the open block.
 type block struct {
 	kind blockKind
 	of   int // the upstream's block
 	call form.Call
-	// text is what a whole message's block says, the inside of a JSON text.
+	// text is that of a block in a whole message, the inside of a JSON text.
 	text []byte
-	// signature is that of a thought of a whole message; signed reports whether a thought has its own.
+	// signature is that of a thought in a whole message; signed: the thought has its signature.
 	signature []byte
 	signed    bool
 	input     inputKind
@@ -62,15 +62,15 @@ const (
 	callBlock
 )
 
-// inputKind is what the input of a call turns out to be.
+// inputKind is the kind of a call's input.
 type inputKind int
 
 const (
 	noInput inputKind = iota
 	objectInput
-	// rawInput is no object. It is sent as a text within one.
+	// rawInput is not an object. It is sent as a text within one.
 	rawInput
-	// nullInput says nothing.
+	// nullInput is null.
 	nullInput
 )
 
@@ -94,7 +94,7 @@ func (w *message) Take() []byte {
 	return w.Sending.Take()
 }
 
-// event writes the next event, of which no other's come between those of a call.
+// event writes the next event. The events of a call are consecutive.
 func (w *message) event(event *form.Event) {
 	switch event.Kind {
 	case form.EventStart:
@@ -133,7 +133,7 @@ func (w *message) event(event *form.Event) {
 	case form.EventFailed:
 		w.done = true
 		w.Failed(event.Fault)
-	default: // media, which no message has
+	default: // media: a message cannot have them
 	}
 	if !w.done && w.content.Len()+len(w.opened.text) > form.MaxAnswer {
 		w.done = true
@@ -141,7 +141,7 @@ func (w *message) event(event *form.Event) {
 	}
 }
 
-// say continues with a text or a thought, or begins one.
+// say writes a piece of a text or a thought, and begins its block if necessary.
 func (w *message) say(kind blockKind, of int, text rawjson.Text) {
 	if text.Empty() {
 		return
@@ -160,7 +160,7 @@ func (w *message) say(kind blockKind, of int, text rawjson.Text) {
 	}
 }
 
-// state puts a vendor's state into a thought: the one it ends, or one that says nothing.
+// state writes a vendor's state as a thought: the one that it ends, or an empty one.
 func (w *message) state(of int, state *form.State) {
 	if state.Kind == form.StateRedacted {
 		w.close()
@@ -183,7 +183,7 @@ func (w *message) state(of int, state *form.State) {
 	w.close() // a thought has one signature
 }
 
-// sign gives the thought that is open its signature.
+// sign sets the signature of the open thought.
 func (w *message) sign(signature []byte) {
 	w.opened.signed = true
 	if w.ask.Stream {
@@ -198,7 +198,7 @@ func (w *message) sign(signature []byte) {
 	}
 }
 
-// input continues with the input of the call that is open.
+// input writes a piece of the open call's input.
 func (w *message) input(piece rawjson.Text) {
 	b := &w.opened
 	if b.kind != callBlock {
@@ -269,7 +269,7 @@ func (w *message) close() {
 	w.index++
 }
 
-// inContent is where the blocks of a whole message are written.
+// inContent returns the output for the blocks of a whole message.
 func (w *message) inContent() *form.Out {
 	if w.content.Len() == 0 {
 		w.content.BeginArray()
@@ -277,7 +277,7 @@ func (w *message) inContent() *form.Out {
 	return &w.content
 }
 
-// write writes the block with a text, or with the input of a call, which is read of the text where it is absent.
+// write writes the block with a text, or with the input of a call. An absent input is read from the text.
 func (b *block) write(out *form.Out, text rawjson.Text, input rawjson.Value) {
 	out.Begin()
 	switch b.kind {
@@ -322,7 +322,7 @@ func (w *message) delta(begins string, text rawjson.Text) {
 	w.ends()
 }
 
-// begins begins an event of the block at hand, ends ends any event.
+// begins begins an event of the open block. ends ends any event.
 func (w *message) begins(event string) {
 	w.begin()
 	w.Out.Plain("event: ")

@@ -17,7 +17,7 @@ func (w *message) begin() {
 
 func (w *message) ping() { w.Out.Plain("event: ping\ndata: {\"type\":\"ping\"}\n\n") }
 
-// whole writes the message with its content, which is an array. Without an end yet it has none of the reasons for it.
+// whole writes the message with its content, which is an array. Before the end of the answer the message has no stop_reason.
 func (w *message) whole(content []byte) {
 	out := &w.Out
 	out.Begin()
@@ -58,7 +58,7 @@ func (w *message) end() {
 	w.Out.Plain("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n")
 }
 
-// reason writes why the message ended, nothing but nulls before its end.
+// reason writes why the message ended, nulls before its end.
 func (w *message) reason() {
 	out := &w.Out
 	out.Key("stop_reason")
@@ -80,7 +80,7 @@ func (w *message) reason() {
 	out.Literal(`"stop_details":null`)
 }
 
-// reasonWord is the stop_reason of a reason.
+// reasonWord returns the stop_reason of a reason.
 func reasonWord(reason form.StopReason) string {
 	switch reason {
 	case form.StopSequence:

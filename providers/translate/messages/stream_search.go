@@ -8,11 +8,11 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// maxCited bounds what a citation repeats of the text, in bytes; the vendor repeats up to 150 characters of the page.
+// maxCited bounds the text in a citation, in bytes; the vendor repeats up to 150 characters of the page.
 const maxCited = 150
 
-// search writes a search of the web: the call of the vendor's tool and its result. What stands for the vendor's encrypted content is
-// opaque to clients, and is taken out again before a call goes to the vendor.
+// search writes a web search: the call of the vendor's tool and its result. The placeholder for the vendor's encrypted content is opaque to
+// clients. It is removed before a call is sent to the vendor.
 func (w *message) search(step *form.SearchStep) {
 	w.close()
 	w.searches++
@@ -40,7 +40,7 @@ func (w *message) search(step *form.SearchStep) {
 		for _, source := range step.Sources {
 			out.Typed("web_search_result")
 			out.KeyString("url", source.URL)
-			out.KeyString("title", cmp.Or(source.Title, source.URL)) // OpenAI's searches have no titles, and clients show this one
+			out.KeyString("title", cmp.Or(source.Title, source.URL)) // OpenAI's searches have no titles, and clients show the title
 			out.KeyString("encrypted_content", form.OpaqueSearch+form.NewID(""))
 			out.Literal(`"page_age":null`)
 			out.End()
@@ -49,7 +49,7 @@ func (w *message) search(step *form.SearchStep) {
 	}, nil)
 }
 
-// alone writes a block of its own. between, if it is set, writes the events between the block's beginning and its end.
+// alone writes a separate block. between, unless nil, writes the events between the block's beginning and its end.
 func (w *message) alone(members func(out *form.Out), between func()) {
 	out := &w.Out
 	if w.ask.Stream {
@@ -73,7 +73,7 @@ func (w *message) alone(members func(out *form.Out), between func()) {
 	w.index++
 }
 
-// cite writes a citation of the text that is open.
+// cite writes a citation of the open text.
 func (w *message) cite(event *form.Event) {
 	if w.opened.kind != textBlock || w.opened.of != event.Block {
 		return

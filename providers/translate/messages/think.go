@@ -10,11 +10,11 @@ import (
 // Budgets of thinking, in tokens.
 const (
 	minBudget  = 1024
-	anyBudget  = 16384 // where the client leaves it to the model
-	leftAnswer = 1     // what a budget leaves of max_tokens at least
+	anyBudget  = 16384 // if the client lets the model decide
+	leftAnswer = 1     // the least part of max_tokens beyond the budget
 )
 
-// budgetOf is the budget for a word of effort.
+// budgetOf returns the budget for a word of effort.
 func budgetOf(effort string) int64 {
 	switch effort {
 	case "minimal":
@@ -33,7 +33,7 @@ func budgetOf(effort string) int64 {
 	return anyBudget
 }
 
-// plan is how long an answer may be, and how much is thought for it.
+// plan is the length of an answer and the amount of thinking.
 type plan struct {
 	maxTokens int64
 	// on: the model thinks. off: it must not.
@@ -43,12 +43,12 @@ type plan struct {
 	effort   string
 }
 
-// think plans the thinking. What the client asked for and does not get is named.
+// think plans the thinking. It records requested thinking that the model cannot do as lost.
 func (w *arranged) think() {
 	w.length()
 	t, tr, field := w.p.Thinking, w.traits, w.p.Fields[form.FieldThinking]
 	switch {
-	case t.Mode == form.ThinkingUnset && t.Show && tr.AlwaysThinks: // what it thinks is shown to those who ask alone
+	case t.Mode == form.ThinkingUnset && t.Show && tr.AlwaysThinks: // the vendor returns the text of thoughts only on request
 		w.plan.on, w.plan.adaptive = true, true
 	case t.Mode == form.ThinkingUnset:
 		if t.Show {
@@ -62,7 +62,7 @@ func (w *arranged) think() {
 	case !tr.Budget && !tr.Adaptive:
 		w.loss.Drop(field)
 	case !tr.AlwaysThinks && (w.forced() || w.turns[len(w.turns)-1].Role == form.Assistant):
-		// Neither a forced tool nor a turn to go on with is taken next to thinking.
+		// With thinking, the vendor accepts neither a forced tool nor a last turn of the assistant.
 		w.loss.Drop(field)
 	case tr.Adaptive && (!tr.Budget || t.Mode != form.ThinkingBudget || t.Budget < 0):
 		w.plan.on, w.plan.adaptive = true, true
@@ -73,7 +73,7 @@ func (w *arranged) think() {
 	w.keepThoughts()
 }
 
-// length plans how long the answer may be.
+// length plans the length of the answer.
 func (w *arranged) length() {
 	limit := w.traits.MaxOutput
 	if limit <= 0 {
@@ -91,7 +91,7 @@ func (w *arranged) length() {
 	}
 }
 
-// effort is the vendor's word for an effort, "" for none.
+// effort returns the vendor's word for an effort, "" for none.
 func (w *arranged) effort(word string) string {
 	switch {
 	case word == "":
@@ -108,8 +108,8 @@ func (w *arranged) effort(word string) string {
 	return word
 }
 
-// planBudget plans thinking by a number of tokens: less than the answer's length. Where turns with calls came without what
-// the vendor's model thought of them, it refuses thinking, which is left out then.
+// planBudget plans thinking by a number of tokens: less than the answer's length. It omits thinking if turns with calls lack the thoughts
+// of the vendor's model, because the vendor then refuses thinking.
 func (w *arranged) planBudget() {
 	t, field := w.p.Thinking, w.p.Fields[form.FieldThinking]
 	budget := t.Budget
@@ -134,8 +134,8 @@ func (w *arranged) planBudget() {
 	w.plan.on, w.plan.budget = true, budget
 }
 
-// stateGone reports whether the turns with calls whose results come last began without a thought: the first of them must have
-// one. Those after it need none, as a model may think once for several of them.
+// stateGone reports whether the current tool loop lacks its thought: the first of its turns with calls must have one. Later turns need
+// none, because a model may think once for several of them.
 func (w *arranged) stateGone() bool {
 	first, open := -1, false
 	for i, turn := range slices.Backward(w.turns) {
@@ -154,8 +154,8 @@ func isKind(kind form.BlockKind) func(form.Block) bool {
 	return func(b form.Block) bool { return b.Kind == kind }
 }
 
-// keepThoughts puts the thoughts of each turn first, as the vendor wants them, or leaves them out where the model does not
-// think: it refuses them then.
+// keepThoughts puts the thoughts of each turn first, as the vendor requires, or omits them without thinking, because the vendor then
+// refuses them.
 func (w *arranged) keepThoughts() {
 	isThought := isKind(form.BlockThought)
 	keep := w.plan.on || w.traits.AlwaysThinks || w.p.Thinking.Mode == form.ThinkingUnset && w.traits.Adaptive && !w.traits.Budget
@@ -212,7 +212,7 @@ func (w *writer) writeThinking() {
 	out.End()
 }
 
-// schema is that of the answer in the vendor's words, nil where it is said in another place.
+// schema returns the schema of the answer in the vendor's form, nil if it is an instruction.
 func (w *arranged) schema() rawjson.Value {
 	if !w.formatted() {
 		return nil
@@ -227,7 +227,7 @@ func (w *arranged) schema() rawjson.Value {
 	return schema
 }
 
-// formatted reports whether the answer's format is a field, rather than an instruction.
+// formatted reports whether the answer's format is a field and not an instruction.
 func (w *arranged) formatted() bool {
 	return w.p.Output.Kind == form.OutputSchema && w.traits.Schema && w.p.Output.Schema.IsObject()
 }

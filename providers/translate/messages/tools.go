@@ -8,7 +8,7 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// tools reads the tools. The vendor's own, which it runs itself or whose schemas only it knows, are refused elsewhere.
+// tools reads the tools. Other vendors refuse Anthropic's own tools, which it runs itself or whose schemas only it has.
 func (r *reader) tools(value rawjson.Value) {
 	r.p.Tools = make([]form.Tool, 0, value.Len())
 	for i, item := range value.Items() {
@@ -33,7 +33,7 @@ func (r *reader) tools(value rawjson.Value) {
 			case "cache_control":
 				tool.Cache = form.MarkOf(member)
 			case "max_uses", "allowed_domains", "blocked_domains", "user_location": // of the web search
-			default: // eager_input_streaming, input_examples, defer_loading, allowed_callers: the vendor's own, and unknown ones
+			default: // eager_input_streaming, input_examples, defer_loading, allowed_callers: the vendor's own, and unknown members
 				r.p.Keep(at.Field(name.String()).Name(), member, false)
 			}
 		}
@@ -55,7 +55,7 @@ func (r *reader) tools(value rawjson.Value) {
 	}
 }
 
-// searchTool begins the types of the web search, which end in a date; searchName is the one name that it may have. See
+// searchTool is the prefix of the web search's types, which end in a date; searchName is its only permitted name. See
 // https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool.
 const (
 	searchTool = "web_search_"
@@ -69,7 +69,7 @@ func (r *reader) search(item rawjson.Value, kind string, at form.Path) {
 	}
 }
 
-// settleChoice reads a choice of the search, which is none of the tools.
+// settleChoice reads a choice of the search, which is not one of the tools.
 func (r *reader) settleChoice() {
 	choice := &r.p.Choice
 	if r.p.Search == nil || choice.Mode != form.ChoiceAny {
@@ -82,7 +82,7 @@ func (r *reader) settleChoice() {
 	r.p.Search.Forced = r.p.Search.Forced || len(r.p.Tools) == 0
 }
 
-// choice reads which tools must be called. See the type ToolChoiceUnionParam.
+// choice reads the choice among the tools. See the type ToolChoiceUnionParam.
 func (r *reader) choice(value rawjson.Value) {
 	kind := value.Get("type").Text()
 	if kind == nil {
@@ -107,11 +107,10 @@ func (r *reader) choice(value rawjson.Value) {
 	}
 }
 
-// nameRule is what the vendor takes as the name of a tool.
+// nameRule returns the vendor's rule of tool names.
 func nameRule() form.NameRule { return form.NameRule{Max: maxToolLen} }
 
-// pickTools picks the tools that may be called, of which the choice names none that is not declared, and refuses a choice that the model
-// cannot follow.
+// pickTools picks the tools that may be called, and refuses a choice that the model cannot follow. The choice has only declared tools.
 func (w *arranged) pickTools() {
 	choice, field := w.p.Choice, w.p.Fields[form.FieldChoice]
 	w.tools = w.p.Tools
@@ -127,7 +126,7 @@ func (w *arranged) forced() bool {
 	return w.p.Choice.Mode == form.ChoiceAny && (len(w.tools) > 0 || w.p.Search != nil)
 }
 
-// writeTools writes the tools and which of them must be called.
+// writeTools writes the tools and the choice among them.
 func (w *writer) writeTools() {
 	if len(w.tools) == 0 && w.p.Search == nil {
 		return
@@ -166,13 +165,13 @@ func (w *writer) writeSearch() {
 	s.Drop(w.loss, lost)
 }
 
-// closedSchema is that of a strict tool that takes nothing.
+// closedSchema is the schema of a strict tool without arguments.
 const closedSchema = `{"type":"object","properties":{},"additionalProperties":false}`
 
 func (w *writer) tool(tool form.Tool) {
 	schema, strict := tool.Schema, tool.Strict != nil && *tool.Strict
 	if strict && w.traits.Schema {
-		if !schema.Says() {
+		if !schema.IsSet() {
 			schema = rawjson.Value(closedSchema)
 		}
 		fit, changed, fault := form.FitSchema(schema, tool.At.String(), form.Messages)
@@ -199,10 +198,10 @@ func (w *writer) tool(tool form.Tool) {
 	out.End()
 }
 
-// writeSchema writes the schema of a tool's input, which the vendor wants to be that of an object.
+// writeSchema writes the schema of a tool's input, which must be an object.
 func writeSchema(out *form.Out, schema rawjson.Value) {
 	switch {
-	case !schema.Says() || !schema.IsObject():
+	case !schema.IsSet() || !schema.IsObject():
 		out.Literal(`{"type":"object","properties":{}}`)
 	case schema.Get("type").Absent():
 		out.Typed("object")

@@ -5,16 +5,16 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// usage are the counts as the vendor gives them: its input is without what its cache had or got. See the type Usage.
+// usage has the vendor's counts: its input excludes the tokens that were read from or written to the cache. See the type Usage.
 type usage struct {
 	input, cacheRead, cacheWrite, cacheWrite1h, output, thinking int64
 }
 
-// read takes what a usage object has, and reports whether it is one.
+// read adds the counts of a usage object, and reports whether the value is one.
 func (u *usage) read(value rawjson.Value) bool {
 	for name, member := range value.Members() {
 		set := func(count *int64, value rawjson.Value) {
-			if n, ok := value.Count(); ok && (n > 0 || *count == 0) { // a later zero erases nothing
+			if n, ok := value.Count(); ok && (n > 0 || *count == 0) { // a zero does not replace an earlier number
 				*count = n
 			}
 		}
@@ -43,7 +43,7 @@ func (u *usage) counts() form.Counts {
 	}
 }
 
-// writeUsage writes counts. A stream has all of them at its start and at its end, as some clients read only one.
+// writeUsage writes counts. A stream has all of them at its start and at its end, because some clients read only one.
 func writeUsage(out *form.Out, c *form.Counts, searches int64) {
 	out.Begin()
 	out.KeyInt("input_tokens", max(0, c.Input-c.Read-c.Write))

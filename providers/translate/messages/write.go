@@ -10,22 +10,22 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// What upstreams take.
+// The limits of the vendor.
 const (
 	maxMarks   = 4
 	maxToolLen = 128
 	maxCallLen = 64
-	// anyOutput is the length of an answer where neither the client nor the model's name says one. Every model has it.
+	// anyOutput is the maximum length of an answer if neither the client nor the model's name defines one. Every model permits it.
 	anyOutput = 4096
 )
 
-// Write writes the call of a message for an upstream. Long values are referred to, and must not change while the payload is
-// used. It may note p.Renamed.
+// Write writes the call of a message for an upstream. The payload refers to long values, which must not change while it is used. Write may
+// add to p.Renamed.
 func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
 	return write(p, to, loss, false)
 }
 
-// WriteCount writes the call of the count of a message's tokens: the message without the fields about how to answer it.
+// WriteCount writes the call of a token count: the message without the fields that control the answer.
 func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
 	return write(p, to, loss, true)
 }
@@ -55,7 +55,7 @@ func write(p *form.Prompt, to form.Target, loss *form.Loss, count bool) (provide
 	return w.out.Payload(), w.Fault
 }
 
-// arranged is a call as the vendor takes it: its turns and tools, and how much is thought about them.
+// arranged is a call in the vendor's form: its turns, its tools and its plan.
 type arranged struct {
 	form.Failing
 
@@ -71,15 +71,15 @@ type writer struct {
 	arranged
 	out    *form.Out
 	system []form.Block
-	// skipFixed and skipTurns are how many marks are left out: of tools and system, and of turns.
+	// skipFixed and skipTurns are the numbers of omitted marks: of tools and system, and of turns.
 	skipFixed, skipTurns int
 }
 
-// refuse refuses what the vendor cannot do, and names what it does not know.
+// refuse refuses fields that the vendor cannot represent, and records the others that it lacks as dropped.
 func (w *writer) refuse() {
 	p := w.p
 	w.Fail(p.DropOwn(form.Messages, w.loss))
-	if p.Search != nil && slices.ContainsFunc(p.Tools, func(t form.Tool) bool { return t.Name == searchName }) { // one name for two tools
+	if p.Search != nil && slices.ContainsFunc(p.Tools, func(t form.Tool) bool { return t.Name == searchName }) { // two tools, one name
 		w.Fail(p.LeaveSearch(form.Messages, w.loss))
 	}
 	if p.Limits.N > 1 {
@@ -94,7 +94,7 @@ func (w *writer) refuse() {
 	}
 }
 
-// arrange puts the turns into the order that the vendor wants.
+// arrange puts the turns into the order that the vendor requires.
 func (w *writer) arrange() {
 	var fault *providers.Fault
 	if w.system, w.turns, fault = w.p.Arrange(form.Arrangement{Takes: takes, InlineSystem: w.traits.InlineSystem}); fault != nil {
@@ -111,13 +111,13 @@ func (w *writer) arrange() {
 	}
 }
 
-// trimPrefill takes the white space off the end of an answer's beginning, with which the vendor refuses the call.
+// trimPrefill removes the white space at the end of a prefill. The vendor refuses a call with it.
 func (w *writer) trimPrefill(turn *form.Turn) {
 	for n := len(turn.Blocks); n > 0 && turn.Blocks[n-1].Kind == form.BlockText; n-- {
 		block := &turn.Blocks[n-1]
-		said := block.Text.String()
-		text := strings.TrimRightFunc(said, unicode.IsSpace)
-		if text == said {
+		prefill := block.Text.String()
+		text := strings.TrimRightFunc(prefill, unicode.IsSpace)
+		if text == prefill {
 			return
 		}
 		w.loss.Change(block.At.Name())
@@ -128,14 +128,14 @@ func (w *writer) trimPrefill(turn *form.Turn) {
 	}
 }
 
-// takes reports whether a block of thought, or state on nothing, is the vendor's own.
+// takes reports whether a thought, or state on an empty text, is the vendor's own.
 func takes(block *form.Block) bool {
 	return block.Kind == form.BlockThought && slices.ContainsFunc(block.State, func(s form.State) bool {
 		return s.Kind == form.StateAnthropic || s.Kind == form.StateRedacted
 	})
 }
 
-// tune writes the fields about how to answer.
+// tune writes the fields that control the answer.
 func (w *writer) tune() {
 	w.out.KeyInt("max_tokens", w.plan.maxTokens)
 	w.sample()
@@ -147,11 +147,11 @@ func (w *writer) tune() {
 	}
 }
 
-// sample writes how tokens are drawn, as far as the model lets that be said.
+// sample writes the parameters of sampling that the model accepts.
 func (w *writer) sample() {
 	s, f := &w.p.Sampling, &w.p.Fields
 	taken := w.traits.Sampling && !w.plan.on
-	// 1 is what models do by themselves, so that nothing is lost without it.
+	// 1 is the default, so nothing is lost without it.
 	drop := func(value rawjson.Value, field form.Field) {
 		if n, ok := value.Float(); ok && n != 1 {
 			w.loss.Drop(f[field])
@@ -190,12 +190,12 @@ func (w *writer) sample() {
 	if !s.Seed.Absent() {
 		w.loss.Drop(f[form.FieldSeed])
 	}
-	if s.LogitBias.Says() {
+	if s.LogitBias.IsSet() {
 		w.loss.Drop(f[form.FieldLogitBias])
 	}
 }
 
-// stop writes the texts that end an answer. The vendor refuses those of white space alone.
+// stop writes the texts that end an answer. The vendor refuses those with only white space.
 func (w *writer) stop() {
 	kept := slices.DeleteFunc(slices.Clone(w.p.Limits.Stop), rawjson.Text.Blank)
 	field := w.p.Fields[form.FieldStop]

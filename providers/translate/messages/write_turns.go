@@ -5,7 +5,7 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// countMarks finds how many cache marks are too many: the earliest of the turns go, then the earliest of all.
+// countMarks computes how many cache marks to omit: first the earliest of the turns, then the earliest of tools and system.
 func (w *writer) countMarks() {
 	var fixed, turns int
 	for i := range w.tools {
@@ -30,7 +30,7 @@ func one(mark form.Mark) int {
 	return 1
 }
 
-// blockMark is the mark of a block of a turn: thoughts take none.
+// blockMark returns the mark of a block of a turn. Thoughts cannot have one.
 func blockMark(block *form.Block) form.Mark {
 	if block.Kind == form.BlockThought {
 		return form.NoMark
@@ -52,7 +52,7 @@ func (w *writer) mark(mark form.Mark, at form.Path, skip *int) {
 	}
 }
 
-// writeSystem writes the instructions, and behind them the format of the answer where no field says it.
+// writeSystem writes the instructions, then the format of the answer if there is no field for it.
 func (w *writer) writeSystem() {
 	var line rawjson.Text
 	if w.p.Output.Kind != form.OutputText && !w.formatted() {
@@ -79,7 +79,7 @@ func (w *writer) writeSystem() {
 	w.out.EndArray()
 }
 
-// text writes a text block, whose end is the caller's.
+// text writes a text block. The caller ends the block.
 func (w *writer) text(text rawjson.Text) {
 	w.out.Typed("text")
 	w.out.KeyText("text", text)
@@ -124,7 +124,7 @@ func (w *writer) block(role form.Role, block *form.Block) {
 	w.out.End()
 }
 
-// call writes a call, whose end is the caller's.
+// call writes a call. The caller ends the block.
 func (w *writer) call(call *form.Call) {
 	w.out.Typed("tool_use")
 	w.out.KeyString("id", callID(call.ID))
@@ -132,10 +132,10 @@ func (w *writer) call(call *form.Call) {
 	w.out.KeyRaw("input", inputOf(call.Input))
 }
 
-// callID is the id under which the vendor takes a call.
+// callID returns an id of a call that the vendor accepts.
 func callID(id string) string { return form.CallID(id, form.NameRule{Max: maxCallLen}.Fits) }
 
-// result writes a result, whose end is the caller's.
+// result writes a result. The caller ends the block.
 func (w *writer) result(block *form.Block) {
 	result := block.Result
 	blocks, failed := result.Blocks, result.Failed
@@ -179,7 +179,7 @@ func (w *writer) resultBlock(block *form.Block, at form.Path) {
 	w.out.End()
 }
 
-// thought writes the vendor's own state of what was thought.
+// thought writes the vendor's own state of a thought.
 func (w *writer) thought(block *form.Block) {
 	for _, state := range block.State {
 		switch state.Kind {

@@ -8,7 +8,7 @@ import (
 // NewReader returns a reader of an upstream's response, streamed or whole.
 func NewReader() form.AnswerReader { return new(answer) }
 
-// answer reads one response. What has been said of an item in pieces is not said again at its end; what has not is.
+// answer reads one response. At the end of an item it returns only the content that the pieces did not have.
 type answer struct {
 	form.Course
 
@@ -19,23 +19,23 @@ type answer struct {
 
 // readItem is an item of the response that has begun.
 type readItem struct {
-	index int64 // -1 where the upstream does not say
+	index int64 // -1 if unknown
 	id    string
-	kind  form.EventKind // of its pieces; EventPing of an item that says nothing
+	kind  form.EventKind // of its pieces; EventPing for an item without content
 	ended bool
-	// custom: the pieces of a call's input are text, and said that its first has been given.
+	// custom: the pieces of a call's input are text. begun: the first piece was returned.
 	custom bool
 	block  int
 	// parts are those of a message or a thought.
 	parts []readPart
-	said  bool
+	begun bool
 }
 
 // readPart is a part of an item that has begun.
 type readPart struct {
 	index int64
-	open  bool // of a thought in the open rather than of its summary
-	cited bool // its citations were given as they came
+	open  bool // of the thought itself, not of its summary
+	cited bool // its citations were returned in pieces
 	block int
 }
 
@@ -114,7 +114,7 @@ func (a *answer) end(response rawjson.Value, to []form.Event) []form.Event {
 	switch {
 	case status.Is(statusFailed), status.Is("cancelled"):
 		return a.Fail(form.OpenAIFault(response.Get("error")), to)
-	case status.Is(statusInProgress), status.Is("queued"): // it would have to be asked for again
+	case status.Is(statusInProgress), status.Is("queued"): // it would have to be read again later
 		return a.Fail(form.BrokenOff(), to)
 	}
 	for i, item := range response.Get("output").Items() {

@@ -7,7 +7,7 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// piece is what an event may say.
+// piece has the members of an event.
 type piece struct {
 	kind        rawjson.Text
 	id          rawjson.Text
@@ -54,8 +54,8 @@ func pieceOf(event rawjson.Value) piece {
 	return p
 }
 
-// find is the item that a piece belongs to, nil where it has not begun: by its id, or else, for some write another one in each
-// event, by its place, or else the one that is open.
+// find returns the item of a piece, nil if it has not begun: by its id, otherwise by its index, otherwise the open one. Some servers write
+// another id in each event.
 func (a *answer) find(p *piece) *readItem {
 	for i := len(a.items) - 1; i >= 0; i-- {
 		if item := &a.items[i]; !p.id.Empty() && p.id.Is(item.id) {
@@ -71,7 +71,7 @@ func (a *answer) find(p *piece) *readItem {
 	return nil
 }
 
-// item is the item that a piece belongs to; it begins with the piece where it has not.
+// item returns the item of a piece, which it begins if necessary.
 func (a *answer) item(p *piece, to []form.Event) (*readItem, []form.Event) {
 	if known := a.find(p); known != nil {
 		return known, to
@@ -92,7 +92,7 @@ func (a *answer) item(p *piece, to []form.Event) (*readItem, []form.Event) {
 		space := form.Space{Namespace: p.item.Get("namespace").Text().String(), Name: p.item.Get("name").Text().String()}
 		call := form.Call{ID: p.item.Get("call_id").Text().String(), Name: space.Flat(), Custom: item.custom}
 		if call.ID == "" {
-			call.ID = item.id // of imitators
+			call.ID = item.id // of compatible servers
 		}
 		to = append(to, form.Event{Kind: form.EventCallBegin, Block: item.block, Call: call})
 	}
@@ -105,7 +105,7 @@ func (a *answer) block() int {
 	return a.blocks - 1
 }
 
-// text gives a piece of a text, a refusal or a thought.
+// text appends a piece of a text, a refusal or a thought.
 func (a *answer) text(p *piece, kind form.EventKind, text rawjson.Text, to []form.Event) []form.Event {
 	if text.Empty() {
 		return to
@@ -137,7 +137,7 @@ func (a *answer) text(p *piece, kind form.EventKind, text rawjson.Text, to []for
 	return append(to, event)
 }
 
-// partOf is the part that a piece belongs to, and whether it begins with it.
+// partOf returns the part of a piece, and reports whether it begins with the piece.
 func (i *readItem) partOf(p *piece) (part *readPart, begins bool) {
 	for n := range i.parts {
 		if i.parts[n].index == p.part && i.parts[n].open == p.open {
@@ -148,7 +148,7 @@ func (i *readItem) partOf(p *piece) (part *readPart, begins bool) {
 	return &i.parts[len(i.parts)-1], true
 }
 
-// rest gives the text of a part of which no piece has been given.
+// rest appends the text of a part without pieces.
 func (a *answer) rest(p *piece, kind form.EventKind, text rawjson.Text, to []form.Event) []form.Event {
 	if known := a.find(p); known != nil {
 		for _, part := range known.parts {
@@ -163,25 +163,25 @@ func (a *answer) rest(p *piece, kind form.EventKind, text rawjson.Text, to []for
 func (a *answer) input(p *piece, text rawjson.Text, to []form.Event) []form.Event {
 	item := a.find(p)
 	if item == nil || item.kind != form.EventCallArgs || item.ended || text.Empty() {
-		return to // all of it comes at the end
+		return to // the end of the item has the whole text
 	}
 	if item.custom {
 		to, text = item.opens(to), form.CustomArgs(text)
 	}
-	item.said = true
+	item.begun = true
 	return append(to, form.Event{Kind: form.EventCallArgs, Block: item.block, Text: text})
 }
 
-// opens gives what stands before the text of a custom tool, once.
+// opens appends the beginning of a custom tool's input, once.
 func (i *readItem) opens(to []form.Event) []form.Event {
-	if i.said {
+	if i.begun {
 		return to
 	}
-	i.said = true
+	i.begun = true
 	return append(to, form.Event{Kind: form.EventCallArgs, Block: i.block, Text: rawjson.Text(form.CustomOpens)})
 }
 
-// endItem gives what has not been said of an item that is whole, and its end.
+// endItem appends the content of a complete item that the pieces did not have, and its end.
 func (a *answer) endItem(p *piece, to []form.Event) []form.Event {
 	item, to := a.item(p, to)
 	if item.ended {
@@ -213,7 +213,7 @@ func (a *answer) endItem(p *piece, to []form.Event) []form.Event {
 	return to
 }
 
-// restOf gives the parts of an item of which nothing has been given.
+// restOf appends the parts of an item without pieces.
 func (a *answer) restOf(p *piece, list string, open bool, to []form.Event) []form.Event {
 	for i, part := range p.item.Get(list).Items() {
 		at := piece{id: p.id, index: p.index, part: int64(i), open: open, logprobs: part.Get("logprobs")}
@@ -224,7 +224,7 @@ func (a *answer) restOf(p *piece, list string, open bool, to []form.Event) []for
 		case kind.Is("output_text"):
 			to = a.rest(&at, form.EventText, part.Get("text").Text(), to)
 			if item := a.find(&at); item != nil {
-				if said, begins := item.partOf(&at); !begins && !said.cited {
+				if part, begins := item.partOf(&at); !begins && !part.cited {
 					for _, annotation := range part.Get("annotations").Items() {
 						to = a.cite(&at, annotation, to)
 					}
@@ -239,7 +239,7 @@ func (a *answer) restOf(p *piece, list string, open bool, to []form.Event) []for
 	return to
 }
 
-// searched gives a search of the web. A page that the vendor opened, or looked through, is none.
+// searched appends a web search. A page that the vendor opened or searched is not one.
 func searched(item rawjson.Value, id string, to []form.Event) []form.Event {
 	action := item.Get("action")
 	if kind := action.Get("type").Text(); !kind.Empty() && !kind.Is("search") {
@@ -278,7 +278,7 @@ func (a *answer) endCall(p *piece, item *readItem, to []form.Event) []form.Event
 	if item.custom {
 		name = "input"
 	}
-	if !item.said {
+	if !item.begun {
 		to = a.input(p, p.item.Get(name).Text(), to)
 	}
 	if item.custom {

@@ -6,7 +6,7 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// The words of a compaction, by which one call of any model stands for OpenAI's own: developers.openai.com/api/docs/guides/compaction.
+// The texts of a compaction by a call of any model, which replaces OpenAI's own: developers.openai.com/api/docs/guides/compaction.
 const (
 	compactInstruction = "Summarize this conversation, so that you can go on with the work from the summary alone. State the user's goals and " +
 		"constraints, what was decided and why, what was done with which result, the names, paths, identifiers and values that are still " +
@@ -14,7 +14,7 @@ const (
 	compactedPreface = "Summary of the conversation so far:\n\n"
 )
 
-// compact makes the call one for a summary: the conversation stays as it is, and no tool may be called.
+// compact changes the call to one for a summary: the conversation stays, and no tool may be called.
 func (r *reading) compact() {
 	p := r.prompt
 	at := form.Path{}.Field("input")
@@ -29,8 +29,8 @@ func (r *reading) compact() {
 	r.ask.Compact, r.ask.Seal = true, form.Sealing(r.call)
 }
 
-// readCompaction reads the summary that stands for the earlier conversation. Another vendor's, or another caller's, is unreadable, and
-// without it the conversation would be another one.
+// readCompaction reads the summary of the earlier conversation. It refuses another vendor's or another caller's, which it cannot read: the
+// conversation would be incomplete.
 func (r *reading) readCompaction(item *inputItem) {
 	text, ok := form.Unseal(r.call, item.sealed.Text().String())
 	if !ok {
@@ -41,7 +41,7 @@ func (r *reading) readCompaction(item *inputItem) {
 	r.say(form.User, item.at, form.Block{Kind: form.BlockText, Text: rawjson.Quote(compactedPreface + text), At: item.at})
 }
 
-// Summary is the message that stands for a compaction which was made here for the caller, as an item of OpenAI's own input.
+// Summary returns the message for a compaction that the gateway made for the caller, as an item of OpenAI's own input.
 func Summary(call providers.Call, item rawjson.Value) (message []byte, ok bool) {
 	text, ok := form.Unseal(call, item.Get("encrypted_content").Text().String())
 	if !ok {
@@ -55,7 +55,7 @@ func Summary(call providers.Call, item rawjson.Value) (message []byte, ok bool) 
 	return out.Bytes(), true
 }
 
-// summarize takes an event of the answer to a call for a summary: its text is the summary, and all else is left out.
+// summarize writes an event of the answer to a call for a summary: its text is the summary; it omits everything else.
 func (w *writer) summarize(event *form.Event) {
 	if event.Kind != form.EventText || event.Text.Empty() {
 		return
@@ -73,7 +73,7 @@ func (w *writer) summarize(event *form.Event) {
 
 func (w *writer) compacted() {
 	w.keep(w.ask.Seal(string(w.summary)), `"}`)
-	w.stop = form.StopEnd // a summary that was cut off is one
+	w.stop = form.StopEnd // a summary that was cut off is usable
 	w.closeItem()
 }
 

@@ -17,7 +17,7 @@ func (r *reading) readInput(input rawjson.Value) {
 	}
 }
 
-// say appends blocks to the conversation. What the assistant said in several items is one turn.
+// say appends blocks to the conversation. Consecutive items of the assistant are one turn.
 func (r *reading) say(role form.Role, at form.Path, blocks ...form.Block) {
 	p := r.prompt
 	if role == form.System && len(p.Turns) == 0 {
@@ -31,7 +31,7 @@ func (r *reading) say(role form.Role, at form.Path, blocks ...form.Block) {
 	p.Turns = append(p.Turns, form.Turn{Role: role, Blocks: blocks, At: at})
 }
 
-// inputItem are the members of an item, read in one pass: what is in it may be long.
+// inputItem has the members of an item, read in one pass because an item may be long.
 type inputItem struct {
 	kind, role, id, callID, namespace, name rawjson.Text
 	content, arguments, input, output       rawjson.Value
@@ -71,9 +71,9 @@ func itemOf(value rawjson.Value, at form.Path) inputItem {
 			item.sealed = value
 		case "tools":
 			item.tools = value
-		case "status": // says nothing to a model
+		case "status": // has no effect on a model
 		default:
-			if value.Says() {
+			if value.IsSet() {
 				item.unknown = append(item.unknown, name)
 			}
 		}
@@ -91,7 +91,7 @@ func (r *reading) readItem(value rawjson.Value, at form.Path) {
 		r.readCompaction(&item)
 		return
 	}
-	// what was found is in what followed
+	// the next items have the results
 	if item.kind.Is("web_search_call") || item.kind.Is("tool_search_call") || item.kind.Is("tool_search_output") {
 		return
 	}
@@ -124,7 +124,7 @@ func (r *reading) readItem(value rawjson.Value, at form.Path) {
 	}
 }
 
-// isKnown reports whether items of a kind are no work of the vendor's own tools.
+// isKnown reports whether items of a kind are not made by the vendor's own tools.
 func isKnown(kind rawjson.Text) bool {
 	switch string(kind.Inner()) {
 	case "message", "function_call", "custom_tool_call", "function_call_output", "custom_tool_call_output", "reasoning", "item_reference",
@@ -134,7 +134,7 @@ func isKnown(kind rawjson.Text) bool {
 	return false
 }
 
-// builtInText is what an item of one of the vendor's own tools says in text: its output, its program or what it found.
+// builtInText returns the text of an item of one of the vendor's own tools: its output, its program or its results.
 func builtInText(item rawjson.Value) rawjson.Text {
 	for _, name := range [...]string{"output", "code"} {
 		if text := item.Get(name).Text(); !text.Blank() {
@@ -194,7 +194,7 @@ func (r *reading) readResult(item *inputItem) {
 	r.say(form.User, item.at, form.Block{Kind: form.BlockResult, Result: result, At: item.at})
 }
 
-// readThought reads a reasoning item. It belongs to what follows it, so it begins no turn of its own unless nothing precedes.
+// readThought reads a reasoning item. It belongs to the next item, so it begins no turn unless it is the first item.
 func (r *reading) readThought(item *inputItem) {
 	texts := thoughtTexts(item.summary)
 	if texts == nil {

@@ -5,7 +5,7 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// inputPart are the members of a part, read in one pass: what is in it may be long.
+// inputPart has the members of a part, read in one pass because a part may be long.
 type inputPart struct {
 	kind, text, refusal, detail      rawjson.Text
 	image, file, data, address, name rawjson.Text
@@ -46,7 +46,7 @@ func (r *reading) partOf(value rawjson.Value, at form.Path) inputPart {
 	return part
 }
 
-// readPart reads a part of a message or of a result; false for one that other vendors refuse.
+// readPart reads a part of a message or of a result. It reports false for one that other vendors refuse.
 func (r *reading) readPart(value rawjson.Value, at form.Path) (block form.Block, ok bool) {
 	part := r.partOf(value, at)
 	block, ok = form.Block{Kind: form.BlockMedia, At: at, Cache: form.MarkOf(part.breakpoint)}, true
@@ -84,14 +84,14 @@ func readImage(part *inputPart) (media form.Media, ok bool) {
 	return form.Media{Kind: form.Image, File: part.file}, !part.file.Empty()
 }
 
-// pdf is the media type of a file that says none.
+// pdf is the media type of a file without one.
 const pdf = "application/pdf"
 
 func readFile(part *inputPart) (media form.Media, ok bool) {
 	switch mediaType, inside, ok := form.ParseDataURL(part.data); {
 	case ok:
 		media = form.Inline(mediaType, inside)
-	case !part.data.Empty(): // base64 alone, as some clients send it
+	case !part.data.Empty(): // only base64, as some clients send it
 		if mediaType = form.TypeByName(part.name.String()); mediaType == "" {
 			mediaType = pdf
 		}
@@ -102,7 +102,7 @@ func readFile(part *inputPart) (media form.Media, ok bool) {
 			media.Kind, media.Type = form.KindOf(mediaType), mediaType
 		}
 		if media.Kind == form.PlainText {
-			media.Kind = form.Document // its text is not given
+			media.Kind = form.Document // its text is unknown
 		}
 	case !part.file.Empty():
 		media = form.Media{Kind: form.Document, File: part.file}

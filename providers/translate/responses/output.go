@@ -5,7 +5,7 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// itemKind is what an item of the output is.
+// itemKind is the kind of an item of the output.
 type itemKind int
 
 const (
@@ -18,7 +18,7 @@ const (
 	compaction
 )
 
-// partKind is what a part of an item is.
+// partKind is the kind of a part of an item.
 type partKind int
 
 const (
@@ -28,27 +28,27 @@ const (
 	summary
 )
 
-// item is the item that is open.
+// item is the open item.
 type item struct {
 	kind itemKind
 	id   string
-	from int // where it begins in written
-	// The part that is open, and where it and its text begin in written.
+	from int // its offset in written
+	// The open part, and the offsets of the part and of its text in written.
 	part     partKind
 	block    int
 	parts    int // begun so far
 	partFrom int
 	textFrom int
 	logprobs []byte // of the part, without brackets
-	// annotations are the elements of the part's list of citations, and how many there are.
+	// annotations are the elements of the part's list of citations, and their number.
 	annotations form.Out
 	citations   int64
 	sealed      string // encrypted_content
 	custom      []byte // the input of a custom tool so far, as the inside of a text of JSON
-	hidden      []byte // what was thought and is not shown, as a text of JSON without its last quote
+	hidden      []byte // the thought that is not shown, as a text of JSON without its last quote
 }
 
-// output writes the items of one answer. written has them as they will be in the response, the last of them as far as it has come.
+// output writes the items of one answer. written has them in their form in the response, the last of them as far as it has arrived.
 type output struct {
 	form.Sending
 
@@ -66,10 +66,10 @@ func (w *output) keep(pieces ...string) {
 	}
 }
 
-// putText appends the inside of a text, or a text of ours.
+// putText appends a text of the gateway, with quotes.
 func (w *output) putText(text string) { w.written = append(w.written, rawjson.Quote(text)...) }
 
-// open begins an item with all that is known of it; more of it follows in written behind what members has.
+// open begins an item with the known members. Further members are appended to written.
 func (w *output) open(kind itemKind, prefix string) {
 	w.closeItem()
 	if w.items > 0 {
@@ -79,7 +79,7 @@ func (w *output) open(kind itemKind, prefix string) {
 	w.item = item{kind: kind, id: form.NewID(prefix), from: len(w.written), logprobs: w.item.logprobs[:0]}
 }
 
-// added writes the event of an item that has begun: as much of it as is in written, and what closes it so far.
+// added writes the event of an item that has begun: its part in written, closed with closing.
 func (w *output) added(closing string) {
 	if !w.begin("response.output_item.added") {
 		return
@@ -183,7 +183,7 @@ func (w *output) search(step *form.SearchStep) {
 	w.closeItem()
 }
 
-// cite writes a citation of the text that is open.
+// cite writes a citation of the open text.
 func (w *output) cite(event *form.Event) {
 	if w.item.kind != message || w.item.part != outputText || w.item.block != event.Block {
 		return
@@ -207,8 +207,7 @@ func (w *output) cite(event *form.Event) {
 	w.item.citations++
 }
 
-// sealed is what stands for the thought of the item that ends: what its vendor wants back of it, or the thought where that is
-// not shown.
+// sealed returns the encrypted_content of the item that ends: its vendor's state, or the thought if it is not shown.
 func (w *output) sealed() string {
 	switch {
 	case w.item.sealed != "":
@@ -219,8 +218,7 @@ func (w *output) sealed() string {
 	return form.Unsigned
 }
 
-// state writes what a vendor wants back: with the thought that is open, or in an item of its own, in front of what follows or
-// behind the text before.
+// state writes a vendor's state: with the open thought, or in a separate item before the next one or after the text before.
 func (w *output) state(event *form.Event) {
 	state := &event.State
 	ofOpen := w.item.kind == reasoning
@@ -268,7 +266,7 @@ func (w *output) closeItem() {
 	w.item = item{logprobs: w.item.logprobs[:0]}
 }
 
-// messageStatus is that of a message that ends now: incomplete where the answer was cut off within it.
+// messageStatus returns the status of a message that ends now: incomplete if the answer was cut off within it.
 func (w *output) messageStatus() string {
 	if status, _ := ending(w.stop); status == statusIncomplete {
 		return statusIncomplete
@@ -276,13 +274,13 @@ func (w *output) messageStatus() string {
 	return statusCompleted
 }
 
-// textSince closes the text that begins in written, behind its quote, at a place, and returns it.
+// textSince closes the text whose inside begins at an offset of written, and returns it.
 func (w *output) textSince(from int) rawjson.Text {
 	w.keep(`"`)
 	return rawjson.Text(w.written[from-1:])
 }
 
-// partWords are the names of a part's events, with a piece of its text and with all of it, and how it begins, up to its text.
+// partWords has the names of a part's events, with a piece of its text and with the whole text, and the part's beginning up to its text.
 type partWords struct{ delta, done, opens string }
 
 func (k partKind) words() partWords {
@@ -295,7 +293,7 @@ func (k partKind) words() partWords {
 	}[k]
 }
 
-// place writes where a part stands.
+// place writes the position of a part.
 func (w *output) place() {
 	if w.item.part == summary {
 		w.Out.Key("summary_index")
@@ -314,7 +312,7 @@ func (w *output) openPart(kind partKind, block int) {
 	w.item.logprobs = w.item.logprobs[:0]
 	w.item.annotations.Reset(0)
 	w.item.citations = 0
-	if kind == outputText && w.ask.Search { // its citations are known at its end
+	if kind == outputText && w.ask.Search { // its citations are complete at its end
 		w.keep(`{"type":"output_text","text":"`)
 	} else {
 		w.keep(kind.words().opens)

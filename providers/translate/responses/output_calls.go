@@ -5,7 +5,7 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// beginCall begins a call of a tool under the name that the client knows.
+// beginCall begins a call of a tool under the client's name.
 func (w *output) beginCall(event *form.Event) {
 	kind, prefix, word, input := functionCall, "fc_", "function_call", "arguments"
 	if w.ask.Custom[event.Call.Name] {
@@ -28,7 +28,7 @@ func (w *output) beginCall(event *form.Event) {
 	w.added(`","status":"in_progress"}`)
 }
 
-// arguments writes a piece of a call's input. That of a custom tool is distinguished from JSON once it is whole.
+// arguments writes a piece of a call's input. The input of a custom tool is converted at its end.
 func (w *output) arguments(piece rawjson.Text) {
 	switch {
 	case piece.Empty():

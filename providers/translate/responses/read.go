@@ -1,5 +1,5 @@
 // Package responses translates OpenAI's Responses API, as the dialect of clients and of upstreams. Its facts are those of
-// OpenAI's SDKs (openai-node 7.55 and openai-go 3.95, package responses). Of the product it imports providers, rawjson and form alone.
+// OpenAI's SDKs (openai-node 7.55 and openai-go 3.95, package responses). Of the product it imports only providers, rawjson and form.
 package responses
 
 import (
@@ -10,10 +10,10 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// keepsNothing is why what only the vendor's own memory can answer is refused.
+// keepsNothing is the reason for the refusal of a call that requires the vendor's stored data.
 const keepsNothing = "This model's upstream keeps no responses: send the earlier items in `input`."
 
-// notStored is why a response or an item that the client names is refused.
+// notStored is the reason for the refusal of a response or an item by its id.
 const notStored = "No stored response or item of this API key has this id: send the earlier items in `input`."
 
 // The values of include that a translation answers.
@@ -28,20 +28,20 @@ type reading struct {
 	prompt *form.Prompt
 	loss   *form.Loss
 	ask    form.Ask
-	// topLogprobs is kept until it is known whether logprobs are asked for at all.
+	// topLogprobs is kept until it is known whether the call requests logprobs.
 	topLogprobs rawjson.Value
 	choice      rawjson.Value
 	input       rawjson.Value
 	tools       rawjson.Value
 	call        providers.Call
 	declared    map[string]bool // tools, for the choice among them
-	compacts    bool            // the call asks for a summary
-	// What the choice of tools says of the web search: it is made; it may be; the choice lists what may be called.
+	compacts    bool            // the call requests a summary
+	// Of the choice of tools: the web search is forced; it is allowed; the choice lists the allowed tools.
 	forced, searchAllowed, listed bool
 	echo                          [echoes]rawjson.Value
 }
 
-// Read reads a client's call. What it names in loss is unknown to every dialect. Faults name the client's field.
+// Read reads a client's call. It records only fields in loss that no dialect has. Faults name the client's field.
 func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
 	r := &reading{prompt: &form.Prompt{From: form.Responses}, loss: loss, call: call, ask: form.Ask{
 		Model: call.Model, Stream: call.Stream, WantsUsage: true, Stored: true, Previous: call.Chain.Previous,
@@ -73,10 +73,10 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 	return r.prompt, r.ask, r.Fault
 }
 
-// set notes what the client calls a field.
+// set records the client's name of a field.
 func (r *reading) set(field form.Field, name string) { r.prompt.Fields[field] = name }
 
-// must keeps what makes the answer another one, so that other vendors refuse it.
+// must keeps a field on which the answer depends, so that a call to another vendor is refused.
 func (r *reading) must(name string) {
 	r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Must: true})
 }
@@ -133,15 +133,15 @@ func (r *reading) field(name rawjson.Text, value rawjson.Value) {
 	}
 }
 
-// vendorField reads a member that only the vendor knows.
+// vendorField reads a member that only the vendor has.
 func (r *reading) vendorField(name string, value rawjson.Value) {
 	switch name {
 	case "previous_response_id": // that of a stored response is replaced before
-		if value.Says() {
+		if value.IsSet() {
 			r.Refuse(name, notStored)
 		}
 	case "conversation", "prompt", "background":
-		if value.Says() {
+		if value.IsSet() {
 			r.Refuse(name, keepsNothing)
 		}
 	case "store":
@@ -150,7 +150,7 @@ func (r *reading) vendorField(name string, value rawjson.Value) {
 	case "metadata", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "max_tool_calls",
 		"context_management", "access_programs", "image":
 		r.prompt.Keep(name, value, false)
-	case "moderation": // the answer holds it
+	case "moderation": // the answer contains its result
 		r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Value: value, Must: true})
 	case "service_tier":
 		if !value.Text().Is("auto") {
@@ -226,7 +226,7 @@ func (r *reading) readInclude(include rawjson.Value) {
 	var others bool
 	for _, value := range include.Items() {
 		switch text := value.Text(); {
-		case text.Is(includeReasoning): // state is always given
+		case text.Is(includeReasoning): // answers always have the state
 		case text.Is(includeLogprobs):
 			r.set(form.FieldLogprobs, "include")
 			r.prompt.Sampling.Logprobs = true
@@ -239,10 +239,10 @@ func (r *reading) readInclude(include rawjson.Value) {
 	}
 }
 
-// echoes is how many members of a call its response repeats.
+// echoes is the number of members of a call that its response repeats.
 const echoes = 16
 
-// echoMember is a member of a call that its response repeats, with what stands there where the call has none.
+// echoMember is a member of a call that its response repeats, with the value for a call without it.
 type echoMember struct{ name, absent string }
 
 func echoMembers() [echoes]echoMember {
@@ -274,7 +274,7 @@ func (r *reading) repeat(name rawjson.Text, value rawjson.Value) {
 	}
 }
 
-// echoed copies what the response repeats.
+// echoed returns a copy of the members that the response repeats.
 func (r *reading) echoed() []byte {
 	var out form.Out
 	for i, member := range echoMembers() {

@@ -21,7 +21,7 @@ const (
 	filtered = "content_filter"
 )
 
-// ending is the state of a response by why it ended, and the reason that it gives where it is incomplete.
+// ending returns the status of a response by its stop reason, and the reason of an incomplete one.
 func ending(stop form.StopReason) (status, reason string) {
 	switch stop {
 	case form.StopMaxTokens, form.StopContextFull, form.StopPaused:
@@ -96,8 +96,8 @@ func (w *writer) store(status, reason string) []byte {
 	return nil
 }
 
-// fail writes the response as far as it came; the error follows, written by others. An item that is open is left out: a client
-// would take one that is done for what the model wanted, and call a tool with half of its input.
+// fail writes the response as far as it has arrived; the caller writes the error after it. It omits an open item: a client would treat a
+// finished item as complete, and call a tool with a part of its input.
 func (w *writer) fail(fault *providers.Fault) {
 	started := w.phase == running
 	w.Failed(fault)
@@ -184,7 +184,7 @@ func (w *writer) usage(out *form.Out) {
 	out.End()
 }
 
-// errorCode is the code of a failed response, of those that ResponseError lists.
+// errorCode returns the code of a failed response, one of those in ResponseError.
 func errorCode(kind providers.Kind) string {
 	switch kind {
 	case providers.RateLimited, providers.Quota:
@@ -196,7 +196,8 @@ func errorCode(kind providers.Kind) string {
 	}
 }
 
-// faultMessage is what the client may learn of a fault: the upstream's own words about the client's request first.
+// faultMessage returns the message of a fault for the client: the upstream's own message about the client's request, otherwise the
+// gateway's.
 func faultMessage(fault *providers.Fault) string {
 	if fault.UpstreamMessage != "" {
 		return fault.UpstreamMessage

@@ -13,15 +13,15 @@ import (
 // idBytes bytes are the 26 characters of a response's id.
 const idBytes = 16
 
-// newResponseID makes the id of a response. It has the form of the ids of tasks.
+// newResponseID returns a new id of a response, in the form of task ids.
 func newResponseID() string {
 	var b [idBytes]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return "resp_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
 }
 
-// SplitInput copies the input of a call: its first items, as many as earlier says, and the others. Both are items with commas between them.
-// A text is one message.
+// SplitInput copies the input of a call: its first items, whose number is earlier, and the others. Both are items separated by commas. A
+// text is one message.
 func SplitInput(input rawjson.Value, earlier int) (before, own []byte) {
 	if text := input.Text(); text != nil {
 		var out form.Out

@@ -23,7 +23,7 @@ type writer struct {
 	phase   phase
 }
 
-// phase is how far an answer has come.
+// phase is the progress of an answer.
 type phase int
 
 const (
@@ -35,7 +35,7 @@ const (
 // Write implements form.AnswerWriter.
 func (w *writer) Write(event *form.Event) { w.blocks.Put(event) }
 
-// event takes the next event in an order in which one block is open at a time.
+// event writes the next event. One block is open at a time.
 func (w *writer) event(event *form.Event) {
 	if w.phase == over || event.Choice != 0 {
 		return
@@ -80,7 +80,7 @@ func (w *writer) event(event *form.Event) {
 		w.end()
 	case form.EventFailed:
 		w.fail(event.Fault)
-	case form.EventMedia: // what else there is stands for the answer
+	case form.EventMedia: // the rest is the answer
 	}
 	if w.phase != over && len(w.written)+len(w.item.custom)+len(w.item.hidden)+len(w.item.logprobs) > form.MaxAnswer {
 		w.fail(form.TooLong())
@@ -95,7 +95,7 @@ func isContent(kind form.EventKind) bool {
 	return true
 }
 
-// begin opens an event; false where the client wants no stream.
+// begin opens an event. It reports false if the client does not request a stream.
 func (w *output) begin(name string) bool {
 	if !w.ask.Stream {
 		return false
@@ -108,7 +108,7 @@ func (w *output) begin(name string) bool {
 	return true
 }
 
-// finish closes an event. The number is last, where a reader of the stream finds it whatever the answer says.
+// finish closes an event. Its number is the last member, so that a reader of the stream finds it independent of the content.
 func (w *output) finish() {
 	w.Out.KeyInt("sequence_number", w.number)
 	w.number++
@@ -116,7 +116,7 @@ func (w *output) finish() {
 	w.Out.Plain("\n\n")
 }
 
-// beginOf opens an event of the item that is open.
+// beginOf opens an event of the open item.
 func (w *output) beginOf(name string) bool {
 	if !w.begin(name) {
 		return false

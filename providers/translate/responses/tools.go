@@ -20,7 +20,7 @@ func (r *reading) readTools(tools rawjson.Value) {
 	}
 }
 
-// readTool reads a declaration. Those of a namespace are declared one by one under names of their own.
+// readTool reads a declaration. The tools of a namespace are declared one by one under flat names.
 func (r *reading) readTool(declared rawjson.Value, at form.Path, namespace string) {
 	space := form.Space{Namespace: namespace, Name: declared.Get("name").Text().String()}
 	tool := form.Tool{Name: space.Flat(), Description: declared.Get("description").Text(), At: at}
@@ -49,7 +49,7 @@ func (r *reading) readTool(declared rawjson.Value, at form.Path, namespace strin
 	case isSearch(kind.String()) && namespace == "":
 		r.readSearch(declared, kind.String(), at)
 		return
-	case kind.Is("tool_search"): // it finds further tools, without which the model works with those that it has
+	case kind.Is("tool_search"): // it finds further tools; without it the model uses the declared ones
 		r.loss.Drop(at.Name())
 		return
 	default:
@@ -66,12 +66,12 @@ func (r *reading) readTool(declared rawjson.Value, at form.Path, namespace strin
 	r.declare(tool, space)
 }
 
-// isSearch knows the types of web searches: web_search, with a date, and its previews.
+// isSearch reports whether a type is a web search: web_search, with or without a date, and its previews.
 func isSearch(kind string) bool {
 	return kind == "web_search" || strings.HasPrefix(kind, "web_search_")
 }
 
-// readSearch reads the web search, of which a call has one. What is in filters and user_location are those of
+// readSearch reads the web search. A call has at most one. The members of filters and user_location are those of
 // https://platform.openai.com/docs/guides/tools-web-search.
 func (r *reading) readSearch(declared rawjson.Value, kind string, at form.Path) {
 	search := &form.Search{At: at, Type: kind, Context: declared.Get("search_context_size"), Location: declared.Get("user_location")}
@@ -79,7 +79,7 @@ func (r *reading) readSearch(declared rawjson.Value, kind string, at form.Path) 
 	for name, value := range declared.Members() {
 		switch string(name.Decoded()) {
 		case "type", "search_context_size", "user_location", "filters":
-		default: // external_web_access, search_content_types and others, which tune it
+		default: // external_web_access, search_content_types and other options
 			r.loss.DropUnknown(at.Field(name.String()).Name(), value)
 		}
 	}
@@ -133,7 +133,7 @@ func (r *reading) readChoice(choice rawjson.Value) {
 	}
 }
 
-// settleSearch reads what the choice says of the search, which is none of the tools.
+// settleSearch applies the choice to the search, which is not one of the tools.
 func (r *reading) settleSearch() {
 	p := r.prompt
 	switch {
@@ -158,7 +158,7 @@ func (r *reading) choiceMode(word rawjson.Text, field string) form.ChoiceMode {
 	return form.ChoiceUnset
 }
 
-// chosen is the name of a tool in a choice, which must be declared.
+// chosen returns the name of a tool in a choice, which must be declared.
 func (r *reading) chosen(tool rawjson.Value, field string) string {
 	space := form.Space{Namespace: tool.Get("namespace").Text().String(), Name: tool.Get("name").Text().String()}
 	name := space.Flat()

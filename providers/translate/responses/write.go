@@ -8,7 +8,7 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// What this dialect takes.
+// The limits of this dialect.
 const (
 	minOutput = 16
 	maxCallID = 64
@@ -22,16 +22,16 @@ type writing struct {
 
 	to   providers.OpenAITraits
 	loss *form.Loss
-	// custom are the names of the tools that take one text.
+	// custom are the names of the custom tools.
 	custom map[string]bool
-	// include is what the answer is to hold besides, as the inside of an array.
+	// include lists the optional parts of the answer, as the inside of an array.
 	include form.Out
 }
 
-// Write writes the call for an upstream of this dialect. It asks it to keep nothing.
+// Write writes the call for an upstream of this dialect, with storage disabled.
 func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
 	w := newWriting(p, to, loss)
-	w.Fail(p.RefuseOwn(form.Responses, "moderation")) // before it is found that nothing else was said
+	w.Fail(p.RefuseOwn(form.Responses, "moderation")) // before the fault of an empty prompt
 	w.Begin()
 	w.KeyString("model", to.Model)
 	w.conversation()
@@ -76,13 +76,13 @@ func (w *writing) limits() {
 	w.Field("max_output_tokens", limit)
 }
 
-// picky reports whether the model is one of OpenAI's that reasons: it refuses what tunes the drawing of tokens.
-func (w *writing) picky() bool { return w.to.Reasons && !w.to.Imitator }
+// reasons reports whether the model is one of OpenAI's that reason: it refuses the parameters of sampling.
+func (w *writing) reasons() bool { return w.to.Reasons && !w.to.Imitator }
 
 func (w *writing) sampling() {
 	s := w.Sampling
 	w.WriteSampling(w.Out, w.loss, func(field form.Field) bool {
-		return (field == form.FieldTemperature || field == form.FieldTopP) && !w.picky()
+		return (field == form.FieldTemperature || field == form.FieldTopP) && !w.reasons()
 	})
 	if s.Logprobs {
 		w.include.String(includeLogprobs)
@@ -97,9 +97,8 @@ func (w *writing) sampling() {
 	}
 }
 
-// reasoning writes how much is thought, and asks for the thoughts sealed: there is no other place where they could wait for the
-// next turn. Models that cannot think refuse to be asked: "Encrypted content is not supported with this model."
-// (https://github.com/microsoft/agent-framework/issues/7483)
+// reasoning writes the amount of thinking, and requests the encrypted thoughts, which the next turn requires. Models that cannot think
+// refuse that: "Encrypted content is not supported with this model." (https://github.com/microsoft/agent-framework/issues/7483)
 func (w *writing) reasoning() {
 	effort := w.Effort(w.to, w.loss)
 	if !w.to.Reasons {
@@ -119,7 +118,7 @@ func (w *writing) reasoning() {
 	w.End()
 }
 
-// text writes the format of the answer, and how much is to be said.
+// text writes the format and the verbosity of the answer.
 func (w *writing) text() {
 	var verbosity rawjson.Value
 	if at := slices.IndexFunc(w.Own, isVerbosity); at >= 0 && w.From.SameVendor(form.Responses) {
@@ -179,7 +178,7 @@ func (w *writing) own(stream bool) {
 }
 
 // WriteCount writes the call that counts the input of a prompt, for POST /v1/responses/input_tokens: InputTokenCountParams of
-// openai-node 7.55. What it leaves out counts nothing.
+// openai-node 7.55. The omitted fields have no tokens.
 func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
 	w := newWriting(p, to, loss)
 	w.Begin()

@@ -14,7 +14,7 @@ func (w *writing) conversation() {
 	}})
 	w.Fail(fault)
 	if n := len(turns); n > 0 && turns[n-1].Role == form.Assistant {
-		w.loss.Change(w.Fields[form.FieldTurns]) // it is no beginning of the answer here
+		w.loss.Change(w.Fields[form.FieldTurns]) // this dialect does not continue a turn of the assistant
 	}
 	instructions := w.instructions(system)
 	w.Array("input")
@@ -22,7 +22,7 @@ func (w *writing) conversation() {
 		w.message("developer", system)
 	}
 	if w.Output.Kind == form.OutputJSON && !(&form.Prompt{Turns: turns}).MentionsJSON() {
-		// The vendor looks for the word in the items, not in the instructions: "Response input messages must contain the word
+		// The vendor requires the word in the items, not in the instructions: "Response input messages must contain the word
 		// 'json' in some form to use 'text.format' of type 'json_object'."
 		w.message("developer", []form.Block{{Kind: form.BlockText, Text: w.Output.Line()}})
 	}
@@ -39,7 +39,7 @@ func (w *writing) conversation() {
 	w.EndArray()
 }
 
-// instructions writes the system's texts as one; false where there is none, or they must be parts because of cache marks.
+// instructions writes the system's texts as one. It reports false if there is none, or if they must be parts because of cache marks.
 func (w *writing) instructions(system []form.Block) bool {
 	texts := make([]rawjson.Text, 0, len(system))
 	for i := range system {
@@ -59,7 +59,7 @@ func (w *writing) instructions(system []form.Block) bool {
 	return true
 }
 
-// message writes what the user or the system said.
+// message writes a message of the user or the system.
 func (w *writing) message(role string, blocks []form.Block) {
 	w.Typed("message")
 	w.KeyString("role", role)
@@ -72,7 +72,7 @@ func (w *writing) message(role string, blocks []form.Block) {
 	w.endsWith(blocks)
 }
 
-// endsWith writes the parts of an item, which end it.
+// endsWith writes the parts of an item and ends the item.
 func (w *writing) endsWith(parts []form.Block) {
 	w.BeginArray()
 	for i := range parts {
@@ -82,18 +82,18 @@ func (w *writing) endsWith(parts []form.Block) {
 	w.End()
 }
 
-// user writes the results of a turn, each an item, and then what else was said.
+// user writes the results of a turn, each as an item, and then the other blocks.
 func (w *writing) user(blocks []form.Block) {
-	said := make([]form.Block, 0, len(blocks))
+	others := make([]form.Block, 0, len(blocks))
 	for i := range blocks {
 		if blocks[i].Kind != form.BlockResult {
-			said = append(said, blocks[i])
+			others = append(others, blocks[i])
 		} else {
 			w.result(&blocks[i])
 		}
 	}
-	if len(said) > 0 {
-		w.message("user", said)
+	if len(others) > 0 {
+		w.message("user", others)
 	}
 }
 
@@ -106,34 +106,34 @@ func (w *writing) result(block *form.Block) {
 	}
 	w.KeyString("call_id", callID(result.ID))
 	w.Key("output")
-	said, media := result.Say(), result.Media()
+	text, media := result.Say(), result.Media()
 	mark := block.Mark()
 	if !w.to.Breakpoints {
 		w.DropMarks(block, w.loss)
 		mark = form.NoMark
 	}
 	if len(media) == 0 && mark == form.NoMark {
-		w.Text(said)
+		w.Text(text)
 		w.End()
 		return
 	}
 	parts := make([]form.Block, 0, 1+len(media))
-	if !said.Blank() || len(media) == 0 {
-		parts = append(parts, form.Block{Kind: form.BlockText, Text: said})
+	if !text.Blank() || len(media) == 0 {
+		parts = append(parts, form.Block{Kind: form.BlockText, Text: text})
 	}
 	for _, medium := range media {
 		medium.Cache = form.NoMark
 		parts = append(parts, medium)
 	}
-	parts[len(parts)-1].Cache = mark // all of the result's are one
+	parts[len(parts)-1].Cache = mark // one mark for all marks of the result
 	w.endsWith(parts)
 }
 
-// assistant writes what the model said, item for item. A thought goes with what follows it: the vendor refuses one that
-// nothing follows (https://github.com/continuedev/continue/issues/8933).
+// assistant writes a turn of the model as items. A thought requires an item after it: the vendor refuses one at the end
+// (https://github.com/continuedev/continue/issues/8933).
 func (w *writing) assistant(blocks []form.Block) {
 	var thoughts []*form.Block
-	var last []byte // the sealed thought that was written last, which several calls may have brought back
+	var last []byte // the encrypted thought that was written last; several calls may have the same one
 	for i := 0; i < len(blocks); i++ {
 		block := &blocks[i]
 		w.DropMark(block.Cache, block.At, w.loss)
@@ -158,7 +158,7 @@ func (w *writing) assistant(blocks []form.Block) {
 				w.DropMark(blocks[end].Cache, blocks[end].At, w.loss)
 				end++
 			}
-			w.said(blocks[i:end])
+			w.say(blocks[i:end])
 			i = end - 1
 		case form.BlockCall:
 			w.call(&block.Call)
@@ -168,8 +168,7 @@ func (w *writing) assistant(blocks []form.Block) {
 	}
 }
 
-// sealed is this vendor's own state, nil where there is none. "Reasoning input items can only be provided to a reasoning or
-// computer use model."
+// sealed returns this vendor's own state, nil for none. "Reasoning input items can only be provided to a reasoning or computer use model."
 func (w *writing) sealed(states []form.State) []byte {
 	if !w.to.Reasons {
 		return nil
@@ -180,7 +179,7 @@ func (w *writing) sealed(states []form.State) []byte {
 	return nil
 }
 
-// thought writes a thought without its id: the vendor would look for it where it keeps nothing.
+// thought writes a thought without its id, because the vendor has not stored it.
 func (w *writing) thought(text rawjson.Text, data []byte) {
 	w.Typed("reasoning")
 	w.Array("summary")
@@ -194,7 +193,7 @@ func (w *writing) thought(text rawjson.Text, data []byte) {
 	w.End()
 }
 
-func (w *writing) said(blocks []form.Block) {
+func (w *writing) say(blocks []form.Block) {
 	w.Typed("message")
 	w.Literal(`"role":"assistant"`)
 	w.Array("content")
@@ -224,7 +223,7 @@ func (w *writing) call(call *form.Call) {
 	w.End()
 }
 
-// callID is the id under which this dialect takes a call.
+// callID returns an id of a call that this dialect accepts.
 func callID(id string) string {
 	return form.CallID(id, func(id string) bool { return id != "" && len(id) <= maxCallID })
 }

@@ -4,8 +4,8 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// part writes a block as a part of a message or of a result. Sound is none that this dialect takes: ResponseInputContent of
-// openai-node 7.55 has texts, images and files alone.
+// part writes a block as a part of a message or of a result. This dialect accepts no sound: ResponseInputContent of openai-node 7.55 has
+// only texts, images and files.
 func (w *writing) part(block *form.Block) {
 	media := &block.Media
 	ownFile := media.File != nil && w.From.SameVendor(form.Responses)
@@ -37,7 +37,7 @@ func (w *writing) part(block *form.Block) {
 	w.End()
 }
 
-// source writes where a medium is: the names are those of an address and of what is given inline.
+// source writes the source of a medium under the member name of an address or of inline data.
 func (w *writing) source(media *form.Media, address, inline string) {
 	switch {
 	case media.File != nil:

@@ -5,7 +5,7 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// tools writes the declarations, and the choice among them. Nothing of it is sent without tools.
+// tools writes the declarations and the choice among them. Without tools it writes nothing.
 func (w *writing) tools() {
 	if len(w.Tools) == 0 && w.Search == nil {
 		return
@@ -20,7 +20,7 @@ func (w *writing) tools() {
 		if tool.Custom {
 			w.grammar(&tool.Grammar)
 		} else {
-			// Whether it is strict is always said: where nothing is, the vendor makes it strict if it can
+			// "strict" is always set: without it, the vendor makes the tool strict if possible
 			// (https://platform.openai.com/docs/guides/function-calling).
 			w.Field("parameters", tool.Parameters())
 			w.Key("strict")
@@ -36,7 +36,7 @@ func (w *writing) tools() {
 	w.choice()
 }
 
-// includeSources makes the answer name the pages of a search.
+// includeSources requests the pages of a search in the answer.
 const includeSources = "web_search_call.action.sources"
 
 func (w *writing) search() {

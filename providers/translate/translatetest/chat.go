@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// chatChunk is what a chunk may have: openai-node 7.55, ChatCompletionChunk, with the fields of its imitators that are written.
+// chatChunk has the members of a chunk: openai-node 7.55, ChatCompletionChunk, and the fields of compatible servers that are written.
 type chatChunk struct {
 	ID      string          `json:"id"`
 	Object  string          `json:"object"`
@@ -48,14 +48,14 @@ type chatInput struct {
 	Input     *string `json:"input,omitempty"`
 }
 
-// ChatAnswer is what one choice of a completion says.
+// ChatAnswer is one choice of a completion.
 type ChatAnswer struct {
 	Content, Refusal, Thought, Finish string
 	Calls                             []ChatCall
 	Logprobs                          []json.RawMessage
 }
 
-// ChatCall is a call of a tool, of a function where it is not Custom.
+// ChatCall is a call of a custom tool or of a function.
 type ChatCall struct {
 	ID, Name, Input, Signature string
 	Custom                     bool
@@ -70,15 +70,15 @@ type chatStream struct {
 	usage   json.RawMessage
 }
 
-// CheckChat fails the test where a stream is none that OpenAI's SDKs and the AI SDK can follow: chunks of several ids, a choice
-// that does not begin with its role or continues behind its reason to end, indices of calls with gaps, calls that begin twice or
-// whose pieces have no function, arguments that are no object, or a stream without an end. An error may end it.
+// CheckChat fails the test if OpenAI's SDKs or the AI SDK cannot follow a stream. All chunks have one id. A choice begins with its role and
+// ends with its finish_reason. Indices of calls have no gaps, a call begins once, its pieces have a function, and its arguments are an
+// object. The stream has an end, which may be an error.
 func CheckChat(tb testing.TB, stream []byte) {
 	tb.Helper()
 	FoldChat(tb, stream)
 }
 
-// FoldChat checks a stream as CheckChat does, and returns what each of its choices says, and its usage, nil for none.
+// FoldChat checks a stream as CheckChat does, and returns its choices and its usage, nil for none.
 func FoldChat(tb testing.TB, stream []byte) (answers map[int]*ChatAnswer, usage json.RawMessage) {
 	tb.Helper()
 	s := &chatStream{TB: tb, answers: make(map[int]*ChatAnswer)}
@@ -124,7 +124,7 @@ func (s *chatStream) checkEnd() {
 	}
 }
 
-// take takes a chunk, and reports whether it is an error, which ends the stream.
+// take reads a chunk, and reports whether it is an error, which ends the stream.
 func (s *chatStream) take(data []byte) (ended bool) {
 	s.Helper()
 	var chunk chatChunk
@@ -246,7 +246,7 @@ func (s *chatStream) piece(answer *ChatAnswer, piece *chatPiece, data []byte) {
 	}
 }
 
-// legacy takes a piece of the one call of the old kind.
+// legacy reads a piece of the only call in the old form.
 func (s *chatStream) legacy(answer *ChatAnswer, input *chatInput, data []byte) {
 	s.Helper()
 	if begins := len(answer.Calls) == 0; begins != (input.Name != nil) || input.Arguments == nil {

@@ -1,2 +1,2 @@
-// Package translatetest checks answers that translations write, one dialect each, for tests alone.
+// Package translatetest checks answers that translations write, one dialect each, only for tests.
 package translatetest

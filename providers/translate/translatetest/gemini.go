@@ -7,10 +7,9 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// CheckGemini fails the test unless an answer is one that Gemini's SDKs take: server-sent events, one JSON array, or one
-// document. Each piece has candidates with parts, no candidate continues behind its finishReason, all have one, the counts add up
-// and stay once they are known, and all pieces have one responseId and one modelVersion. See GenerateContentResponse in
-// google.golang.org/genai and validateResponse in its chats.
+// CheckGemini fails the test unless Gemini's SDKs accept an answer: server-sent events, one JSON array, or one document. Each piece has
+// candidates with parts, no candidate continues after its finishReason, all have one, the counts add up and do not change, and all pieces
+// have one responseId and one modelVersion. See GenerateContentResponse in google.golang.org/genai and validateResponse in its chats.
 func CheckGemini(tb testing.TB, answer []byte) {
 	tb.Helper()
 	c := geminiCheck{t: tb, finished: make(map[int64]bool)}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// messageEvent is what the events of a message may have: github.com/anthropics/anthropic-sdk-go, MessageStreamEventUnion.
+// messageEvent has the members of a message's events: github.com/anthropics/anthropic-sdk-go, MessageStreamEventUnion.
 type messageEvent struct {
 	Type         string          `json:"type"`
 	Index        *int            `json:"index"`
@@ -58,17 +58,17 @@ type messageStream struct {
 	seen  int
 	index int // of the next block
 	open  *messageBlock
-	// said is the text of the open block, signed reports that it has its signature.
-	said    strings.Builder
+	// text is that of the open block. signed: the block has its signature.
+	text    strings.Builder
 	signed  bool
 	calls   int
 	stopped *string
 	ended   bool
 }
 
-// CheckMessages fails the test where a stream is none that Anthropic's SDKs can follow: events out of order, indices with gaps,
-// several open blocks, empty blocks, pieces of another kind than their block, calls whose input is no JSON object, a message
-// that says it ended for tools without calling any, or one that does not end. A stream may end with an error instead.
+// CheckMessages fails the test if Anthropic's SDKs cannot follow a stream. Events are in order, and indices have no gaps. One block is open
+// at a time, no block is empty, and its pieces are of its kind. The input of a call is a JSON object. A message that ended for tools has a
+// call. The stream has an end, which may be an error.
 func CheckMessages(tb testing.TB, stream []byte) {
 	tb.Helper()
 	s := &messageStream{TB: tb}
@@ -160,7 +160,7 @@ func (s *messageStream) begin(b *messageBlock) {
 		return
 	}
 	s.open, s.signed = b, false
-	s.said.Reset()
+	s.text.Reset()
 	switch b.Type {
 	case "text":
 		if b.Text == nil || *b.Text != "" {
@@ -203,7 +203,7 @@ func (s *messageStream) goOn(d *messageDelta) {
 	case "input_json_delta":
 		piece, of = d.PartialJSON, "tool_use"
 	case "signature_delta":
-		// The SDK for Node.js keeps the last one alone.
+		// The SDK for Node.js keeps only the last one.
 		if of = "thinking"; s.signed || d.Signature == "" {
 			s.Error("a second signature, or an empty one")
 		}
@@ -225,7 +225,7 @@ func (s *messageStream) goOn(d *messageDelta) {
 	if piece == "" && d.Type != "signature_delta" {
 		s.Errorf("an empty %s", d.Type)
 	}
-	s.said.WriteString(piece)
+	s.text.WriteString(piece)
 }
 
 func (s *messageStream) end() {
@@ -236,17 +236,17 @@ func (s *messageStream) end() {
 	}
 	switch s.open.Type {
 	case "text":
-		if s.said.Len() == 0 {
+		if s.text.Len() == 0 {
 			s.Error("a text says nothing")
 		}
 	case "thinking":
-		if s.said.Len() == 0 && !s.signed {
+		if s.text.Len() == 0 && !s.signed {
 			s.Error("a thought says nothing")
 		}
 	case "tool_use":
 		var input map[string]any
-		if s.said.Len() > 0 && json.Unmarshal([]byte(s.said.String()), &input) != nil && (s.stopped == nil || *s.stopped != "max_tokens") {
-			s.Errorf("the input of a call is %s", s.said.String())
+		if s.text.Len() > 0 && json.Unmarshal([]byte(s.text.String()), &input) != nil && (s.stopped == nil || *s.stopped != "max_tokens") {
+			s.Errorf("the input of a call is %s", s.text.String())
 		}
 	}
 	s.open = nil

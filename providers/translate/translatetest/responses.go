@@ -1,4 +1,3 @@
-// Package translatetest checks what translations write: streams against the rules of their dialects.
 package translatetest
 
 import (
@@ -9,7 +8,7 @@ import (
 	"testing"
 )
 
-// responseEvent is what the events of a response may have: openai-node 7.55, resources/responses/responses.d.ts,
+// responseEvent has the members of a response's events: openai-node 7.55, resources/responses/responses.d.ts,
 // ResponseStreamEvent.
 type responseEvent struct {
 	Type           string         `json:"type"`
@@ -40,13 +39,13 @@ type responseStream struct {
 	itemID string
 	parts  []any // of the item, done
 	part   string
-	said   strings.Builder // of the part, or of the call's input
-	whole  bool            // the part, or the call's input, has been said at once behind its pieces
+	text   strings.Builder // of the part, or of the call's input
+	whole  bool            // the whole part, or the whole input of the call, has followed its pieces
 }
 
-// CheckResponses fails the test where a stream is none that OpenAI's SDKs and Codex can follow: events out of order, numbers
-// with gaps, items or parts that end without a beginning or say other things at their end, or a last response that is not what
-// the events said. A failed response may be followed by an error.
+// CheckResponses fails the test if OpenAI's SDKs or Codex cannot follow a stream. Events are in order, and their numbers have no gaps.
+// Items and parts have a beginning, and their ends equal their pieces. The last response equals the events. An error may follow a failed
+// response.
 func CheckResponses(tb testing.TB, stream []byte) {
 	tb.Helper()
 	s := &responseStream{TB: tb}
@@ -172,7 +171,7 @@ func (s *responseStream) wholeItem(e *responseEvent) {
 			}
 		}
 		s.item, s.itemID, s.parts, s.whole = e.Item, id, nil, false
-		s.said.Reset()
+		s.text.Reset()
 	case "response.output_item.done":
 		for _, name := range []string{"id", "type", "call_id", "name", "namespace", "role"} {
 			if s.item[name] != e.Item[name] {
@@ -229,8 +228,8 @@ func (s *responseStream) endItem(item map[string]any) {
 
 func (s *responseStream) wantText(what string, got any) {
 	s.Helper()
-	if got != s.said.String() {
-		s.Errorf("item %s: %s %v, while the pieces say %q", s.itemID, what, got, s.said.String())
+	if got != s.text.String() {
+		s.Errorf("item %s: %s %v, while the pieces say %q", s.itemID, what, got, s.text.String())
 	}
 }
 
@@ -243,7 +242,7 @@ func (s *responseStream) input(e *responseEvent) {
 	}
 	switch {
 	case e.Type == prefix+"delta" && e.Delta != nil && *e.Delta != "" && !s.whole:
-		s.said.WriteString(*e.Delta)
+		s.text.WriteString(*e.Delta)
 	case e.Type == prefix+"done" && text != nil && !s.whole:
 		s.whole = true
 		s.wantText("input", *text)
@@ -280,10 +279,10 @@ func (s *responseStream) inPart(e *responseEvent) {
 	switch {
 	case e.Type == opens+"added" && s.part == "":
 		s.part, _ = e.Part["type"].(string)
-		s.said.Reset()
+		s.text.Reset()
 		s.whole = false
 	case e.Type == words+"delta" && !s.whole && e.Delta != nil && *e.Delta != "":
-		s.said.WriteString(*e.Delta)
+		s.text.WriteString(*e.Delta)
 	case e.Type == words+"done" && !s.whole && text != nil:
 		s.wantText(e.Type, *text)
 		s.whole = true
