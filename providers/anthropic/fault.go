@@ -7,8 +7,8 @@ import (
 	"modelrelay/providers"
 )
 
-// classify reads the error object of an answer in this vendor's format: {"type":"error","error":{"type","message"}}. The
-// types that say more than their status are of the vendor's page "Errors".
+// classify reads the error object of an answer in this vendor's format: {"type":"error","error":{"type","message"}}. The types that are
+// more precise than their status are those of the vendor's page "Errors".
 func classify(fault *providers.Fault) {
 	var answer struct {
 		Error struct {
@@ -21,12 +21,12 @@ func classify(fault *providers.Fault) {
 	fault.Code = providers.Cut(answer.Error.Type, providers.WordLimit)
 	switch {
 	case fault.Code == "overloaded_error":
-		// Its own status is 529, that of a front end before it may be another.
+		// The vendor's status is 529; a front end may send another.
 		fault.Kind, fault.Message, fault.Blame = providers.Overloaded, "The upstream is overloaded.", providers.BlameChannel
 	case fault.Code == "billing_error",
 		fault.Kind == providers.Invalid && (strings.Contains(answer.Error.Message, "credit balance is too low") ||
 			strings.Contains(answer.Error.Message, "specified API usage limits")):
-		// The gateway's account is out of money, or at the spend limit of its owner. This vendor reports both with a 400 too.
+		// The gateway's account is out of money or at its spend limit. This vendor also reports both with a 400.
 		fault.RefuseKey(providers.KeyExhausted)
 	case fault.Kind == providers.Invalid && strings.Contains(answer.Error.Message, "organization has been disabled"):
 		fault.RefuseKey(providers.KeyRefused)

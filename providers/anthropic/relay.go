@@ -14,7 +14,7 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// defaultVersion is the wire version of a call that names none, the one the vendor's SDKs send.
+// defaultVersion is the wire version of a call without one. It is that of the vendor's SDKs.
 const defaultVersion = "2023-06-01"
 
 // Relayer sends calls in Anthropic's format. It is safe for concurrent use.
@@ -24,7 +24,7 @@ type Relayer struct {
 }
 
 type operation struct {
-	// path follows the channel's base URL, which like the SDKs' has no version in it.
+	// path follows the channel's base URL, which has no version, as in the SDKs.
 	path string
 	// usage describes the usage in the answer, streamed or not.
 	usage providers.UsageShape
@@ -45,9 +45,9 @@ func operations() map[providers.Operation]operation {
 				Cached: []string{"usage.cache_read_input_tokens|message.usage.cache_read_input_tokens"},
 				Output: []string{"usage.output_tokens|message.usage.output_tokens"},
 				Ends:   []string{`"type":"message_stop"`, `"type":"error"`},
-				// The container that code ran in; a message itself is nothing to go on from.
+				// The container of executed code. A later call cannot continue a message itself.
 				Answer: []string{"container.id", "message.container.id", "delta.container.id"},
-				// Files that the code wrote, in the result of its tool. A later call may show one to the model.
+				// Files that the code wrote, in the result of its tool. A later call may send one to the model.
 				Made:     []string{"content[].content.content[].file_id", "content_block.content.content[].file_id"},
 				MadeMark: `"file_id":`,
 			},

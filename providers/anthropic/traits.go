@@ -6,12 +6,12 @@ import (
 	"modelrelay/providers"
 )
 
-// Traits are what a model takes, by its name: Anthropic's model overview, and its pages on thinking, effort and structured outputs.
+// Traits returns what a model accepts, by its name: Anthropic's model overview, and its pages on thinking, effort and structured outputs.
 func Traits(model string) providers.Traits { return providers.Traits{Anthropic: traitsOf(model)} }
 
 func traitsOf(model string) providers.AnthropicTraits {
 	_, name, is := strings.Cut(strings.ToLower(model), "claude-")
-	if !is { // an imitator's model
+	if !is { // another vendor's model
 		return providers.AnthropicTraits{Sampling: true, Budget: true, Prefill: true, MaxOutput: 32_000}
 	}
 	v := providers.ModelVersionOf(name)

@@ -69,7 +69,7 @@ func settings(
 	model string, table providers.VideoModel, req providers.VideoRequest, frame providers.Frame,
 ) (upstream.Members, error) {
 	members := upstream.Members{"model": model}
-	if frame.Seconds > 0 { // "frames" outranks it
+	if frame.Seconds > 0 { // "frames" has precedence
 		if err := upstream.Reserved(req, "frames"); err != nil {
 			return nil, err
 		}
@@ -95,7 +95,7 @@ func settings(
 	return members, nil
 }
 
-// contents are the prompt and the inputs with their roles.
+// contents returns the prompt and the inputs with their roles.
 func contents(ctx context.Context, req providers.VideoRequest) ([]item, error) {
 	var items []item
 	if req.Prompt != "" {
@@ -153,15 +153,15 @@ func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame
 	return nil
 }
 
-// identifier is the safety_identifier of an attempt, which the vendor shows again with the job. It takes 64 characters.
+// identifier returns the safety_identifier of an attempt, at most 64 characters. The vendor's job contains it.
 func identifier(attempt string) string {
 	const digits = 40
 	sum := sha256.Sum256([]byte(attempt))
 	return "mr-" + hex.EncodeToString(sum[:])[:digits]
 }
 
-// named is the safety_identifier by which a create can be looked up; "" where the client gave its own, which other jobs may
-// bear as well.
+// named returns the safety_identifier by which a create can be looked up; "" if the client sent its own, because other jobs may have the
+// same one.
 func named(req providers.VideoRequest) (string, error) {
 	own, err := req.Parameters()
 	if err != nil {

@@ -16,7 +16,7 @@ const (
 	// pageSize is the largest page of the list. mostPages is how many pages one look-up reads.
 	pageSize  = 500
 	mostPages = 4
-	// listEvery is how often an account may ask for a page, with something to spare.
+	// listEvery is the interval at which an account may read a page, with a margin.
 	listEvery = 1500 * time.Millisecond
 )
 
@@ -55,14 +55,14 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 	return providers.Ticket{}, &providers.Fault{Kind: providers.NotFound, Message: "The upstream lists no such job."}
 }
 
-// list is a page of the jobs of the target's model. Keys with rights of their own may list no others.
+// list returns a page of the jobs of the target's model. Keys with restricted rights may list only these.
 func (v *Videos) list(ctx context.Context, to providers.Target, page int) ([]upstream.Doc, error) {
 	query := url.Values{"page_num": {strconv.Itoa(page)}, "page_size": {strconv.Itoa(pageSize)}, "filter.model": {to.Model}}
 	list, err := v.Jobs.Read(ctx, to, upstream.JobRequest{Path: tasksPath + "?" + query.Encode()})
 	return slices.Collect(list.All("items")), err
 }
 
-// pause waits until the next page may be asked for.
+// pause waits until the next page may be read.
 func pause(ctx context.Context) error {
 	timer := time.NewTimer(listEvery)
 	defer timer.Stop()

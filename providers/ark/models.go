@@ -17,7 +17,7 @@ const (
 	adaptive = "adaptive"
 )
 
-// The families of models, whose members take the same.
+// The families of models. The models of a family accept the same.
 const (
 	seedance25  = "seedance-2-5-260628"
 	seedance25f = "seedance-2-5-flash-261115"
@@ -75,12 +75,12 @@ func imageTypes() []string {
 	return []string{"image/jpeg", "image/png", "image/webp", "image/bmp", "image/tiff", "image/gif"}
 }
 
-// frames are a first and a last frame.
+// frames returns a first and a last frame.
 func frames(types []string) []providers.VideoInput {
 	return providers.Frames(providers.VideoInput{Types: types, MaxBytes: maxImage})
 }
 
-// inputs are the frames and references of Seedance 2: so many images, and so many videos and sounds each.
+// inputs returns the frames and references of Seedance 2: at most images images, others videos and others sounds.
 func inputs(images, others int) []providers.VideoInput {
 	types := append(imageTypes(), "image/heic", "image/heif")
 	return append(frames(types),

@@ -42,8 +42,7 @@ func NewVideos(client *http.Client) *Videos {
 	return v
 }
 
-// Cancel stops a job that waits; one that runs cannot be stopped. The same request deletes the record of a job that has
-// ended, video and all.
+// Cancel stops a queued job; a running one cannot be stopped. The same request deletes the record and the video of a job that has ended.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
 	return v.StopWaiting(ctx, to, ticket, false, upstream.JobRequest{Method: http.MethodDelete, Path: v.JobPath(ticket)})
 }

@@ -12,7 +12,7 @@ const (
 	usualSeconds      = "5"
 )
 
-// resolutions maps our resolutions to the vendor's.
+// resolutions maps the standard resolutions to the vendor's.
 func resolutions() map[string]string { return map[string]string{"720p": "hd", "1080p": "fhd"} }
 
 // VideoModels is the table of the vendor's models.

@@ -20,7 +20,7 @@ const BaseURL = "https://api.bfl.ai"
 const (
 	// resultLife is how long the link to a result works after the job's end. The vendor signs it once.
 	resultLife = 10 * time.Minute
-	// mostPoll leaves most of that for the copy. The vendor recommends no interval; leastPoll is its clients'.
+	// mostPoll leaves most of that for the copy. The vendor recommends no interval; leastPoll is that of its clients.
 	mostPoll  = 4 * time.Minute
 	leastPoll = 2 * time.Second
 )
@@ -42,7 +42,7 @@ func NewVideos(client *http.Client) *Videos {
 	return v
 }
 
-// classify: the vendor documents 403 as its one answer to a key that it refuses.
+// classify: the vendor documents 403 as the only answer to a refused key.
 func classify(fault *providers.Fault) {
 	if fault.Upstream.Status == http.StatusForbidden {
 		fault.RefuseKey(providers.KeyRefused)
@@ -70,7 +70,7 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	return upstream.NewTicket(made.Get("id"), own)
 }
 
-// read asks the host that the create named. A job whose answer names none, or one that may not have the key, is read at the channel's
+// read reads a job at the host in the answer to the create. If there is none, or the host may not receive the key, it uses the channel's
 // address.
 func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
 	path := "/v1/get_result?id=" + url.QueryEscape(ticket.Job)
@@ -80,8 +80,8 @@ func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers
 	return v.Jobs.Read(ctx, to, upstream.JobRequest{Path: path})
 }
 
-// pollingURL returns where a job is read, if the channel's key may go there: the channel's own origin, or, of a channel at the
-// vendor's own hosts, another of them over TLS. nil: the key may not.
+// pollingURL returns the URL of a job if the channel's key may be sent there, otherwise nil. The key may be sent to the channel's own
+// origin. That of a channel at one of the vendor's own hosts may also be sent to another of them over TLS.
 func pollingURL(channel providers.Channel, text string) *url.URL {
 	at, err := url.Parse(text)
 	base, wrong := url.Parse(channel.BaseURL)

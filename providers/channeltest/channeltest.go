@@ -1,5 +1,5 @@
-// Package channeltest asks the upstream of one channel something free, outside of routing: its models, its account, or a job that
-// does not exist. The test counts neither for nor against the channel, and no token is charged.
+// Package channeltest sends a free request to the upstream of one channel, outside of routing: for its models, its account, or a job
+// that does not exist. The test does not change the health of the channel, and no token is charged.
 //
 // Of the product it imports providers and providers/upstream.
 package channeltest
@@ -42,14 +42,14 @@ type Tester struct {
 	Vendors providers.Catalog
 }
 
-// separator is an adapter that stores something of its keys, such as access tokens. Apart returns an adapter for one typed key, which
-// shares nothing with it; own are the channel's keys. The error is a *providers.Fault: such a key may not be typed.
+// separator is an adapter that stores data of its keys, such as access tokens. Apart returns an adapter for one typed key, which shares
+// no data with it; own are the channel's keys. The error is a *providers.Fault: such a key may not be typed.
 type separator interface {
 	Apart(typed providers.Secret, own []providers.Secret) (providers.VideoAdapter, error)
 }
 
-// Test asks the channel's vendor something free. key replaces the channel's first one, unless it is "", and is not stored. The error
-// is a *providers.Fault: there is no such channel, it has no key, or the typed key is not accepted. What the upstream refuses is in the
+// Test sends a free request to the channel's vendor. key replaces the channel's first one, unless it is "", and is not stored. The error
+// is a *providers.Fault: there is no such channel, it has no key, or the typed key is not accepted. A refusal of the upstream is in the
 // result.
 func (t Tester) Test(ctx context.Context, name string, key providers.Secret) (Result, error) {
 	channel, known := t.Channel(name)
@@ -82,7 +82,7 @@ func (t Tester) Test(ctx context.Context, name string, key providers.Secret) (Re
 	return result, nil
 }
 
-// ask asks the vendor, and judges the answer.
+// ask sends the vendor's check and records its outcome.
 func (r *Result) ask(ctx context.Context, vendor providers.Vendor, to providers.Target) {
 	checker, ok := vendor.Relay.(providers.Checker)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// refused records why the upstream was not reached, or refused. The key is removed from every text.
+// refused records the error of a check: a network error or a refusal. It removes the key from every text.
 func (r *Result) refused(err error, key providers.Secret) {
 	fault := providers.AsFault(err)
 	r.Fault, r.Reason = string(fault.Kind), providers.Shown(fault.Message)
@@ -35,7 +35,7 @@ func (r *Result) refused(err error, key providers.Secret) {
 	}
 }
 
-// codeOf names the verdict of a refusal.
+// codeOf returns the verdict of a refusal.
 func codeOf(fault *providers.Fault) string {
 	switch {
 	case fault.Kind == providers.Internal && fault.Err != nil:
@@ -58,7 +58,7 @@ func codeOf(fault *providers.Fault) string {
 	return "test.other"
 }
 
-// detailOf is the status and the message of the upstream's refusal, or else the cause of the fault.
+// detailOf returns the status and the message of the upstream's refusal, otherwise the cause of the fault.
 func detailOf(fault *providers.Fault) string {
 	switch reply := fault.Upstream; {
 	case reply != nil:
@@ -73,7 +73,7 @@ func detailOf(fault *providers.Fault) string {
 	return ""
 }
 
-// networkFault names the step of reaching an upstream that failed; the code is "" where none did.
+// networkFault returns the code of the failed network step; "" for none.
 func networkFault(err error) (code, detail string) {
 	var (
 		unknown  *net.DNSError
@@ -92,11 +92,11 @@ func networkFault(err error) (code, detail string) {
 	case errors.As(err, &unsigned):
 		return "test.authority", ""
 	case errors.As(err, &named):
-		return "test.other_host", providers.Words(named.Error())
+		return "test.other_host", providers.WithoutQueries(named.Error())
 	case errors.As(err, &invalid):
-		return "test.certificate", providers.Words(invalid.Error())
+		return "test.certificate", providers.WithoutQueries(invalid.Error())
 	case errors.As(err, &verify), errors.As(err, &alert):
-		return "test.tls", providers.Words(err.Error())
+		return "test.tls", providers.WithoutQueries(err.Error())
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"): // which net/http does not export
 		return "test.plain", ""
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -1,4 +1,4 @@
-// Package encoded reads HTTP bodies with a content encoding, of requests and of answers alike. Of the product it imports nothing.
+// Package encoded reads HTTP bodies with a content encoding, of requests and of answers. It imports nothing of the product.
 package encoded
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxWindow bounds the memory that a zstd body may ask for, in bytes. It is the least that RFC 9659 demands of a decoder for HTTP.
+// maxWindow bounds the window of a zstd body, in bytes. It is the least that RFC 9659 requires of a decoder for HTTP.
 const maxWindow = 8 << 20
 
-// ErrBroken is the error of a body that is not what its Content-Encoding says.
+// ErrBroken: the body is not encoded as its Content-Encoding declares.
 var ErrBroken = errors.New("the body does not fit its content encoding")
 
 // Decode returns a body without its content encoding: gzip, br or zstd. ok is false for any other encoding, and for none. A read fails
@@ -40,7 +40,7 @@ func Decode(encoding string, body io.ReadCloser) (decoded io.ReadCloser, ok bool
 	return d, true
 }
 
-// decoding is a body that is decoded as it is read. The decoder is made at the first read, since it reads the beginning.
+// decoding is a body that is decoded as it is read. The decoder is made at the first read, because it reads the beginning.
 type decoding struct {
 	body    io.ReadCloser
 	open    func() (io.Reader, error)
@@ -49,7 +49,7 @@ type decoding struct {
 	failed  error // of the body itself
 }
 
-// readerOnly is the encoded body, whose own errors are kept apart from the decoder's.
+// readerOnly is the encoded body. It stores the body's own errors, to distinguish them from those of the decoder.
 type readerOnly struct{ d *decoding }
 
 // Read implements io.Reader.

@@ -21,7 +21,7 @@ const (
 	largeResult     = 10_000
 	// leastPoll is the shortest interval between two polls that the vendor permits.
 	leastPoll = 2 * time.Second
-	// mostPoll leaves two minutes of a large result's life for polls that fail.
+	// mostPoll leaves two minutes of a large result's lifetime for polls that fail.
 	mostPoll = 4 * time.Minute
 )
 
@@ -53,7 +53,7 @@ func (f failure) status(key providers.Secret) providers.VideoStatus {
 	return upstream.FailedJob("COMPLETED", code, f.kind, f.message, retryable, key)
 }
 
-// code returns the Failed constant for it, and whether it is the vendor's own.
+// code returns the Failed constant for it, and whether the vendor is the cause.
 func (f failure) code() (code string, own bool) {
 	switch {
 	case f.kind == "content_policy_violation":
@@ -78,16 +78,16 @@ func ended(err error, key providers.Secret) (providers.VideoStatus, error) {
 	if !errors.As(err, &fault) || fault.Upstream == nil {
 		return providers.VideoStatus{}, err
 	}
-	said := readFailure(fault.Upstream.Body)
-	said.server = fault.Upstream.Status/100 == 5
+	failed := readFailure(fault.Upstream.Body)
+	failed.server = fault.Upstream.Status/100 == 5
 	switch {
-	case strings.Contains(said.message, "still in progress"):
+	case strings.Contains(failed.message, "still in progress"):
 		return going("COMPLETED"), nil
-	case fault.Upstream.Status == http.StatusUnprocessableEntity, fault.Upstream.Status == http.StatusBadRequest, said.server &&
-		said.kind != "":
-		return said.status(key), nil
+	case fault.Upstream.Status == http.StatusUnprocessableEntity, fault.Upstream.Status == http.StatusBadRequest, failed.server &&
+		failed.kind != "":
+		return failed.status(key), nil
 	}
-	return providers.VideoStatus{}, err // the question failed, not the job
+	return providers.VideoStatus{}, err // the poll failed, not the job
 }
 
 // readFiles reads the videos of a result and their links. Some models send only the links.
@@ -122,16 +122,16 @@ func done(body []byte, app string) (providers.VideoStatus, error) {
 	if len(files) == 0 {
 		return providers.VideoStatus{}, upstream.BrokenAnswer("a result without a link", nil)
 	}
-	life := resultLife
+	ttl := resultLife
 	if len(body) >= largeResult {
-		life = largeResultLife
+		ttl = largeResultLife
 	}
 	found, err := json.Marshal(handle{App: app, Links: links})
 	if err != nil || len(found) > maxFound || slices.ContainsFunc(links, private) {
 		found = nil
 	}
 	return providers.VideoStatus{
-		State: providers.JobDone, Progress: -1, Word: "COMPLETED", Outputs: len(files), Dies: time.Now().Add(life), Found: found,
+		State: providers.JobDone, Progress: -1, Word: "COMPLETED", Outputs: len(files), Dies: time.Now().Add(ttl), Found: found,
 		Seconds: files[0].Get("duration").Number(), Width: files[0].Get("width").Pixels(), Height: files[0].Get("height").Pixels(),
 	}, nil
 }
@@ -142,8 +142,8 @@ func classify(fault *providers.Fault) {
 	if word, _ := read.code(); word != providers.FailedVendor {
 		fault.Failed = word
 	}
-	said := strings.ToLower(read.message)
-	if fault.Upstream.Status == http.StatusForbidden && (strings.Contains(said, "balance") || strings.Contains(said, "user is locked")) {
+	message := strings.ToLower(read.message)
+	if fault.Upstream.Status == http.StatusForbidden && (strings.Contains(message, "balance") || strings.Contains(message, "user is locked")) {
 		fault.RefuseKey(providers.KeyExhausted)
 	}
 }

@@ -25,8 +25,8 @@ const maxReferences = 9
 // VideoModels is the table of the most used models. The vendor's many others accept every word, in the usual fields.
 func VideoModels(model string) (providers.VideoModel, bool) { return hostedOf(model).Model, true }
 
-// hostedOf returns a model. One that is not in the table has the usual names, except for a last frame and for references, which
-// have too many: a model that ignores an unknown field would make, and bill, another video.
+// hostedOf returns a model. One that is not in the table has the usual names, except for a last frame and for references, which have too
+// many names: a model that ignores an unknown field would make, and bill, another video.
 func hostedOf(model string) upstream.Hosted {
 	if known, ok := lookUp(model); ok {
 		return known
@@ -40,10 +40,10 @@ func hostedOf(model string) upstream.Hosted {
 	}
 }
 
-// names are those of the inputs of a model.
+// names are the names of a model's inputs.
 type names = map[providers.InputRole]string
 
-// The names that most models have.
+// The names in most models.
 
 func imageName() names { return names{first: "image_url"} }
 
@@ -51,7 +51,7 @@ func frameNames() names { return names{first: "image_url", last: "end_image_url"
 
 func referenceNames() names { return names{reference: "image_urls"} }
 
-// taking returns the model of an input kind. It reports false if kinds lacks the kind. The inputs that the kind is named for are required.
+// taking returns the model of an input kind. It reports false if kinds lacks the kind. The inputs in the name of the kind are required.
 func taking(model providers.VideoModel, length providers.FieldForm, from string, kinds map[string]names) (upstream.Hosted, bool) {
 	needs := map[string][]providers.InputRole{fromImage: {first}, fromFrames: {first, last}, fromReferences: {reference}}
 	inputs, known := kinds[from]
@@ -102,7 +102,7 @@ const (
 	fromReferences = "reference-to-video"
 )
 
-// ltxFast ends the names of the faster models of LTX-2.5.
+// ltxFast is the suffix of the faster models of LTX-2.5.
 const ltxFast = "/fast"
 
 func splitModel(model string) (family, from string) {
@@ -206,7 +206,8 @@ func ltx(from string) (upstream.Hosted, bool) {
 	}, providers.AsNumber, from, map[string]names{fromText: nil, fromImage: frameNames()})
 }
 
-// fastLTX is a faster model of LTX-2.5. A video of more than 10 seconds has at most 1080p and 25 frames a second, which the vendor checks.
+// fastLTX returns a faster model of LTX-2.5. A video of more than 10 seconds has at most 1080p and 25 frames a second, which the vendor
+// checks.
 func fastLTX(from string) (upstream.Hosted, bool) {
 	hosted, ok := ltx(from)
 	for n := 12; n <= 20; n += 2 {
@@ -216,7 +217,7 @@ func fastLTX(from string) (upstream.Hosted, bool) {
 	return hosted, ok
 }
 
-// flux is FLUX 3 from text. Its other models accept what unknown models do.
+// flux returns FLUX 3 from text. Its other models count as unknown models.
 func flux(family, from string) (upstream.Hosted, bool) {
 	return taking(providers.VideoModel{
 		Seconds: upstream.SecondsFrom(5, 20), AspectRatios: []string{"auto", "21:9", "2:1", "16:9", "4:3", "1:1", "3:4", "9:16"},

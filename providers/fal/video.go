@@ -31,10 +31,10 @@ func NewVideos(client *http.Client) *Videos {
 	})}
 }
 
-// handle is the adapter's data of a ticket: the path of the request, which is not the whole of the model's name.
+// handle is the adapter's data of a ticket: the path of the request, which is only a part of the model's name.
 type handle struct {
 	App string `json:"app"`
-	// Links are those of a result that was seen: they outlive the result, which names them.
+	// Links are those of a result that was read: the files exist longer than the result.
 	Links []string `json:"links,omitempty"`
 }
 
@@ -59,8 +59,8 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	return upstream.NewTicket(made.Get("request_id"), handle{App: appOf(to, string(made.Get("response_url")))})
 }
 
-// appOf returns the path before /requests in the URL that the vendor sends, otherwise the model's first two words. The URL itself
-// is not followed, because the key is only for the channel.
+// appOf returns the path before /requests in the URL that the vendor sends, otherwise the first two parts of the model. The adapter does
+// not use the URL itself, because the key is only for the channel.
 func appOf(to providers.Target, named string) string {
 	at, err := url.Parse(named)
 	base, wrong := url.Parse(to.Channel.BaseURL)
@@ -83,8 +83,8 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	if word := state.Get("status"); word != "COMPLETED" { // which may contain an error
 		return going(string(word)), nil
 	}
-	if said := (failure{kind: string(state.Get("error_type")), message: string(state.Get("error"))}); said.message != "" || said.kind != "" {
-		return said.status(to.Key), nil
+	if f := (failure{kind: string(state.Get("error_type")), message: string(state.Get("error"))}); f.message != "" || f.kind != "" {
+		return f.status(to.Key), nil
 	}
 	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: requestPath(to, ticket)})
 	if err != nil {
@@ -93,11 +93,11 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	return done(answer.Body, handleOf(to, ticket).App)
 }
 
-// Pace implements providers.Paced: a large result is to be read before it is gone.
+// Pace implements providers.Paced: a large result must be read before the vendor removes it.
 func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll, Most: mostPoll} }
 
-// Open reads a video of the result at its link, which requires no key. Where the vendor has let the result go, its files are there
-// for days: they are read at the links that Poll found.
+// Open reads a video of the result at its link, which requires no key. After the vendor has removed the result, its files exist for days:
+// Open then uses the links of Found.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	links, err := v.links(ctx, to, ticket)
 	if err != nil {
@@ -121,18 +121,18 @@ func (v *Videos) links(ctx context.Context, to providers.Target, ticket provider
 	return links, err
 }
 
-// Cancel takes the request out of the queue, or asks the model to stop.
+// Cancel removes the request from the queue, or requests the model to stop.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
 	_, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPut, Path: requestPath(to, ticket) + "/cancel"})
 	var fault *providers.Fault
 	if upstream.Forgotten(err) || errors.As(err, &fault) && fault.Upstream != nil && fault.Upstream.Status == http.StatusBadRequest {
-		return nil // ended already
+		return nil // it has ended
 	}
 	return err
 }
 
 func handleOf(to providers.Target, ticket providers.Ticket) (h handle) {
-	_ = json.Unmarshal(ticket.Data, &h) // errors leave it empty; then the model decides
+	_ = json.Unmarshal(ticket.Data, &h) // after an error it is empty, and the path is that of the model
 	if h.App == "" {
 		h.App = appOf(to, "")
 	}

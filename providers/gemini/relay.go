@@ -19,7 +19,7 @@ type Relayer struct {
 }
 
 type operation struct {
-	// verb follows the model in the path; of the one operation whose body names the model it is "", and path is its path.
+	// verb follows the model in the path. For the only operation with the model in its body, verb is "" and path is its path.
 	verb, path string
 	// usage describes the usage in the answer, streamed or not.
 	usage providers.UsageShape
@@ -27,12 +27,12 @@ type operation struct {
 
 // operations returns the operations that this vendor serves.
 func operations() map[providers.Operation]operation {
-	// Each event of a stream counts from the start. Thoughts are billed as output.
+	// The counts of each event include those of earlier events. Thoughts are billed as output.
 	generated := providers.UsageShape{
 		Input:  []string{"usageMetadata.promptTokenCount", "usageMetadata.toolUsePromptTokenCount"},
 		Cached: []string{"usageMetadata.cachedContentTokenCount"},
 		Output: []string{"usageMetadata.candidatesTokenCount", "usageMetadata.thoughtsTokenCount"},
-		// Each part of an image names its type, whether the bytes are in it or elsewhere.
+		// Each part with an image has its type, also if it has only an address.
 		ImageMark: `"mimeType":"image/`,
 		FreeMark:  `"args":{`,
 		Ends:      []string{`"finishReason":"`, `"blockReason":"`, `"error":{`},
@@ -81,8 +81,8 @@ func CheckBaseURL(base *url.URL) error {
 	return nil
 }
 
-// Relay implements providers.Relayer. A streamed call gets events; a StreamContent call that is not streamed gets one
-// JSON array, element by element.
+// Relay implements providers.Relayer. The answer of a streamed call is events; that of a StreamContent call without Stream is one JSON
+// array, element by element.
 func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
 	operation, ok := r.operations[call.Endpoint.Operation]
 	if !ok || call.Endpoint.Format != providers.Gemini {
@@ -101,7 +101,7 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	address, answer := to.Channel.BaseURL+"/v1beta/"+path, "application/json"
 	if call.Stream {
 		answer = "text/event-stream"
-		if operation.path == "" { // a body with the model has "stream" as well
+		if operation.path == "" { // a body with the model also has "stream"
 			address += "?alt=sse"
 		}
 	}
@@ -119,8 +119,8 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	return resp, upstream.Refine(err, providers.Gemini, classify)
 }
 
-// modelPath returns the path of a model: below models/ unless the name has a folder. It reports false for a name that would lead to
-// another place.
+// modelPath returns the path of a model: below models/ unless the name has a folder. It reports false for a name that would change the
+// path.
 func modelPath(model string) (path string, ok bool) {
 	if !strings.HasPrefix(model, "models/") && !strings.HasPrefix(model, "tunedModels/") {
 		model = "models/" + model

@@ -22,18 +22,18 @@ func (r *Relayer) InBackground(call providers.Call) []providers.Edit {
 	return upstream.InBackground(call)
 }
 
-// Sight implements providers.Ticketer: Interaction and InteractionSSEEvent of @google/genai 3.1.0. An error ends a stream.
-func (r *Relayer) Sight(_ http.Header, data []byte) (sight providers.Sight) {
+// Progress implements providers.Ticketer: Interaction and InteractionSSEEvent of @google/genai 3.1.0. An error ends a stream.
+func (r *Relayer) Progress(_ http.Header, data []byte) (progress providers.Progress) {
 	interaction := rawjson.Trim(data)
 	if kind := interaction.Get("event_type").Text(); !kind.Empty() {
 		made := interaction.Get("interaction").Get("id").Text()
-		return providers.Sight{
+		return providers.Progress{
 			ID: made.String(), Event: interaction.Get("event_id").Text().String(), Ended: kind.Is("interaction.completed") || kind.Is("error"),
 			Shown: true,
 		}
 	}
 	status := interaction.Get("status").Text()
-	return providers.Sight{
+	return providers.Progress{
 		ID: interaction.Get("id").Text().String(), Shown: !status.Empty(), Ended: !status.Empty() && !status.Is("in_progress") &&
 			!status.Is("queued"),
 	}

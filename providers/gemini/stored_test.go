@@ -11,7 +11,7 @@ import (
 func TestTicketer(t *testing.T) {
 	t.Parallel()
 	r := gemini.NewRelayer(nil)
-	for data, want := range map[string]providers.Sight{
+	for data, want := range map[string]providers.Progress{
 		`{"id":"v1_1","object":"interaction","status":"in_progress"}`: {ID: "v1_1", Shown: true},
 		`{"id":"v1_1","status":"queued"}`:                             {ID: "v1_1", Shown: true},
 		`{"id":"v1_1","steps":[{"status":"completed"`:                 {ID: "v1_1"},
@@ -35,7 +35,7 @@ func TestTicketer(t *testing.T) {
 		`{"event_type":"error","error":{"code":"internal"}}`: {Shown: true, Ended: true},
 		`[DONE]`: {},
 	} {
-		if got := r.Sight(nil, []byte(data)); got != want {
+		if got := r.Progress(nil, []byte(data)); got != want {
 			t.Errorf("%s: got %+v, want %+v", data, got, want)
 		}
 	}

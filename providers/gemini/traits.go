@@ -6,7 +6,7 @@ import (
 	"modelrelay/providers"
 )
 
-// Traits are what a model takes, by its name: Google's pages on thinking and on file input.
+// Traits returns what a model accepts, by its name: Google's pages on thinking and on file input.
 func Traits(model string) providers.Traits { return providers.Traits{Gemini: traitsOf(model)} }
 
 func traitsOf(model string) providers.GeminiTraits {

@@ -9,7 +9,7 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// VideoModels lets all pass: the upstream has a table of its own.
+// VideoModels accepts everything: the upstream has its own table.
 func VideoModels(string) (providers.VideoModel, bool) {
 	model := providers.AnyVideoModel(append(providers.Frames(providers.VideoInput{}),
 		providers.VideoInput{Role: providers.Reference, Max: maxReferences},
@@ -19,14 +19,14 @@ func VideoModels(string) (providers.VideoModel, bool) {
 	return model, true
 }
 
-// maxReferences is how many inputs a create of the contract may have.
+// maxReferences is the most inputs of a create in the contract.
 const maxReferences = 16
 
-// createBody writes a create. The same request has the same bytes each time: the upstream compares them where it knows the
-// idempotency key. It fails only before anything was sent.
+// createBody writes a create. The same request has the same bytes each time: the upstream compares them for a repeated idempotency key. It
+// fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
 	metadata := req.Metadata
-	req.Metadata = nil // it travels whole, and its members are the upstream's to take apart
+	req.Metadata = nil // it is sent as an object, and the upstream reads its members
 	fields, err := req.Parameters()
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 		}
 	}
 	if req.Width == 0 && req.Height == 0 && req.Size != "" {
-		members["size"] = req.Size // a vendor's word that the upstream may know
+		members["size"] = req.Size // a vendor's word that the upstream may accept
 	}
 	members.Seed(req)
 	if req.Seconds != "" {
@@ -94,7 +94,7 @@ func remixBody(req providers.VideoRequest) ([]byte, error) {
 	return upstream.Fields(fields, map[string]any{"prompt": req.Prompt})
 }
 
-// inputText is an input as the contract takes it: its address, or its bytes in a data URL.
+// inputText returns an input in the contract's form: its address, or its bytes in a data URL.
 func inputText(ctx context.Context, input providers.Media) (string, error) {
 	if input.URL != "" {
 		return input.URL, nil

@@ -1,7 +1,7 @@
-// Package generic adapts another gateway of this kind as an upstream, in the contract's own video dialect, so that
-// gateways chain. Of the product it imports providers and providers/upstream alone.
+// Package generic adapts another gateway as an upstream, in the contract's own video dialect, so that gateways can be chained. Of the
+// product it imports only providers and providers/upstream.
 //
-// Wire facts: the contract's generic video tasks (POST and GET /v1/video/generations, cancel), and for gateways that
-// stray from it github.com/QuantumNous/new-api (dto/task.go, model/task.go), which the path comes from: the task in a
-// "data" object, status words in capitals, its link in result_url and before that in fail_reason.
+// Wire facts: the contract's generic video tasks (POST and GET /v1/video/generations, cancel). For gateways that deviate from it:
+// github.com/QuantumNous/new-api (dto/task.go, model/task.go), the source of the path. It has the task in a "data" object, status words in
+// capitals, and the link in result_url, in older versions in fail_reason.
 package generic

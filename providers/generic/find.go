@@ -12,11 +12,11 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// errNoKeys is the fault of an upstream that may make a second task of a repeated create.
+// errNoKeys: the upstream may make a second task for a repeated create.
 var errNoKeys = fmt.Errorf("%w: its description declares no Idempotency-Key for its creates", providers.ErrNoLookup)
 
 // Find repeats a create with the same Idempotency-Key to find its outcome: the upstream returns the task that it made, or makes it now, and
-// never makes a second one. Other gateways have the same path but ignore the key, and would be paid twice. So the upstream must first
+// never makes a second one. Some gateways have the same path but ignore the key, and would bill two tasks. So the upstream must first
 // declare the key in its own OpenAPI document. A failure has no meaning for the lost create, so every fault is AcceptedUnknown.
 func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 	if err := v.honorsKeys(ctx, to, req.Source != nil); err != nil {
@@ -52,7 +52,7 @@ func (v *Videos) honorsKeys(ctx context.Context, to providers.Target, remix bool
 		return err
 	}
 	for name, operations := range rawjson.Value(document.At("paths")).Members() {
-		// The parameter between has a name of the upstream's own.
+		// The name of the parameter between differs between upstreams.
 		at := name.String()
 		create, variation := at == "/v1"+path, strings.HasPrefix(at, "/v1"+videos+"/{") && strings.HasSuffix(at, "}/remix")
 		if (!remix && create || remix && variation) && takesKey(upstream.Doc(operations)) {

@@ -17,8 +17,7 @@ func decode(body []byte) (upstream.Doc, error) {
 	return task, err
 }
 
-// linksOf returns the links of the videos of a task in order, none if it has none. Gateways that stray from the contract have one
-// elsewhere.
+// linksOf returns the links of the videos of a task in order. Gateways that deviate from the contract have one link in another member.
 func linksOf(task upstream.Doc) []string {
 	if all := task.Texts("urls"); len(all) > 0 {
 		return all
@@ -33,13 +32,13 @@ func linksOf(task upstream.Doc) []string {
 	return []string{string(link)}
 }
 
-// classify reads the upstream's code in a refusal, and which field it is of.
+// classify reads the upstream's code in a refusal, and the field that it names.
 func classify(fault *providers.Fault) {
 	fault.Upstream.Format = providers.OpenAI
 	switch {
 	case fault.Upstream.Status == http.StatusConflict, fault.Upstream.Status == http.StatusUnprocessableEntity &&
 		fault.Code == "idempotency_mismatch":
-		// The key has made a task, or is about to: this very attempt's, whose answer was lost.
+		// The upstream has this attempt's task, or is creating it; the answer was lost.
 		fault.Accepted = providers.AcceptedUnknown
 	case fault.Code == "insufficient_quota":
 		fault.RefuseKey(providers.KeyBusy)

@@ -15,12 +15,12 @@ import (
 
 const (
 	path = "/video/generations"
-	// videos is where the same tasks have their content and their variations.
+	// videos is the path of the content and the variations of the same tasks.
 	videos = "/videos"
 )
 
-// Videos implements the tasks of POST /video/generations, makes variations of them and reads their pictures. The upstream makes one
-// task of all creates with one Idempotency-Key, which makes it a Finder, and stops tasks, which makes it a Canceler.
+// Videos implements the tasks of POST /video/generations, makes variations of them and reads their pictures. The upstream makes one task
+// for all creates with one Idempotency-Key, so Videos is a Finder. The upstream cancels tasks, so Videos is a Canceler.
 type Videos struct{ jobs *upstream.Jobs }
 
 // NewVideos returns the adapter over the process's client.
@@ -77,8 +77,8 @@ func statusOf(task upstream.Doc, key providers.Secret) providers.VideoStatus {
 	return upstream.TaskStatus(task, max(1, len(linksOf(task))), key, "error.code", "error.type")
 }
 
-// Open reads one of the task's videos: at the link the task names now, which may be a path of the upstream's own, else
-// at the contract's path for content.
+// Open reads one of the task's videos: at the link in the current task, which may be a path of the upstream, otherwise at the contract's
+// path for content.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	t, err := v.task(ctx, to, upstream.JobRequest{Path: taskPath(ticket)})
 	if err != nil {
@@ -94,7 +94,7 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 		if err == nil || !v.jobs.Own(ctx, to, links[output]) || ctx.Err() != nil {
 			return video, err
 		}
-		linked = err // a path that a proxy in front of the upstream has cut, perhaps
+		linked = err // a proxy may have shortened the path
 	}
 	video, err := v.jobs.Content(ctx, to, contentPath(ticket, output, ""))
 	if err != nil && linked != nil && ctx.Err() == nil {
@@ -126,7 +126,7 @@ func contentPath(ticket providers.Ticket, output int, variant string) string {
 	return address.String()
 }
 
-// Cancel stops the task. A task that has ended or is unknown is not an error, nor is an upstream that cannot stop tasks.
+// Cancel stops the task. It returns no error for a task that has ended or is unknown, and for an upstream that cannot cancel tasks.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
 	_, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: taskPath(ticket) + "/cancel"})
 	var fault *providers.Fault
@@ -152,8 +152,7 @@ func (v *Videos) task(ctx context.Context, to providers.Target, r upstream.JobRe
 
 func authorize(req *http.Request, key providers.Secret) error {
 	req.Header.Set("Authorization", "Bearer "+key.Reveal())
-	// Such an upstream is a gateway of this kind, often the operator's own: its part of the trace is worth having, and the
-	// ids mean nothing to other vendors, which get none.
+	// Such an upstream is often another gateway of the operator, which can continue the trace. Other vendors receive no trace ids.
 	propagation.TraceContext{}.Inject(req.Context(), propagation.HeaderCarrier(req.Header))
 	return nil
 }

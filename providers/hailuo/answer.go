@@ -18,7 +18,7 @@ const (
 	codeNotSupported = "2061" // not in the key's plan
 )
 
-// statusOf returns the HTTP status that a code stands for. After an unlisted code, the outcome of the request is unknown.
+// statusOf returns the HTTP status that a code means. After an unlisted code, the outcome of the request is unknown.
 func statusOf(code string) int {
 	switch code {
 	case codeInvalid, "1042", codeOutput:
@@ -54,7 +54,7 @@ func failureCode(code string) string {
 	}
 }
 
-// ownFailure reports whether a code of a failed job is trouble of the vendor's.
+// ownFailure reports whether a code of a failed job is a failure of the vendor.
 func ownFailure(code string) bool {
 	return slices.Contains([]string{"1000", "1001", "1013", "1024", "1033"}, code)
 }
@@ -62,7 +62,7 @@ func ownFailure(code string) bool {
 // numbered finds the code in a message of the second API: "invalid params (2013)".
 var numbered = regexp.MustCompile(`\((\d{4})\)\s*$`)
 
-// codeOf is the code in an answer of the first API, or in an error of the second, "" for none.
+// codeOf returns the code in an answer of the first API, or in an error of the second, "" for none.
 func codeOf(answer upstream.Doc) string {
 	if code := answer.Get("base_resp.status_code"); code != "" {
 		return string(code)

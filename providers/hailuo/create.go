@@ -16,7 +16,7 @@ const (
 	usualResolution = "768P"
 )
 
-// callback is a parameter of both APIs: a create fails where the address does not answer a challenge.
+// callback is a parameter of both APIs: a create fails if the address does not answer a challenge.
 const callback = "callback_url"
 
 // firstBody writes a create of the first API. It fails only before anything was sent.

@@ -31,7 +31,7 @@ func firstStatus(job upstream.Doc, key providers.Secret) (providers.VideoStatus,
 		if code == "0" { // this is the poll's own code
 			code, words = "", ""
 		}
-		// The vendor does not say of these models that a failed job costs nothing.
+		// For these models the vendor does not document that a failed job is free.
 		return upstream.FailedJob(string(state), failureCode(code), code, words, false, key), nil
 	}
 	s, err := upstream.States{Queued: "Preparing Queueing", Done: "Success", Life: linkLife}.Status(state, job.Texts(fileField))
@@ -44,7 +44,7 @@ func firstStatus(job upstream.Doc, key providers.Secret) (providers.VideoStatus,
 // fileField is the member of a finished job with the id of its file.
 const fileField = "file_id"
 
-// firstLink asks for the link to the job's file.
+// firstLink requests the link to the job's file.
 func (v *Videos) firstLink(ctx context.Context, to providers.Target, ticket providers.Ticket) (string, error) {
 	job, err := v.firstJob(ctx, to, ticket)
 	id := job.Get(fileField)

@@ -28,7 +28,8 @@ func VideoModels(name string) (providers.VideoModel, bool) {
 	return firstModel(name)
 }
 
-// firstModel is one of the first API's. It has no field for the ratio: from text the video is wide, from an image as the image.
+// firstModel returns a model of the first API. It has no field for the ratio: a video from text is wide, a video from an image has its
+// ratio.
 func firstModel(name string) (providers.VideoModel, bool) {
 	frames := providers.Frames(providers.VideoInput{MaxBytes: maxImage})
 	table := providers.VideoModel{
@@ -59,7 +60,7 @@ func firstModel(name string) (providers.VideoModel, bool) {
 // fixed reports whether a model has one length and size, and no fields for them.
 func fixed(name string) bool { return strings.Contains(name, "2V-01") }
 
-// secondModel is one of the second API's.
+// secondModel returns a model of the second API.
 func secondModel(name string) (providers.VideoModel, bool) {
 	reference := providers.Reference
 	types := []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}

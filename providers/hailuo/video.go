@@ -26,7 +26,7 @@ const BaseURL = "https://api.minimax.io"
 const (
 	// leastPoll is the shortest interval between two polls that the vendor permits.
 	leastPoll = 10 * time.Second
-	// linkLife is how long a link to a result works; asking again gives a fresh one.
+	// linkLife is how long a link to a result works; another request returns a new one.
 	linkLife = 9 * time.Hour
 )
 
@@ -101,7 +101,7 @@ func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.Video
 	return upstream.Priced(s, job.Get("usage.total_seconds"), "seconds"), err
 }
 
-// Open reads the job's one video at its link, which is asked for anew and requires no key.
+// Open reads the job's only video at its link, which it requests again and which requires no key.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	switch {
 	case isSecond(ticket):
@@ -136,11 +136,11 @@ func (v *Videos) ask(ctx context.Context, to providers.Target, r upstream.JobReq
 	if err != nil {
 		return nil, err
 	}
-	said := upstream.DocOf(answer.Body)
-	if code := codeOf(said); code != "" && code != "0" {
+	doc := upstream.DocOf(answer.Body)
+	if code := codeOf(doc); code != "" && code != "0" {
 		return nil, v.Jobs.Refuse(answer, statusOf(code), to.Key, r.Paid)
 	}
-	return upstream.Decode(said)
+	return upstream.Decode(doc)
 }
 
 // Check implements providers.Checker, with a look-up of a job that does not exist.

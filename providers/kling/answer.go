@@ -60,7 +60,7 @@ func status(job upstream.Doc, key providers.Secret) (s providers.VideoStatus, er
 
 // failureCode maps the vendor's code of a failed job to a Failed constant.
 func failureCode(reason string) string {
-	if providers.Says(reason, "risk control", "sensitive", "policy", "moderation", "safety") {
+	if providers.Mentions(reason, "risk control", "sensitive", "policy", "moderation", "safety") {
 		return providers.FailedContent
 	}
 	return providers.FailedVendor
@@ -78,7 +78,7 @@ func refusalCode(code string) string {
 	}
 }
 
-// classify decides by the vendor's code, whatever the status: an account without credit is a 429.
+// classify decides by the vendor's code and not by the status: an account without credit is a 429.
 func classify(fault *providers.Fault) {
 	switch fault.Code {
 	case "1000", "1001", "1002", "1003", "1004", "1304":

@@ -20,8 +20,8 @@ type create struct {
 	body []byte
 }
 
-// wish is a checked request in the terms that both APIs share.
-type wish struct {
+// checked is a checked request in the terms that both APIs share.
+type checked struct {
 	providers.VideoRequest
 	providers.Frame
 
@@ -43,7 +43,7 @@ func newCreate(ctx context.Context, to providers.Target, req providers.VideoRequ
 	if err != nil {
 		return create{}, err
 	}
-	w := wish{VideoRequest: req, Frame: frame, model: to.Model}
+	w := checked{VideoRequest: req, Frame: frame, model: to.Model}
 	if err := w.read(ctx); err != nil {
 		return create{}, err
 	}
@@ -53,8 +53,8 @@ func newCreate(ctx context.Context, to providers.Target, req providers.VideoRequ
 	return w.newCreate()
 }
 
-// read takes the inputs in.
-func (w *wish) read(ctx context.Context) error {
+// read reads the inputs.
+func (w *checked) read(ctx context.Context) error {
 	w.frames = make(map[providers.InputRole]string)
 	for _, input := range w.Inputs {
 		text, err := upstream.InputBase64(ctx, input) // the vendor accepts no "data:" prefix
@@ -70,10 +70,10 @@ func (w *wish) read(ctx context.Context) error {
 	return nil
 }
 
-func (w *wish) has(role providers.InputRole) bool { return len(w.Of(role)) > 0 }
+func (w *checked) has(role providers.InputRole) bool { return len(w.Of(role)) > 0 }
 
 // framed reports whether the first frame, or the video to change, decides the video's shape.
-func (w *wish) framed() bool { return w.has(providers.FirstFrame) || w.has(providers.SourceVideo) }
+func (w *checked) framed() bool { return w.has(providers.FirstFrame) || w.has(providers.SourceVideo) }
 
 // RefuseVideo refuses combinations that the vendor does not accept, and those of which it would ignore a part.
 func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame) *providers.Fault {
@@ -104,9 +104,9 @@ func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame
 	return nil
 }
 
-// newCreate writes the create of the API with the model in the path. That ignores a member at a wrong level, and bills the job
-// all the same: so everything that belongs into settings and options is put there.
-func (w *wish) newCreate() (create, error) {
+// newCreate writes the create of the API with the model in the path. That API ignores a member at a wrong level and bills the job
+// nevertheless. So newCreate moves every member of settings and options to its level.
+func (w *checked) newCreate() (create, error) {
 	fields, err := w.Parameters()
 	if err != nil {
 		return create{}, err
@@ -131,7 +131,7 @@ func (w *wish) newCreate() (create, error) {
 		return create{}, err
 	}
 	if kind == omniKind && w.Frame.AspectRatio == "" && !w.framed() && settings["aspect_ratio"] == nil {
-		w.Frame.AspectRatio = "16:9" // its default elsewhere; here the vendor wants it said
+		w.Frame.AspectRatio = "16:9" // the default on other routes; required here
 	}
 	w.settings(settings)
 	body, err := upstream.Fields(fields, members)
@@ -139,7 +139,7 @@ func (w *wish) newCreate() (create, error) {
 }
 
 // settings writes the request's settings over the caller's own.
-func (w *wish) settings(settings upstream.Members) {
+func (w *checked) settings(settings upstream.Members) {
 	settings.Words(map[string]string{"resolution": w.Frame.Resolution, "aspect_ratio": w.Frame.AspectRatio})
 	settings.Number("duration", w.Frame.Seconds)
 	table := modelOf(w.model, false)
@@ -166,8 +166,8 @@ type part struct {
 	URL  string `json:"url,omitempty"`
 }
 
-// contents writes prompt and inputs, before the caller's own contents, and returns which route takes them.
-func (w *wish) contents(fields map[string]json.RawMessage, members upstream.Members) (kind string, err error) {
+// contents writes prompt and inputs, before the caller's own contents, and returns the route for them.
+func (w *checked) contents(fields map[string]json.RawMessage, members upstream.Members) (kind string, err error) {
 	var own []json.RawMessage
 	if given := fields["contents"]; given != nil && json.Unmarshal(given, &own) != nil {
 		return "", providers.InvalidField("contents", "The upstream's own 'contents' is a list.")
@@ -201,12 +201,12 @@ func (w *wish) contents(fields map[string]json.RawMessage, members upstream.Memb
 }
 
 // takesReferences reports whether the model has the route of references.
-func (w *wish) takesReferences() bool {
+func (w *checked) takesReferences() bool {
 	return slices.ContainsFunc(modelOf(w.model, false).Inputs,
 		func(input providers.VideoInput) bool { return input.Role == providers.Reference })
 }
 
-// object returns the object of a name from the caller's parameters, with the members that belong into it.
+// object returns the object of a name from the caller's parameters, with its members.
 func object(fields map[string]json.RawMessage, name string, members ...string) (upstream.Members, error) {
 	own, err := upstream.Object(fields, name)
 	if err != nil {

@@ -20,25 +20,24 @@ const (
 )
 
 const (
-	// tokenLife is how long a token made of an access key and its secret works, and tokenSlack how far the vendor's clock may be
-	// behind.
+	// tokenLife is how long a token from an access key and its secret works, tokenSlack how far the vendor's clock may be behind.
 	tokenLife  = 30 * time.Minute
 	tokenSlack = 5 * time.Second
 )
 
-// pair takes an access key and its secret key apart. A key of one part is an API key.
+// pair splits a key into access key and secret key. A key of one part is an API key.
 func pair(key providers.Secret) (access, secret string, ok bool) {
 	access, secret, ok = strings.Cut(key.Reveal(), ":")
 	return access, secret, ok && access != "" && secret != ""
 }
 
-// speaksLegacy reports whether the older API is spoken: for its models, and with an access key, which opens no other.
+// speaksLegacy reports whether the older API is used: for its models, and with an access key, which is valid only there.
 func speaksLegacy(to providers.Target) bool {
 	_, _, pairs := pair(to.Key)
 	return pairs || legacyName(to.Model) || to.Model == "kling-video-o1"
 }
 
-// authorize puts an API key on a request, or a token that is made for it of an access key and its secret.
+// authorize adds an API key to a request, or a token from an access key and its secret.
 func authorize(req *http.Request, key providers.Secret) error {
 	token := key.Reveal()
 	if access, secret, ok := pair(key); ok {
@@ -56,7 +55,7 @@ func authorize(req *http.Request, key providers.Secret) error {
 }
 
 // legacyCreate writes the create of the older API, which is flat.
-func (w *wish) legacyCreate() (create, error) {
+func (w *checked) legacyCreate() (create, error) {
 	mode, err := w.mode()
 	if err != nil {
 		return create{}, err
@@ -83,7 +82,7 @@ func (w *wish) legacyCreate() (create, error) {
 }
 
 // mode returns the older API's word for a resolution.
-func (w *wish) mode() (string, error) {
+func (w *checked) mode() (string, error) {
 	switch w.Frame.Resolution {
 	case "":
 		return "", nil
@@ -97,8 +96,8 @@ func (w *wish) mode() (string, error) {
 	return "", providers.InvalidField("resolution", "The upstream makes 720p, 1080p and 4k.")
 }
 
-// legacyInputs writes the inputs, and returns which route takes them.
-func (w *wish) legacyInputs(members map[string]any) (kind string, err error) {
+// legacyInputs writes the inputs and returns the route for them.
+func (w *checked) legacyInputs(members map[string]any) (kind string, err error) {
 	if !omni(w.model) {
 		for _, role := range [...]providers.InputRole{providers.Reference, providers.SourceVideo} {
 			if w.has(role) {
@@ -116,7 +115,7 @@ func (w *wish) legacyInputs(members map[string]any) (kind string, err error) {
 		return legacyImage, nil
 	}
 	if !w.framed() && w.Frame.AspectRatio == "" {
-		members["aspect_ratio"] = "16:9" // its default elsewhere; here the vendor wants it said
+		members["aspect_ratio"] = "16:9" // the default on other routes; required here
 	}
 	type image struct {
 		URL  string `json:"image_url"`

@@ -20,7 +20,7 @@ const (
 	// maxReferences and maxLongReferences are those of an omni model and of 4.0.
 	maxReferences     = 7
 	maxLongReferences = 10
-	// longest are the seconds that models make at most: 4.0, its flash, 3.0 and o1.
+	// The maximum lengths of models in seconds: 4.0, its flash, 3.0 and o1.
 	longest40, longestFlash, longest30, longestO1 = 30, 20, 15, 10
 	shortest                                      = 3
 )
@@ -69,7 +69,7 @@ func frames(most int64) []providers.VideoInput {
 	return providers.Frames(providers.VideoInput{Types: []string{"image/png", "image/jpeg"}, MaxBytes: most})
 }
 
-// references are what an omni model accepts in addition to the frames. It accepts videos only as links.
+// references returns the inputs of an omni model in addition to the frames. It accepts videos only as links.
 func references(most int, bytes int64) []providers.VideoInput {
 	return []providers.VideoInput{
 		{Role: providers.Reference, Max: most, Types: []string{"image/png", "image/jpeg"}, MaxBytes: bytes},
@@ -77,7 +77,7 @@ func references(most int, bytes int64) []providers.VideoInput {
 	}
 }
 
-// modelOf returns what a model accepts. The older API takes a negative prompt of any model that is not in the table.
+// modelOf returns what a model accepts. The older API accepts a negative prompt for any model that is not in the table.
 func modelOf(model string, legacy bool) providers.VideoModel {
 	table, known := VideoModels(model)
 	table.Negative = table.Negative || legacy && !known

@@ -1,5 +1,5 @@
-// Package kling adapts Kling AI (Kuaishou): its API with the model in the path, and the older one for the models with other names
-// there and for access keys.
+// Package kling adapts Kling AI (Kuaishou): its API with the model in the path, and the older API for models with older names and for
+// access keys.
 package kling
 
 import (
@@ -21,8 +21,8 @@ import (
 // BaseURL is the vendor's own address outside China.
 const BaseURL = "https://api-singapore.klingai.com"
 
-// Videos implements the vendor's jobs. It does not cancel them. A job is looked up by the attempt's key; the vendor does not say
-// how soon, nor that it refuses a key that it has seen, so one that is not found may still be there.
+// Videos implements the vendor's jobs. It does not cancel them. Find looks up a job by the attempt's key. The vendor documents neither how
+// soon a job is found, nor that it refuses a used key, so a job that is not found may still exist.
 type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
@@ -47,7 +47,7 @@ func CheckKey(key providers.Secret) error {
 	return nil
 }
 
-// legacyField is the adapter's data of a ticket: the older API knows a job only by the route that made it.
+// legacyField is the adapter's data of a ticket: the older API finds a job only at the route that made it.
 const legacyField = "legacy"
 
 // Submit starts a job.
@@ -63,7 +63,7 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	return made.ticket(to, data)
 }
 
-// ticket is that of a job that was made, or found.
+// ticket returns the ticket of a job that was made or found.
 func (c create) ticket(to providers.Target, job upstream.Doc) (providers.Ticket, error) {
 	own := make(map[string]string)
 	if speaksLegacy(to) {
@@ -120,16 +120,16 @@ func (v *Videos) task(ctx context.Context, to providers.Target, ticket providers
 	return nil, errMissing
 }
 
-// errMissing means that the vendor's answer does not list the job.
+// errMissing: the vendor's answer does not list the job.
 var errMissing error = &providers.Fault{Kind: providers.NotFound, Message: "The upstream does not list the job."}
 
-// forgotten reports whether the vendor does not know the job.
+// forgotten reports whether the vendor does not have the job.
 func forgotten(err error) bool {
 	var fault *providers.Fault
 	return errors.Is(err, errMissing) || upstream.Forgotten(err) || errors.As(err, &fault) && fault.Code == codeMissing
 }
 
-// ask sends a request, and reads the envelope of its answer: the vendor may say no with a 200.
+// ask sends a request and reads the envelope of its answer: a refusal may have status 200.
 func (v *Videos) ask(ctx context.Context, to providers.Target, r upstream.JobRequest) (upstream.Doc, error) {
 	answer, err := v.Jobs.Do(ctx, to, r)
 	if err != nil {

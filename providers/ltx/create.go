@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxData bounds an input that goes as a data URL, in bytes: in Base64 it may have 7 MB.
+	// maxData bounds an input in a data URL, in bytes: in Base64 it may have 7 MB.
 	maxData = 5_200_000
 	// usualSeconds, usualRate and usualSize are sent if the caller leaves it open: the vendor requires a length and a size.
 	usualSeconds = "6"
@@ -71,7 +71,7 @@ func RefuseVideo(_ string, shape providers.VideoShape, frame providers.Frame) *p
 	return nil
 }
 
-// pixels is how many a size has, 0 where it has none.
+// pixels returns the number of pixels of a size, 0 for another text.
 func pixels(size string) int {
 	width, height := upstream.Loose(size).Dimensions()
 	return width * height

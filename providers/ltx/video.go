@@ -18,7 +18,7 @@ import (
 const BaseURL = "https://api.ltx.io"
 
 const (
-	// linkLife is how long a job and the link to its result work.
+	// linkLife is how long a job exists and the link to its result works.
 	linkLife = 24 * time.Hour
 	// leastPoll is the shortest interval between two polls that the vendor permits.
 	leastPoll = 5 * time.Second
@@ -62,7 +62,7 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 }
 
 func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
-	at := cmp.Or(string(upstream.DocOf(ticket.Data).Get(operationField)), string(fromText)) // a ticket without it is that of no job
+	at := cmp.Or(string(upstream.DocOf(ticket.Data).Get(operationField)), string(fromText)) // only Check has a ticket without it
 	return v.Jobs.Read(ctx, to, upstream.JobRequest{Path: "/v2/" + at + "/" + url.PathEscape(ticket.Job)})
 }
 

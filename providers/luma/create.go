@@ -39,7 +39,7 @@ func (v *Videos) create(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return "", nil, err
 	}
-	// The vendor makes an image where neither is said.
+	// Without these members the vendor makes an image.
 	members := upstream.Members{"model": to.Model, "type": "video", "prompt": req.Prompt}
 	members.Words(map[string]string{"aspect_ratio": frame.AspectRatio})
 	video := make(upstream.Members)
@@ -87,7 +87,7 @@ func RefuseVideo(_ string, shape providers.VideoShape, frame providers.Frame) *p
 	return nil
 }
 
-// imageRef is an input as the vendor takes it.
+// imageRef returns an input in the vendor's form.
 func imageRef(ctx context.Context, input providers.Media) (map[string]string, error) {
 	if input.URL != "" {
 		return map[string]string{"url": input.URL}, nil

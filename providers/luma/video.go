@@ -15,12 +15,12 @@ import (
 )
 
 // Wire facts of this package: lumalabs/luma-agents-typescript 0.3.0 (src/resources/generations.ts, README). The bodies of
-// errors are not documented; that of the API before it ({"detail": text, or a list}) is read.
+// errors are not documented; the adapter reads that of the earlier API ({"detail": text, or a list}).
 
 // legacyHost is the host of the vendor's retired API, whose jobs and terms differ.
 const legacyHost = "api.lumalabs.ai"
 
-// CheckBaseURL refuses the address of the vendor's API of before.
+// CheckBaseURL refuses the address of the vendor's retired API.
 func CheckBaseURL(base *url.URL) error {
 	if strings.EqualFold(base.Hostname(), legacyHost) {
 		return errors.New("is the vendor's legacy API (Dream Machine): leave base_url out, or take " + BaseURL)

@@ -1,6 +1,6 @@
 package media
 
-// framesBuffer is how much of a file is read at once while its frames are counted.
+// framesBuffer is how much of a file is read at once while its frames are counted, in bytes.
 const framesBuffer = 64 << 10
 
 // frames adds up the frames of MP3 (ISO/IEC 11172-3, 13818-3) or AAC in ADTS (ISO/IEC 13818-7), which have no common header.
@@ -29,11 +29,11 @@ func (f *reader) frames() float64 {
 	}
 }
 
-// frameHeader is the part of a frame that is read, in bytes: the header, and the place of a Xing header.
+// frameHeader is how many bytes of a frame are read: the header, and the position of a Xing header.
 const frameHeader = 7
 
-// frame reads the header of a frame: its length in bytes, 0 if there is none, and its duration in seconds. info reports a frame
-// that may hold the table of a file of variable rate instead of sound, which is not looked into: it is one frame of thousands.
+// frame reads the header of a frame: its length in bytes, 0 if there is none, and its duration in seconds. info reports a frame that may
+// contain the table of a file of variable rate instead of sound. The table is not read, because it is one frame of thousands.
 func frame(b []byte) (length int, seconds float64, info bool) {
 	if b[0] != 0xff || b[1]&0xe0 != 0xe0 {
 		return 0, 0, false

@@ -1,8 +1,8 @@
-// Package media reads how long a sound or video file lasts from the file's own headers, without decoding it: WAV, FLAC, Ogg
-// (Opus and Vorbis), MP3, AAC (ADTS), MP4 with its relatives M4A and MOV, and WebM with Matroska.
+// Package media reads the duration of a sound or video file from the file's headers, without decoding it: WAV, FLAC, Ogg (Opus and
+// Vorbis), MP3, AAC (ADTS), MP4 with M4A and MOV, and WebM with Matroska.
 //
 // Files come from clients and vendors: every length in them is checked against the file's size, and the work is linear in it.
-// Of the product it imports nothing.
+// The package imports nothing of the product.
 package media
 
 import (
@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// longest bounds what a header may claim.
+	// longest bounds the duration in a header.
 	longest = 1000 * time.Hour
-	// maxParts bounds how many boxes or elements of a file are read: an hour of Opus in WebM has 180,000 blocks.
+	// maxParts bounds the boxes or elements of a file that are read: an hour of Opus in WebM has 180,000 blocks.
 	maxParts = 500_000
 )
 
-// Length returns how long the file of size bytes lasts; false if its format is unknown, or its headers do not tell.
+// Length returns the duration of the file of size bytes. It reports false if the format is unknown, or the headers have no duration.
 func Length(file io.ReaderAt, size int64) (time.Duration, bool) {
 	f := &reader{file: file, size: size}
 	head := bytes.Clone(f.bytes(0, 12))
@@ -40,7 +40,7 @@ func Length(file io.ReaderAt, size int64) (time.Duration, bool) {
 	default:
 		seconds = f.frames()
 	}
-	if !(seconds > 0 && seconds <= longest.Seconds()) { // not a number, too
+	if !(seconds > 0 && seconds <= longest.Seconds()) { // also for NaN
 		return 0, false
 	}
 	return time.Duration(seconds * float64(time.Second)), true
@@ -54,7 +54,7 @@ type reader struct {
 	small [32]byte
 }
 
-// bytes returns n bytes at an offset, fewer at the file's end, and none outside of it. The next call may overwrite them.
+// bytes returns n bytes at an offset, fewer at the file's end, and none outside of the file. The next call may overwrite them.
 func (f *reader) bytes(at int64, n int) []byte {
 	if at < 0 || at >= f.size {
 		return nil
@@ -93,7 +93,7 @@ func (f *reader) wav() float64 {
 			if perSecond == 0 {
 				return 0
 			}
-			return float64(min(length, f.size-at-8)) / float64(perSecond) // a recorder that streams writes the largest length
+			return float64(min(length, f.size-at-8)) / float64(perSecond) // a streaming recorder writes the largest length
 		}
 		at += 8 + length + length&1
 	}
@@ -114,10 +114,10 @@ func (f *reader) flac() float64 {
 	return float64(samples) / float64(rate)
 }
 
-// oggTail is where the header of the last page is looked for: a page has at most 65,307 bytes (RFC 3533).
+// oggTail is how many bytes of the file's end are searched for the header of the last page, which has at most 65,307 bytes (RFC 3533).
 const oggTail = 66 << 10
 
-// ogg divides the last page's position by the rate. That of Opus is always 48 kHz, behind samples to be skipped (RFC 7845).
+// ogg divides the last page's position by the rate. That of Opus is always 48 kHz, after the samples to skip (RFC 7845).
 func (f *reader) ogg() float64 {
 	head := f.bytes(0, 512)
 	rate, skip := 0.0, 0.0
@@ -137,7 +137,7 @@ func (f *reader) ogg() float64 {
 // mp4Depth bounds how deep boxes are opened: the header of a film is at the second level.
 const mp4Depth = 2
 
-// mp4 looks for the movie header between two offsets (ISO/IEC 14496-12).
+// mp4 searches for the movie header between two offsets (ISO/IEC 14496-12).
 func (f *reader) mp4(at, end int64, depth int) float64 {
 	for at < end && f.more() {
 		head := f.bytes(at, 16)

@@ -12,7 +12,7 @@ import (
 const (
 	// frameRate is that of all videos.
 	frameRate = 24
-	// maxReferences is how many images a video from references takes.
+	// maxReferences is the most images of a video from references.
 	maxReferences = 10
 	// maxBody bounds a create in bytes.
 	maxBody = 100 << 20
@@ -34,7 +34,7 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	return table, true
 }
 
-// inputs are accepted only as bytes: whether the vendor fetches a link for a video model is not documented.
+// inputs returns inputs that are accepted only as bytes: it is not documented whether the vendor fetches a link for a video model.
 func inputs() []providers.VideoInput {
 	images := []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}
 	return append(providers.Frames(providers.VideoInput{Types: images, NoLinks: true}),
@@ -51,8 +51,7 @@ type part struct {
 	Data     string `json:"data,omitempty"`
 }
 
-// createBody writes a create; before is the interaction whose video it changes, "" for none. It fails only before anything was
-// sent.
+// createBody writes a create. before is the interaction with the video to change, "" for none. It fails only before anything was sent.
 func createBody(ctx context.Context, model, before string, req providers.VideoRequest) ([]byte, error) {
 	table, _ := VideoModels(model)
 	frame, err := upstream.Accept(req, model, table, RefuseVideo, "stream")
@@ -66,7 +65,7 @@ func createBody(ctx context.Context, model, before string, req providers.VideoRe
 	if before != "" && len(req.Inputs) > 0 {
 		return nil, providers.InvalidField(providers.InputField(req.Inputs[0].Role), "The upstream changes a video by a prompt alone.")
 	}
-	// Without "background" the answer comes minutes later, with the video.
+	// Without "background" the answer has the video and arrives minutes later.
 	members := upstream.Members{"model": model, "background": true}
 	members.Words(map[string]string{"previous_interaction_id": before})
 	if members["input"], err = input(ctx, req); err != nil {
@@ -99,13 +98,13 @@ func createBody(ctx context.Context, model, before string, req providers.VideoRe
 	return body, upstream.Fits(body, maxBody)
 }
 
-// input is the prompt, behind the inputs where there are some.
+// input returns the inputs, then the prompt.
 func input(ctx context.Context, req providers.VideoRequest) (any, error) {
 	if len(req.Inputs) == 0 {
 		return req.Prompt, nil
 	}
 	var parts []part
-	// The vendor takes the first of two images for the first frame.
+	// The vendor uses the first of two images as the first frame.
 	for _, role := range [...]providers.InputRole{
 		providers.FirstFrame, providers.LastFrame, providers.Reference, providers.SourceVideo,
 		providers.ExtendVideo,

@@ -35,10 +35,10 @@ func partOf(job upstream.Doc, kind upstream.Loose, members ...string) upstream.D
 	return nil
 }
 
-// videoOf is the one part that is a video and can be read, nil for none.
+// videoOf returns the readable video part, nil for none.
 func videoOf(job upstream.Doc) upstream.Doc { return partOf(job, "video", "uri", "data") }
 
-// tokensOf are those of the input, and those of the video that was made, which the vendor bills.
+// tokensOf returns the tokens of the input and of the video, which the vendor bills.
 func tokensOf(job upstream.Doc) (tokens providers.VideoTokens) {
 	tokens.Input = job.Get("usage.total_input_tokens").Count()
 	for one := range job.All("usage.output_tokens_by_modality") {
@@ -57,16 +57,16 @@ func statusOf(job upstream.Doc, key providers.Secret) (providers.VideoStatus, er
 		return upstream.FailedJob(word, code, vendorCode, reason, false, key), nil
 	}
 	switch word {
-	case "completed": // an answer of another shape than is known may have a video; with words and no tokens it is a refusal
+	case "completed": // an answer of an unknown shape may have a video; one with text and without tokens is a refusal
 		if words := partOf(job, "text", "text").Get("text"); video == nil && tokensOf(job).Output == 0 && words != "" {
 			return failed(providers.FailedContent, "", string(words))
 		}
 	case "failed":
-		said := upstream.RPCErrorOf(job.At("error"))
+		rpcError := upstream.RPCErrorOf(job.At("error"))
 		if job.At("error") == nil {
-			said = upstream.RPCErrorOf(job.At("errors"))
+			rpcError = upstream.RPCErrorOf(job.At("errors"))
 		}
-		return failed(upstream.RPCFailure(said), cmp.Or(said.Status, said.Code), said.Message)
+		return failed(upstream.RPCFailure(rpcError), cmp.Or(rpcError.Status, rpcError.Code), rpcError.Message)
 	case "budget_exceeded":
 		return failed(providers.FailedQuota, word, "The job took more than the upstream's budget.")
 	case "cancelled", "incomplete", "requires_action":

@@ -15,7 +15,7 @@ import (
 
 // Wire facts of this package: googleapis/js-genai 3.1.0 (types of interactions, routes), google-gemini/cookbook
 // quickstarts/Get_started_Omni.ipynb, google-gemini/gemini-skills skills/gemini-omni-flash-api. Not documented, and read both ways:
-// whether an answer has a link or the video itself. The API of Google Cloud wants another credential and is not spoken.
+// whether an answer has a link or the video itself. The API of Google Cloud requires another credential and is not supported.
 
 // BaseURL is the vendor's own address.
 const BaseURL = "https://generativelanguage.googleapis.com/v1beta"
@@ -60,7 +60,7 @@ func (v *Videos) create(ctx context.Context, to providers.Target, before string,
 	return v.jobs.Start(ctx, to, start, "id", nil)
 }
 
-// Poll reads the interaction, and of one that is completed the file: it may not be ready yet.
+// Poll reads the interaction, and the file of a completed one, which may not be ready yet.
 func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
 	i, err := v.interaction(ctx, to, ticket)
 	if forgotten(err) {
@@ -92,13 +92,13 @@ func (v *Videos) ready(ctx context.Context, to providers.Target, job upstream.Do
 	if file.Get("state") == "PROCESSING" {
 		return providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: "PROCESSING"}, nil
 	}
-	return s, nil // a file that is marked FAILED can be read all the same
+	return s, nil // a file with state FAILED can be read nevertheless
 }
 
 // Pace implements providers.Paced.
 func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
 
-// Open reads the job's one video: at its link, which requires the key at the vendor's own origin, or in the interaction itself.
+// Open reads the job's only video: at its link, which requires the key at the vendor's own origin, or in the interaction itself.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	if err := upstream.OneOutput(output); err != nil {
 		return providers.Video{}, err
@@ -117,7 +117,7 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream no longer has the video.")
 }
 
-// Cancel stops a job. The vendor refuses it for one that has ended, so the interaction is read then.
+// Cancel stops a job. The vendor refuses the request for a job that has ended, so the interaction is then read.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
 	_, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: path(ticket) + "/cancel", Inline: true})
 	if forgotten(err) {
@@ -142,7 +142,7 @@ func path(ticket providers.Ticket) string {
 	return interactionsPath + "/" + url.PathEscape(ticket.Job)
 }
 
-// interaction reads a job. A 400 of another reason than the job's name has been seen to pass, so it decides nothing.
+// interaction reads a job. A 400 for another reason than the job's name was temporary in practice, so it does not decide about the job.
 func (v *Videos) interaction(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
 	i, err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: path(ticket), Inline: true})
 	var fault *providers.Fault

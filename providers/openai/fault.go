@@ -6,12 +6,12 @@ import (
 	"modelrelay/providers"
 )
 
-// classify reads the error object of an answer in this vendor's format: which field it names, and the codes that say
-// more than their status.
+// classify reads the error object of an answer in this vendor's format: the field that it names, and the codes that are more precise than
+// their status.
 func classify(fault *providers.Fault) {
 	var answer struct {
 		Error struct {
-			// Code is a string, a number with some imitators, or null.
+			// Code is a string or null; at some compatible servers it is a number.
 			Code  any    `json:"code"`
 			Param string `json:"param"`
 			Type  string `json:"type"`
@@ -26,7 +26,7 @@ func classify(fault *providers.Fault) {
 	fault.Code = providers.Cut(fault.Code, providers.WordLimit)
 	switch fault.Code {
 	case "insufficient_quota", "billing_hard_limit_reached", "billing_not_active":
-		// The gateway's account is out of money, in the dress of a 429 or a 400.
+		// The gateway's account is out of money; the status is 429 or 400.
 		fault.RefuseKey(providers.KeyExhausted)
 	case "account_deactivated", "invalid_api_key":
 		fault.RefuseKey(providers.KeyRefused)

@@ -5,13 +5,13 @@ import "modelrelay/providers"
 type operation struct {
 	// path follows the channel's base URL.
 	path string
-	// answers are the media types of an answer that is not streamed; "audio/*" takes every kind of sound.
+	// answers are the media types of an answer that is not streamed; "audio/*" permits every audio type.
 	answers []string
 	// streams are those of a streamed one; none: the operation does not stream.
 	streams []string
 	// usage describes the usage in the answer, streamed or not.
 	usage providers.UsageShape
-	// unasked: no client calls it; calls of other formats become it.
+	// unasked: no client calls it; calls of other formats are translated to it.
 	unasked bool
 }
 
@@ -26,7 +26,7 @@ const (
 // operations returns the operations that this vendor serves.
 func operations() map[providers.Operation]operation {
 	document, events := []string{typeJSON}, []string{typeEvents}
-	// The vendor answers subtitles as plain text; imitators give them types of their own.
+	// The vendor sends subtitles as plain text; compatible servers have other types for them.
 	transcript := []string{typeJSON, "text/plain", "text/vtt", "text/srt", "application/x-subrip"}
 	speech := []string{"audio/*", "application/octet-stream"}
 	tokens := providers.UsageShape{
@@ -35,8 +35,8 @@ func operations() map[providers.Operation]operation {
 		Output: []string{"usage.output_tokens"},
 	}
 	completion := providers.UsageShape{
-		// Compatible servers: Moonshot counts in the last chunk's choice and has its own member for cached tokens, DeepSeek has
-		// another name for them.
+		// Compatible servers: Moonshot has the usage in the last chunk's choice and its own member for cached tokens; DeepSeek has
+		// another name for these.
 		Input: []string{"usage.prompt_tokens|choices[].usage.prompt_tokens"},
 		Cached: []string{
 			"usage.prompt_tokens_details.cached_tokens|usage.cached_tokens|usage.prompt_cache_hit_tokens|" +
@@ -44,7 +44,7 @@ func operations() map[providers.Operation]operation {
 		},
 		Output:  []string{"usage.completion_tokens|choices[].usage.completion_tokens"},
 		Content: "choices",
-		// The stream of a compatible server may have the reason and no [DONE].
+		// The stream of a compatible server may have a finish_reason and no [DONE].
 		Ends: []string{`"finish_reason":"`, "\ndata:[DONE]", "\rdata:[DONE]", endsInError},
 	}
 	images, sound, spoken := tokens, tokens, tokens
@@ -58,7 +58,7 @@ func operations() map[providers.Operation]operation {
 		providers.Completions: {path: "/completions", answers: document, streams: events, usage: completion},
 		providers.Responses: {
 			path: "/responses", answers: document, streams: events,
-			// A stream's last event holds the whole response.
+			// A stream's last event contains the whole response.
 			usage: providers.UsageShape{
 				Input:  []string{"usage.input_tokens|response.usage.input_tokens"},
 				Cached: []string{"usage.input_tokens_details.cached_tokens|response.usage.input_tokens_details.cached_tokens"},
@@ -87,13 +87,13 @@ func operations() map[providers.Operation]operation {
 		providers.Speech:          {path: "/audio/speech", answers: speech, streams: eventsOr(speech), usage: spoken},
 		providers.Rerank: {
 			path: "/rerank", answers: document,
-			// Not OpenAI's own: the shape that its imitators took over from Jina.
+			// Not OpenAI's own: the shape of compatible servers, which is that of Jina.
 			usage: providers.UsageShape{Input: []string{"usage.total_tokens"}},
 		},
 		providers.Moderations: {path: "/moderations", answers: document},
 	}
 }
 
-// eventsOr returns the media types of a streamed answer from models of which some cannot stream and answer with a document. That
-// document is paid for and usable, and it does not count against the channel.
+// eventsOr returns the media types of a streamed answer from models of which some cannot stream and answer with a document. The document is
+// usable and billed, so it is not a fault of the channel.
 func eventsOr(answers []string) []string { return append([]string{typeEvents}, answers...) }

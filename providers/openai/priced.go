@@ -12,12 +12,12 @@ func Priced() providers.Priced {
 		{Name: "background", Forbid: providers.ForbidBackground, Only: "true"}, // a picture's background is a text
 		{Name: "service_tier", Forbid: providers.ForbidServiceTier},
 		{Name: "web_search_options", Forbid: hosted},
-		{Name: "prompt", Forbid: hosted, Begins: '{'}, // one that the vendor keeps, with tools of its own
+		{Name: "prompt", Forbid: hosted, Begins: '{'}, // one that the vendor stores, with its own tools
 		// OpenRouter: the answering model is billed at its own price
 		{Name: "models", Forbid: others, Begins: '['},
 		{Name: "provider", Forbid: others, Begins: '{'},        // gateways: the host of the model and its price
 		{Name: "provideroptions", Forbid: others, Begins: '{'}, // the same
-		// OpenRouter: what it keeps under a name, a model among it
+		// OpenRouter: a stored configuration, which includes a model
 		{Name: "preset", Forbid: others, Begins: '"'},
 		{Name: "plugins", Forbid: hosted},                                                // OpenRouter, MiniMax
 		{Name: "data_sources", Forbid: hosted},                                           // Azure

@@ -15,8 +15,8 @@ type Realtime struct{ client *http.Client }
 // NewRealtime returns a dialer that uses the process's client to upstreams.
 func NewRealtime(client *http.Client) *Realtime { return &Realtime{client: client} }
 
-// realtimeUsage describes the usage in the events of a conversation: response.done, and the completed transcription of the input,
-// which another model makes and counts in tokens or in seconds.
+// realtimeUsage describes the usage in the events of a conversation: response.done, and the completed transcription of the input, whose
+// model counts in tokens or in seconds.
 func realtimeUsage() providers.UsageShape {
 	return providers.UsageShape{
 		Input:   []string{"response.usage.input_tokens", "usage.input_tokens"},
@@ -36,16 +36,16 @@ func realtimeUsage() providers.UsageShape {
 	}
 }
 
-// About how many bytes of its events one token of a turn's output takes.
+// The approximate bytes of events for one token of a turn's output.
 const (
 	// soundBytes: a second of the usual sound, 24 kHz at 16 bits, is 64,000 bytes of base64 and counts 20 tokens.
 	soundBytes = 3_200
-	// textBytes: an event of a token or two and three ids.
+	// textBytes: an event with one or two tokens and three ids.
 	textBytes = 200
 )
 
-// DialRealtime implements providers.Dialer. The key travels as the vendor's own SDK sends it outside of a browser, in
-// the header; no subprotocol is offered.
+// DialRealtime implements providers.Dialer. The key is in the header, as in the vendor's own SDK outside of a browser; no subprotocol is
+// offered.
 func (r *Realtime) DialRealtime(
 	to providers.Target, call providers.RealtimeCall, dial func(client *http.Client, address string, header http.Header) error,
 ) error {

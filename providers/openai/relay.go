@@ -33,7 +33,7 @@ func Endpoints() []providers.Endpoint {
 	return endpoints
 }
 
-// Takes are the endpoints that calls of other formats can be translated to, best first.
+// Takes returns the endpoints to which calls of other formats can be translated, best first.
 func Takes() []providers.Endpoint {
 	return []providers.Endpoint{
 		{Format: providers.OpenAI, Operation: providers.Responses},

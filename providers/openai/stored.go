@@ -19,26 +19,26 @@ func (r *Relayer) Stored(ctx context.Context, to providers.Target, request provi
 	return resp, upstream.Refine(err, providers.OpenAI, classify)
 }
 
-// InBackground implements providers.Ticketer. A response in the background is stored, which the call asks for.
+// InBackground implements providers.Ticketer. A response in the background must be stored, which the edits request.
 func (r *Relayer) InBackground(call providers.Call) []providers.Edit {
 	return upstream.InBackground(call)
 }
 
-// Sight implements providers.Ticketer: https://platform.openai.com/docs/guides/background and the events of streaming responses.
-func (r *Relayer) Sight(header http.Header, data []byte) (sight providers.Sight) {
+// Progress implements providers.Ticketer: https://platform.openai.com/docs/guides/background and the events of streaming responses.
+func (r *Relayer) Progress(header http.Header, data []byte) (progress providers.Progress) {
 	if wait, err := strconv.ParseInt(header.Get("Openai-Poll-After-Ms"), 10, 32); err == nil && wait > 0 {
-		sight.Wait = time.Duration(wait) * time.Millisecond
+		progress.Wait = time.Duration(wait) * time.Millisecond
 	}
 	response := rawjson.Trim(data)
 	if number := response.Get("sequence_number"); number.IsNumber() {
-		sight.Event = string(number)
+		progress.Event = string(number)
 		response = response.Get("response")
 	}
-	sight.ID = response.Get("id").Text().String()
+	progress.ID = response.Get("id").Text().String()
 	status := response.Get("status").Text()
-	sight.Shown = !status.Empty()
-	sight.Ended = status.Is("completed") || status.Is("failed") || status.Is("incomplete") || status.Is("cancelled")
-	return sight
+	progress.Shown = !status.Empty()
+	progress.Ended = status.Is("completed") || status.Is("failed") || status.Is("incomplete") || status.Is("cancelled")
+	return progress
 }
 
 // Resume implements providers.Ticketer.

@@ -29,31 +29,31 @@ func TestTicketer(t *testing.T) {
 	for _, test := range []struct {
 		header http.Header
 		data   string
-		want   providers.Sight
+		want   providers.Progress
 	}{
-		{nil, `{"id":"resp_1","object":"response","status":"queued"}`, providers.Sight{ID: "resp_1", Shown: true}},
+		{nil, `{"id":"resp_1","object":"response","status":"queued"}`, providers.Progress{ID: "resp_1", Shown: true}},
 		{
 			http.Header{"Openai-Poll-After-Ms": {"1500"}},
 			`{"id":"resp_1","status":"in_progress","output":[{"id":"msg_1","status":"completed"`,
-			providers.Sight{ID: "resp_1", Shown: true, Wait: 1500 * time.Millisecond},
+			providers.Progress{ID: "resp_1", Shown: true, Wait: 1500 * time.Millisecond},
 		},
-		{http.Header{"Openai-Poll-After-Ms": {"-1"}}, `{"id":"resp_1","status":"of another kind"}`, providers.Sight{ID: "resp_1", Shown: true}},
-		{nil, `{"id":"resp_1","output":[{"status":"completed"`, providers.Sight{ID: "resp_1"}},
+		{http.Header{"Openai-Poll-After-Ms": {"-1"}}, `{"id":"resp_1","status":"of another kind"}`, providers.Progress{ID: "resp_1", Shown: true}},
+		{nil, `{"id":"resp_1","output":[{"status":"completed"`, providers.Progress{ID: "resp_1"}},
 		{
 			nil, `{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","status":"queued"}}`,
-			providers.Sight{ID: "resp_1", Event: "0", Shown: true},
+			providers.Progress{ID: "resp_1", Event: "0", Shown: true},
 		},
-		{nil, `{"type":"response.output_item.done","item":{"id":"msg_1","status":"completed"},"sequence_number":7}`, providers.Sight{Event: "7"}},
+		{nil, `{"type":"response.output_item.done","item":{"id":"msg_1","status":"completed"},"sequence_number":7}`, providers.Progress{Event: "7"}},
 		{
 			nil, `{"type":"response.incomplete","sequence_number":8,"response":{"id":"resp_1","status":"incomplete"}}`,
-			providers.Sight{ID: "resp_1", Event: "8", Shown: true, Ended: true},
+			providers.Progress{ID: "resp_1", Event: "8", Shown: true, Ended: true},
 		},
-		{nil, `{"id":"resp_1","status":"completed"}`, providers.Sight{ID: "resp_1", Shown: true, Ended: true}},
-		{nil, `{"id":"resp_1","status":"failed"}`, providers.Sight{ID: "resp_1", Shown: true, Ended: true}},
-		{nil, `{"id":"resp_1","status":"cancelled"}`, providers.Sight{ID: "resp_1", Shown: true, Ended: true}},
-		{nil, `not JSON`, providers.Sight{}},
+		{nil, `{"id":"resp_1","status":"completed"}`, providers.Progress{ID: "resp_1", Shown: true, Ended: true}},
+		{nil, `{"id":"resp_1","status":"failed"}`, providers.Progress{ID: "resp_1", Shown: true, Ended: true}},
+		{nil, `{"id":"resp_1","status":"cancelled"}`, providers.Progress{ID: "resp_1", Shown: true, Ended: true}},
+		{nil, `not JSON`, providers.Progress{}},
 	} {
-		if got := r.Sight(test.header, []byte(test.data)); got != test.want {
+		if got := r.Progress(test.header, []byte(test.data)); got != test.want {
 			t.Errorf("%s: got %+v, want %+v", test.data, got, test.want)
 		}
 	}

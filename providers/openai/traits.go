@@ -6,8 +6,8 @@ import (
 	"modelrelay/providers"
 )
 
-// Traits are what a model takes, by its name: OpenAI's pages on reasoning and on prompt caching. A name of none of OpenAI's families is
-// that of another vendor's model, which takes what chat completions have always taken.
+// Traits returns what a model accepts, by its name: OpenAI's pages on reasoning and on prompt caching. A name of none of OpenAI's families
+// is that of another vendor's model, which accepts the original fields of chat completions.
 func Traits(model string) providers.Traits { return providers.Traits{OpenAI: traitsOf(model)} }
 
 func traitsOf(model string) providers.OpenAITraits {

@@ -9,9 +9,8 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// Wire facts of this file: the videos service of github.com/openai/openai-go v3 (video.go), and for
-// servers that stray from it (statuses such as "done" and "succeeded", the link in the object, no status at first) their
-// public issues and sources.
+// Wire facts of this file: the videos service of github.com/openai/openai-go v3 (video.go), and for servers that deviate from it (statuses
+// such as "done" and "succeeded", the link in the object, no status at first) their public issues and sources.
 
 // Videos implements the jobs of POST /videos, makes variations of them and reads their pictures. Its upstreams neither look up jobs
 // by the gateway's key nor cancel them, so it is neither a Finder nor a Canceler.
@@ -22,7 +21,7 @@ func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "openai", Classify: classify})}
 }
 
-// Submit posts the job as the vendor's SDK does: multipart, or JSON where the input image is a URL.
+// Submit posts the job as the vendor's SDK does: multipart, or JSON if the input image is a URL.
 func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 	body, err := createBody(ctx, to.Model, req)
 	if err != nil {
@@ -47,7 +46,7 @@ func (v *Videos) start(ctx context.Context, to providers.Target, path string, bo
 	create := upstream.Create(path, body.bytes)
 	create.Header = http.Header{"Content-Type": {body.contentType}}
 	if key != "" {
-		create.Header.Set("Idempotency-Key", key) // ignored by the vendor, honoured by gateways in front of it
+		create.Header.Set("Idempotency-Key", key) // the vendor ignores it; gateways use it
 	}
 	made, err := v.jobs.Read(ctx, to, create)
 	if err != nil {
@@ -65,7 +64,7 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	return upstream.TaskStatus(j, 1, to.Key, "error.code"), nil
 }
 
-// Open reads the job's one output: /content, else the link in the object.
+// Open reads the job's only output: at /content, otherwise at the link in the object.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	if err := upstream.OneOutput(output); err != nil {
 		return providers.Video{}, err
@@ -82,7 +81,7 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	return v.jobs.Open(ctx, to, link, true)
 }
 
-// OpenVariant reads a picture of the job's one video.
+// OpenVariant reads a picture of the job's only video.
 func (v *Videos) OpenVariant(
 	ctx context.Context, to providers.Target, ticket providers.Ticket, output int, variant string,
 ) (providers.Video, error) {

@@ -15,14 +15,13 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// encoded is a request body. It is held whole: its media were bounded when they came in.
+// encoded is a request body. It is in memory: its media were bounded when they were received.
 type encoded struct {
 	contentType string
 	bytes       []byte
 }
 
-// VideoModels lets all pass but inputs: the service whose table it was has ended, and compatible servers have tables of
-// their own.
+// VideoModels accepts everything except inputs: OpenAI's own service has ended, and compatible servers have their own tables.
 func VideoModels(string) (providers.VideoModel, bool) {
 	return providers.AnyVideoModel(providers.VideoInput{Role: providers.FirstFrame}), true
 }
@@ -64,7 +63,7 @@ func document(fields map[string]json.RawMessage, name string, value any) (encode
 	return encoded{contentType: "application/json", bytes: body}, err
 }
 
-// createFields are the JSON members of a create: the vendor's parameters first, so that the contract's fields win.
+// createFields returns the JSON members of a create: the vendor's parameters first, so that the contract's fields replace them.
 func createFields(model string, req providers.VideoRequest) (map[string]json.RawMessage, error) {
 	fields, err := req.Parameters()
 	if err != nil {
@@ -76,7 +75,7 @@ func createFields(model string, req providers.VideoRequest) (map[string]json.Raw
 	}
 	for name, value := range map[string]string{
 		"model": model, "prompt": req.Prompt, "seconds": req.Seconds, "size": size,
-		// Not OpenAI's own: compatible servers take them under these names.
+		// Not OpenAI's own: the names of compatible servers.
 		"negative_prompt": req.NegativePrompt, "aspect_ratio": req.AspectRatio, "resolution": req.Resolution,
 	} {
 		if value == "" {

@@ -27,7 +27,7 @@ const (
 	usualRatio   = "16:9"
 )
 
-// mode is the way of a create, which is its path.
+// mode is the path of a create, which depends on its inputs.
 type mode string
 
 const (
@@ -67,7 +67,7 @@ func VideoModels(name string) (providers.VideoModel, bool) {
 	return table, known
 }
 
-// plan is a create that lacks the ids of its inputs.
+// plan is a create without the ids of its inputs.
 type plan struct {
 	mode    mode
 	members upstream.Members
@@ -112,7 +112,7 @@ func planOf(model string, req providers.VideoRequest) (*plan, error) {
 	return p, nil
 }
 
-// modeOf is the way of a create.
+// modeOf returns the mode of a create.
 func modeOf(shape providers.VideoShape) mode {
 	return upstream.Modes[mode]{Text: fromText, Image: fromImage, Frames: fromFrames, References: fromReferences, Video: fromVideo}.Of(shape)
 }
@@ -167,7 +167,7 @@ func namesOf(req providers.VideoRequest) (names []string, err error) {
 	return names, nil
 }
 
-// put puts the id of an input into the create.
+// put adds the id of an input to the create.
 func (p *plan) put(role providers.InputRole, id json.Number) {
 	switch {
 	case role == providers.ExtendVideo:

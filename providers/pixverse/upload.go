@@ -11,7 +11,7 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// uploads brings the request's inputs to the vendor and puts their ids into the plan. Whatever goes wrong, no video was paid.
+// uploads uploads the request's inputs to the vendor and adds their ids to the plan. After any error, no video was paid.
 func (v *Videos) uploads(ctx context.Context, to providers.Target, req providers.VideoRequest, plan *plan) error {
 	for _, input := range req.Inputs {
 		id, err := v.upload(ctx, to, input)
@@ -23,7 +23,7 @@ func (v *Videos) uploads(ctx context.Context, to providers.Target, req providers
 	return nil
 }
 
-// upload gives an input's id at the vendor: a picture's, or a video's.
+// upload uploads a picture or a video and returns its id.
 func (v *Videos) upload(ctx context.Context, to providers.Target, input providers.Media) (json.Number, error) {
 	path, file, link := "/image/upload", "image", "image_url"
 	if input.Role == providers.ExtendVideo {

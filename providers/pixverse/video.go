@@ -18,7 +18,7 @@ import (
 // get-video-generation-status, error-codes, common-errors), Comfy-Org/ComfyUI comfy_api_nodes/apis/pixverse.py,
 // cloud.tencent.com/document/product/1823/138038.
 
-// BaseURL is the vendor's own address outside China; a channel's may end in /openapi/v2 as well.
+// BaseURL is the vendor's own address outside China; that of a channel may also end in /openapi/v2.
 const BaseURL = "https://app-api.pixverse.ai"
 
 // leastPoll is the shortest interval between two polls of a job. The vendor has no rule.
@@ -44,8 +44,7 @@ func NewVideos(client *http.Client) *Videos {
 // codes are the names of the vendor's code in its answers. Some errors have the other one.
 func codes() []string { return []string{"ErrCode", "err_code"} }
 
-// authorize puts the key on a request, and an id that must be another for each request: the vendor makes no second video of one that
-// it has seen.
+// authorize adds the key to a request, and an id that must be unique for each request: the vendor makes no second video for a used id.
 func authorize(req *http.Request, key providers.Secret) error {
 	req.Header.Set("Api-Key", key.Reveal())
 	req.Header.Set("Ai-Trace-Id", uuid.NewString())
@@ -96,7 +95,7 @@ func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers
 	return v.do(ctx, to, upstream.JobRequest{Path: "/video/result/" + url.PathEscape(ticket.Job)}, false)
 }
 
-// status reads the vendor's numbers; waiting is none of these.
+// status reads the vendor's numbers. Any other number means waiting.
 func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
 	state := job.Get("status")
 	word := providers.Cut(string(state), providers.WordLimit)
@@ -118,7 +117,7 @@ func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.Video
 	return upstream.Priced(s, job.Get("credits"), "credits"), err // the cost is also in a job in progress
 }
 
-// statusOf returns the HTTP status that a code stands for. After an unlisted code, the outcome of the request is unknown.
+// statusOf returns the HTTP status that a code means. After an unlisted code, the outcome of the request is unknown.
 func statusOf(code string) int {
 	in := func(codes ...string) bool { return slices.Contains(codes, code) }
 	switch {

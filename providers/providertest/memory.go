@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Bounded runs a benchmark that may allocate so many bytes an operation at most, what its upstream allocates included:
-// nothing of a large answer is kept whole.
+// Bounded runs a benchmark that may allocate at most so many bytes for each operation, including those of its upstream. So a large answer
+// is never held whole.
 func Bounded(b *testing.B, most uint64, do func()) {
 	b.Helper()
 	b.ReportAllocs()

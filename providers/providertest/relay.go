@@ -1,7 +1,7 @@
-// Package providertest holds the conformance suites that every vendor's code runs: what the contract interfaces of
-// package providers promise, tried against a fake upstream on loopback.
+// Package providertest has the conformance suites of the contract interfaces of package providers, which every vendor's code runs against a
+// fake upstream on loopback.
 //
-// It must not import anything of the product but providers.
+// Of the product it must import only providers.
 package providertest
 
 import (
@@ -19,36 +19,36 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// hushKey is the upstream credential of the suites. It must show up in the upstream request and nowhere else.
+// hushKey is the upstream credential of the suites. It may be only in the upstream request.
 const hushKey = "upstream-credential-7261"
 
-// closed is an address that is never listened on: a port that was free a moment ago may be another test's by now.
+// closed is an address without a listener: a port that was free a moment ago may now belong to another test.
 const closed = "http://127.0.0.1:1"
 
-// RelayCase is one endpoint as a vendor speaks it.
+// RelayCase is one endpoint of a vendor.
 type RelayCase struct {
 	Endpoint providers.Endpoint
-	// Path is what the upstream sees behind the base URL, for the upstream model "up".
+	// Path is the upstream's path after the base URL, for the upstream model "up".
 	Path string
-	// ContentType and Body are a call for the public model "pub"; an empty ContentType means JSON. Where the body
-	// names the model it does so once.
+	// ContentType and Body are a call for the public model "pub"; an empty ContentType means JSON. The body contains the model at most
+	// once.
 	ContentType, Body string
 	// Header are client headers that must reach the upstream.
 	Header http.Header
 	// Answer is an answer and AnswerType its Content-Type.
 	Answer, AnswerType string
-	// Stream is a streamed answer, "" where the endpoint does not stream.
+	// Stream is a streamed answer, "" if the endpoint does not stream.
 	Stream string
 }
 
 // RelaySubject is the Relayer under test.
 type RelaySubject struct {
 	New func(*http.Client) providers.Relayer
-	// Channel completes the channel: vendor, and whatever the vendor reads of it. The suite sets name, base URL and keys.
+	// Channel completes the channel: the vendor and the vendor's own fields. The suite sets name, base URL and keys.
 	Channel providers.Channel
-	// Key is the credential in the vendor's shape, with %s where the suite's secret goes; "" means the secret itself.
+	// Key is the credential in the vendor's form, with %s for the suite's secret; "" means the secret itself.
 	Key string
-	// Authorized reports whether the request carries the key as the vendor requires it.
+	// Authorized reports whether the request has the key as the vendor requires it.
 	Authorized func(req *http.Request, key providers.Secret) bool
 	Cases      []RelayCase
 }
@@ -115,7 +115,7 @@ func (s relaySuite) call() providers.Call {
 	return call
 }
 
-// fault relays and wants a fault that keeps the key to itself.
+// fault relays a call and fails the test unless it returns a fault without the key.
 func (s relaySuite) fault(ctx context.Context, t *testing.T, to providers.Target) *providers.Fault {
 	t.Helper()
 	resp, err := s.relayer(t).Relay(ctx, to, s.call())
@@ -207,7 +207,7 @@ func (s relaySuite) answer(t *testing.T) {
 	}
 }
 
-// stream wants each event while the upstream still holds back the next.
+// stream requires each event before the upstream sends the next.
 func (s relaySuite) stream(t *testing.T) {
 	t.Parallel()
 	if s.tc.Stream == "" {

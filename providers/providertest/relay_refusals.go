@@ -13,7 +13,7 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// RelayRefusal is a vendor's refusal of a call and what it comes to.
+// RelayRefusal is a vendor's refusal of a call and its expected fault.
 type RelayRefusal struct {
 	Name   string
 	Status int
@@ -27,10 +27,10 @@ type RelayRefusal struct {
 	Wait  time.Duration
 }
 
-// RefusingVendor is a Relayer whose vendor refuses what it is sent.
+// RefusingVendor is a Relayer whose vendor refuses every call.
 type RefusingVendor struct {
 	New func(*http.Client) providers.Relayer
-	// Endpoint is one that the vendor serves, Unserved are such that it does not.
+	// Endpoint is one that the vendor serves, Unserved are others.
 	Endpoint providers.Endpoint
 	Unserved []providers.Endpoint
 	// Header are headers of every refusal.
@@ -38,8 +38,8 @@ type RefusingVendor struct {
 	Refusals []RelayRefusal
 }
 
-// TestRefusals tries each refusal: the fault says what the vendor means and keeps its answer for the client. Then what is refused
-// before anything is sent: endpoints that the vendor does not serve, and an address that is none.
+// TestRefusals checks each refusal: the fault has the vendor's meaning and its answer for the client. Then it checks the refusals before
+// anything is sent: of endpoints that the vendor does not serve, and of an invalid address.
 func TestRefusals(t *testing.T, v RefusingVendor) {
 	t.Helper()
 	for _, want := range v.Refusals {
@@ -79,7 +79,7 @@ func TestRefusals(t *testing.T, v RefusingVendor) {
 	})
 }
 
-// fault is that of a call at an address, which must fail.
+// fault returns the fault of a call at an address, which must fail.
 func (v RefusingVendor) fault(t *testing.T, base string, endpoint providers.Endpoint) *providers.Fault {
 	t.Helper()
 	client := upstream.NewClient(nil)
@@ -97,7 +97,7 @@ func (v RefusingVendor) fault(t *testing.T, base string, endpoint providers.Endp
 	return fault
 }
 
-// elementOf is the only element of an array, or the body itself.
+// elementOf returns the only element of an array, or the body itself.
 func elementOf(body string) string {
 	if element := strings.TrimSuffix(strings.TrimPrefix(body, "["), "]"); element != "" {
 		return element

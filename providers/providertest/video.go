@@ -11,79 +11,78 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// VideoStep is what a request of a VideoAdapter asks its upstream for.
+// VideoStep is the purpose of a VideoAdapter's request.
 type VideoStep string
 
-// The steps of a job. An adapter need not have all of them: a vendor that names links to its results has no Content of
-// its own.
+// The steps of a job. An adapter need not have all of them: a vendor with links to its results has no Content.
 const (
 	VideoSubmit  VideoStep = "submit"
 	VideoPoll    VideoStep = "poll"
 	VideoContent VideoStep = "content"
-	// VideoLink asks for the link to a result, of a vendor that does not name it when it is asked about the job.
+	// VideoLink requests the link to a result, if the answer about the job does not contain it.
 	VideoLink VideoStep = "link"
-	// VideoUpload brings an image to the upstream before the submit, of a vendor whose submit takes none. upload.http answers it.
+	// VideoUpload uploads an image before a submit that accepts none. upload.http is its answer.
 	VideoUpload VideoStep = "upload"
 	// VideoCancel is a Canceler's request.
 	VideoCancel VideoStep = "cancel"
-	// VideoRemix is a Remixer's, answered like a submit.
+	// VideoRemix is a Remixer's request, with the answer of a submit.
 	VideoRemix VideoStep = "remix"
-	// VideoFind is what a Finder asks for as well as a repeated submit.
+	// VideoFind is a Finder's request other than a repeated submit.
 	VideoFind VideoStep = "find"
 )
 
 // VideoSubject is the VideoAdapter under test with the wire of its vendor.
 //
-// Answers holds the vendor's answers, each an HTTP response in a file of its own, as bytes on the wire: submitted.http,
-// queued.http, running.http, done.http, failed.http, forgotten.http, unknown_word.http and no_status.http (a job that is
-// still running), refused.http (the request's fault), key_refused.http, limited.http, and linked.http (a done job whose
-// result is at {{link}}) where the vendor names links; where it always does, done.http holds {{link}} too, which is
-// then /result.mp4 at the upstream itself; of a vendor with VideoLink, link.http holds it. A Canceler has cancelled.http,
-// and a Finder that needs a request other than its submit has find.http. A header Source in each, which is not sent, says where its shape
-// comes from. {{words}} in refused.http, key_refused.http and limited.http is where the vendor's reason is.
+// Answers has the vendor's answers. Each is an HTTP response in a separate file, as bytes on the wire: submitted.http, queued.http,
+// running.http, done.http, failed.http, forgotten.http, unknown_word.http and no_status.http (a job that is still running), refused.http (a
+// fault of the request), key_refused.http and limited.http. A vendor with links has linked.http (a done job with its result at {{link}}).
+// If all its results have links, done.http also contains {{link}}, which is then /result.mp4 at the upstream itself; for a vendor with
+// VideoLink, link.http contains it. A Canceler has cancelled.http, and a Finder with a request other than its submit has find.http. The
+// header Source in each, which is not sent, is the source of its shape. {{words}} in refused.http, key_refused.http and limited.http is the
+// vendor's reason.
 type VideoSubject struct {
 	New func(*http.Client) providers.VideoAdapter
-	// Channel completes the channel: vendor, and whatever the vendor reads of it. The suite sets name, base URL and keys.
+	// Channel completes the channel: the vendor and the vendor's own fields. The suite sets name, base URL and keys.
 	Channel providers.Channel
-	// Model is the upstream's name of the model, "up" where it is empty.
+	// Model is the upstream's name of the model; "" means "up".
 	Model string
-	// Key is the credential in the vendor's shape, with %s where the suite's secret goes; "" means the secret itself.
+	// Key is the credential in the vendor's form, with %s for the suite's secret; "" means the secret itself.
 	Key     string
 	Answers fs.FS
-	// Step returns what a request asks for, "" for anything else. The body may be read.
+	// Step returns the step of a request, "" for any other. It may read the body.
 	Step func(*http.Request) VideoStep
-	// Authorized reports whether the request carries the key as the vendor requires it.
+	// Authorized reports whether the request has the key as the vendor requires it.
 	Authorized func(req *http.Request, key providers.Secret) bool
-	// Job is the id in submitted.http, Failure what failed.http says.
+	// Job is the id in submitted.http, Failure the failure in failed.http.
 	Job     string
 	Failure providers.VideoFailure
-	// IdempotencyKey reads the request's idempotency key from a submit; nil where the vendor takes none.
+	// IdempotencyKey reads the request's idempotency key from a submit; nil if the vendor accepts none.
 	IdempotencyKey func(*http.Request) string
-	// Upload reads the one uploaded image of a submit; nil where the vendor takes none.
+	// Upload reads the only uploaded image of a submit; nil if the vendor accepts none.
 	Upload func(*http.Request) (Upload, error)
-	// RemixPrompt reads the prompt of a remix; nil where it is the body's "prompt".
+	// RemixPrompt reads the prompt of a remix; nil: it is the body's "prompt".
 	RemixPrompt func(*http.Request) (string, error)
 	VideoTraits
 }
 
-// VideoTraits are how the vendor's wire is unlike others'.
+// VideoTraits are the differences between the vendor's wire and that of others.
 type VideoTraits struct {
-	// NoQueue: the vendor does not tell a queued job from a running one, so there is no queued.http.
+	// NoQueue: the vendor does not distinguish a queued job from a running one, so there is no queued.http.
 	NoQueue bool
-	// BareUploads: the vendor takes an upload's bytes alone, without name and type.
+	// BareUploads: the vendor accepts only the bytes of an upload, without name and type.
 	BareUploads bool
-	// NoLinks: the vendor takes images as bytes alone, so a client's link is refused.
+	// NoLinks: the vendor accepts images only as bytes, so a client's link is refused.
 	NoLinks bool
-	// LooksUp: a Finder asks for a lost submit in a request of its own, VideoFind, and never repeats the submit.
+	// LooksUp: a Finder looks up a lost submit with a VideoFind and never repeats the submit.
 	LooksUp bool
-	// CancelReads names the answer about a job that a Canceler reads before it stops the job, "queued" for one; "" where it reads
+	// CancelReads is the name of the answer about a job that a Canceler reads before it stops the job, such as "queued"; "" if it reads
 	// none.
 	CancelReads string
-	// Lists: the answer about a job is a list of jobs, and one in which it is not says that it is forgotten.
+	// Lists: the answer about a job is a list of jobs. A job that is not in the list is forgotten.
 	Lists bool
 }
 
-// Upload is an input image as the upstream sees it.
+// Upload is an input image that the upstream received.
 type Upload struct {
 	Name, ContentType string
 	Data              []byte
@@ -94,7 +93,7 @@ func TestVideo(t *testing.T, subject VideoSubject) {
 	t.Helper()
 	s := videoSuite{subject: subject}
 	submits, polls, opens, powers := submitChecks{s}, pollChecks{s}, openChecks{s}, powerChecks{s}
-	t.Run("life", s.life)
+	t.Run("lifecycle", s.lifecycle)
 	t.Run("submit refused", submits.refused)
 	t.Run("submit with a refused key", submits.keyRefused)
 	t.Run("submit limited", submits.limited)
@@ -131,13 +130,13 @@ func TestVideo(t *testing.T, subject VideoSubject) {
 	t.Run("concurrent", s.concurrent)
 }
 
-// videoSuite has what the checks share, and those of an adapter as a whole.
+// videoSuite has the checks of a whole adapter, and the shared parts of the others.
 type videoSuite struct{ subject VideoSubject }
 
 // suiteAgent is the User-Agent of the suites' clients. Every request of an adapter must have it.
 const suiteAgent = "suite/1"
 
-// The checks of one step each: that of a create; of a read of a job; of its results; and of what only some vendors can.
+// The checks of one step each: of a create; of a read of a job; of its results; and of optional interfaces.
 type (
 	submitChecks struct{ videoSuite }
 	pollChecks   struct{ videoSuite }
@@ -152,7 +151,7 @@ func (s videoSuite) adapter(t *testing.T) providers.VideoAdapter {
 	return s.subject.New(client)
 }
 
-// at is the target at an upstream's address.
+// at returns the target at an upstream's address.
 func (s videoSuite) at(base string) providers.Target {
 	key := hushKey
 	if s.subject.Key != "" {
@@ -163,7 +162,7 @@ func (s videoSuite) at(base string) providers.Target {
 	return providers.Target{Channel: channel, Key: channel.Keys[0], Model: cmp.Or(s.subject.Model, "up")}
 }
 
-// request is a create that every vendor can write.
+// request returns a create that every vendor can write.
 func (s videoSuite) request() providers.VideoRequest {
 	return providers.VideoRequest{Model: "pub", Prompt: "A cat that plays the piano", IdempotencyKey: "video_1-1"}
 }

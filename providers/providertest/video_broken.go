@@ -17,8 +17,7 @@ func (s submitChecks) refusedDial(t *testing.T) {
 	wantAccepted(t, wantFault(t, err), providers.NotAccepted, true)
 }
 
-// cut: an upstream that ends the connection when it has the request, be the connection new or have others
-// finished on it, gets the request once.
+// cut: an upstream that ends the connection after it has received the request, a new or a used connection, receives the request once.
 func (s submitChecks) cut(t *testing.T) {
 	t.Parallel()
 	for _, reset := range []bool{false, true} {
@@ -37,8 +36,7 @@ func (s submitChecks) cut(t *testing.T) {
 	}
 }
 
-// alone: a submit has a connection of its own. One that others have used may be closed by the upstream at the very
-// moment, which would leave the outcome unknown.
+// alone: a submit has a separate connection. The upstream may close a used one at any moment, and the outcome would be unknown.
 func (s submitChecks) alone(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
@@ -105,7 +103,7 @@ func (s submitChecks) answerCut(t *testing.T) {
 	}
 }
 
-// canceled wants an error that says so, and the upstream's request ended.
+// canceled requires a Canceled fault, and the end of the upstream's request.
 func canceled(t *testing.T, err error, gone <-chan struct{}) {
 	t.Helper()
 	fault := wantFault(t, err)
@@ -131,7 +129,7 @@ func (s submitChecks) canceled(t *testing.T) {
 		t.Errorf("got accepted %d", fault.Accepted)
 	}
 
-	// Its time running out is the upstream's fault.
+	// A timeout is a fault of the upstream.
 	timed, expire := context.WithCancelCause(t.Context())
 	defer expire(nil)
 	gone = make(chan struct{})
@@ -143,7 +141,7 @@ func (s submitChecks) canceled(t *testing.T) {
 	}
 	<-gone
 
-	// Neither is a request that never left.
+	// A request that was never sent is not, either.
 	done, stop := context.WithCancel(t.Context())
 	stop()
 	_, err = s.adapter(t).Submit(done, s.at(u.server.URL), s.request())

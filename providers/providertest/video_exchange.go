@@ -13,27 +13,27 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// VideoExchange lets an adapter speak with an upstream that gives the same answer to every request.
+// VideoExchange connects an adapter to an upstream with the same answer to every request.
 type VideoExchange struct {
 	New func(*http.Client) providers.VideoAdapter
-	// Status is 200 where it is 0. Answer is the body.
+	// Status is that of the answer; 0 means 200. Answer is the body.
 	Status int
 	Answer string
 	// Model is the upstream's name of the model.
 	Model string
-	// Facts are what the channel says of models.
+	// Facts are the channel's ModelFacts.
 	Facts providers.ModelFacts
-	// Key is the credential, "k" where it is empty.
+	// Key is the credential; "" means "k".
 	Key providers.Secret
 }
 
-// SeenRequest is a request as the upstream got it.
+// SeenRequest is a request that the upstream received.
 type SeenRequest struct {
 	Method, URI, Body string
 	Header            http.Header
 }
 
-// Submit submits a request. seen is what the upstream got, in order.
+// Submit submits a request. seen are the requests that the upstream received, in order.
 func (e VideoExchange) Submit(t *testing.T, req providers.VideoRequest) (seen []SeenRequest, err error) {
 	t.Helper()
 	adapter, to := e.start(t, &seen)
@@ -49,7 +49,7 @@ func (e VideoExchange) Poll(t *testing.T, ticket providers.Ticket) (providers.Vi
 	return adapter.Poll(t.Context(), to, ticket)
 }
 
-// Refuses wants a request refused before anything is sent, with a fault that names the field.
+// Refuses requires that a request is refused before anything is sent, with a fault that names the field.
 func (e VideoExchange) Refuses(t *testing.T, field string, req providers.VideoRequest) {
 	t.Helper()
 	seen, err := e.Submit(t, req)
@@ -59,7 +59,7 @@ func (e VideoExchange) Refuses(t *testing.T, field string, req providers.VideoRe
 	}
 }
 
-// RefusesModel wants a name of a model refused before anything is sent, as one that is not there.
+// RefusesModel requires that a name of a model is refused before anything is sent, as an unknown model.
 func (e VideoExchange) RefusesModel(t *testing.T, model string) {
 	t.Helper()
 	e.Model = model
@@ -70,7 +70,7 @@ func (e VideoExchange) RefusesModel(t *testing.T, model string) {
 	}
 }
 
-// AddVideoAnswers begins a fuzzer with the answers that are recorded in the package's testdata/video.
+// AddVideoAnswers adds the recorded answers in the package's testdata/video to a fuzzer.
 func AddVideoAnswers(f *testing.F) {
 	f.Helper()
 	recorded := os.DirFS("testdata/video")
@@ -124,7 +124,7 @@ func (e VideoExchange) Cancel(t *testing.T, ticket providers.Ticket) (seen []See
 	return seen, err
 }
 
-// Find looks for the job of a request whose answer was lost, of a Finder.
+// Find looks up the job of a request whose answer was lost, with a Finder.
 func (e VideoExchange) Find(t *testing.T, req providers.VideoRequest) (providers.Ticket, error) {
 	t.Helper()
 	var seen []SeenRequest

@@ -62,7 +62,7 @@ func (c *closing) Close() error {
 	return nil
 }
 
-// uploadUnreadable: an input that cannot be read costs nothing.
+// uploadUnreadable: a request with an unreadable input is not sent.
 func (s submitChecks) uploadUnreadable(t *testing.T) {
 	t.Parallel()
 	if s.subject.Upload == nil {
@@ -93,7 +93,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// imageAddress: a client's address travels as it is and is not fetched here.
+// imageAddress: a client's address is sent unchanged, and the adapter does not fetch it.
 func (s submitChecks) imageAddress(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)

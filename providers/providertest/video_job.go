@@ -15,8 +15,8 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// life is a job as most are.
-func (s videoSuite) life(t *testing.T) {
+// lifecycle checks a usual job.
+func (s videoSuite) lifecycle(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
@@ -48,7 +48,7 @@ func (s videoSuite) life(t *testing.T) {
 	}
 }
 
-// wantClip opens the first output and wants the whole of it.
+// wantClip opens the first output and requires its whole content.
 func (s videoSuite) wantClip(t *testing.T, adapter providers.VideoAdapter, to providers.Target, ticket providers.Ticket, length int64) {
 	t.Helper()
 	video, err := adapter.Open(t.Context(), to, ticket, 0)
@@ -136,7 +136,7 @@ func (s pollChecks) fails(t *testing.T) {
 	}
 }
 
-// garbage: an answer that makes no sense says nothing about the job.
+// garbage: an invalid answer does not change the state of the job.
 func (s pollChecks) garbage(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
@@ -169,7 +169,7 @@ func (s pollChecks) canceled(t *testing.T) {
 	_, err := adapter.Poll(ctx, to, ticket)
 	canceled(t, err, gone)
 
-	// Amid the answer as before it: the reading of the body meets the cancel.
+	// Within the answer, too: the cancel interrupts the reading of the body.
 	ctx, cancel = context.WithCancel(t.Context())
 	defer cancel()
 	gone = make(chan struct{})
@@ -183,36 +183,36 @@ func (s pollChecks) canceled(t *testing.T) {
 	})
 	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
-	client.Transport = readTold{client.Transport, cancel}
+	client.Transport = readSignal{client.Transport, cancel}
 	_, err = s.subject.New(client).Poll(ctx, to, ticket)
 	canceled(t, err, gone)
 }
 
-// readTold is a transport that reports when the body of an answer begins to be read.
-type readTold struct {
+// readSignal is a transport that signals the first read of an answer's body.
+type readSignal struct {
 	http.RoundTripper
 	tell func()
 }
 
-// UserAgent is that of the suites' clients.
-func (readTold) UserAgent() string { return suiteAgent }
+// UserAgent returns that of the suites' clients.
+func (readSignal) UserAgent() string { return suiteAgent }
 
 // RoundTrip implements http.RoundTripper.
-func (r readTold) RoundTrip(req *http.Request) (*http.Response, error) {
+func (r readSignal) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := r.RoundTripper.RoundTrip(req)
 	if err == nil {
-		resp.Body = toldBody{resp.Body, r.tell}
+		resp.Body = signalBody{resp.Body, r.tell}
 	}
 	return resp, err
 }
 
-type toldBody struct {
+type signalBody struct {
 	io.ReadCloser
 	tell func()
 }
 
 // Read implements io.Reader.
-func (b toldBody) Read(p []byte) (int, error) {
+func (b signalBody) Read(p []byte) (int, error) {
 	b.tell()
 	return b.ReadCloser.Read(p)
 }
@@ -269,7 +269,7 @@ func (s openChecks) fails(t *testing.T) {
 		}
 	}
 
-	// A video that breaks off is not a shorter video.
+	// A video that breaks off is an error and not a shorter video.
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
 	ticket := s.accepted(t, adapter, to)
@@ -325,7 +325,7 @@ func (s openChecks) canceled(t *testing.T) {
 	<-gone
 }
 
-// linkRenewed: a link that ran out is asked for again, by the ticket alone.
+// linkRenewed: an expired link is requested again, only with the ticket.
 func (s openChecks) linkRenewed(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
@@ -356,20 +356,20 @@ func (s openChecks) linkRenewed(t *testing.T) {
 func (s openChecks) otherHosts(t *testing.T) {
 	t.Parallel()
 	visited := make(chan struct{}, 2)
-	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, values := range r.Header {
 			if strings.Contains(strings.Join(values, " "), hushKey) {
-				t.Errorf("a stranger got the key in %s", name)
+				t.Errorf("another host got the key in %s", name)
 			}
 		}
 		if strings.Contains(r.URL.String(), hushKey) {
-			t.Error("a stranger got the key in the address")
+			t.Error("another host got the key in the address")
 		}
 		visited <- struct{}{}
 		(&videoUpstream{}).clip(w, r)
 	}))
-	t.Cleanup(stranger.Close)
-	at, err := url.Parse(stranger.URL)
+	t.Cleanup(other.Close)
+	at, err := url.Parse(other.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// odd lists the JSON document with each of its members left out, and with each value, its elements' too, of another type.
+// odd returns variants of the JSON document: without one of its members, or with one value, also of an element, of another type.
 func odd(t *testing.T, doc []byte) map[string]string {
 	t.Helper()
 	var whole any
@@ -54,8 +54,8 @@ func odd(t *testing.T, doc []byte) map[string]string {
 	return found
 }
 
-// odd: an answer with something missing or of another type is a ticket with an id, or the job's state is unknown. It
-// never says that nothing was taken.
+// odd: after an answer with a missing or wrong member, there is a ticket with an id, or the job's state is unknown. The fault is never
+// NotAccepted.
 func (s submitChecks) odd(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
@@ -75,12 +75,12 @@ func (s submitChecks) odd(t *testing.T) {
 	}
 }
 
-// odd: an answer about a job that is done, with something missing or of another type, does not end the job: it is done, with
-// videos to open, still running, or the question is to be asked again.
+// odd: an answer about a finished job with a missing or wrong member does not end the job without a video. The job is done with videos to
+// open, still running, or the poll fails and is repeated.
 func (s pollChecks) odd(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
-	u.lenient = true // of links that are none
+	u.lenient = true // invalid links cause other requests
 	adapter, to := s.adapter(t), s.at(u.server.URL)
 	ticket := s.accepted(t, adapter, to)
 	for name, body := range odd(t, u.answer("done", "", "").body) {
@@ -111,10 +111,10 @@ func (s videoSuite) missing(name string) bool {
 	return s.subject.Lists && (empty || other)
 }
 
-// hugeError is longer than what is kept of an error by far, in bytes.
+// hugeError is much longer than the kept part of an error, in bytes.
 const hugeError = 10 << 20
 
-// hugeErrors: of an error's body a part is read and kept.
+// hugeErrors: only a part of an error's body is read and kept.
 func (s videoSuite) hugeErrors(t *testing.T) {
 	t.Parallel()
 	page := strings.Repeat(vendorWords+" ", hugeError/len(vendorWords))
@@ -133,7 +133,7 @@ func (s videoSuite) hugeErrors(t *testing.T) {
 			}
 		}
 	}
-	// An endless answer ends as well.
+	// The reading of an endless answer ends, too.
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
 	ticket := s.accepted(t, adapter, to)
@@ -151,13 +151,13 @@ func (s videoSuite) hugeErrors(t *testing.T) {
 	}
 }
 
-// redirected: a submit goes where the channel says alone, once, and the key goes nowhere else.
+// redirected: a submit is sent once, only to the channel's address, and so is the key.
 func (s videoSuite) redirected(t *testing.T) {
 	t.Parallel()
-	stranger := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("a stranger got %s %s", r.Method, r.URL.Path)
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("another host got %s %s", r.Method, r.URL.Path)
 	}))
-	t.Cleanup(stranger.Close)
+	t.Cleanup(other.Close)
 	for _, status := range []int{
 		http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
 		http.StatusPermanentRedirect,
@@ -166,7 +166,7 @@ func (s videoSuite) redirected(t *testing.T) {
 		adapter, to := s.adapter(t), s.at(u.server.URL)
 		ticket := s.accepted(t, adapter, to)
 		away := func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Location", strings.Replace(stranger.URL, "127.0.0.1", "localhost", 1)+r.URL.Path)
+			w.Header().Set("Location", strings.Replace(other.URL, "127.0.0.1", "localhost", 1)+r.URL.Path)
 			w.WriteHeader(status)
 		}
 		u.on(VideoSubmit, away)

@@ -12,7 +12,7 @@ import (
 	"modelrelay/providers"
 )
 
-// cancel: a job is stopped; a job that ended or is unknown gives no error, and an upstream that fails gives one.
+// cancel: a job is stopped. A job that has ended or is unknown is not an error; a failure of the upstream is one.
 func (s powerChecks) cancel(t *testing.T) {
 	t.Parallel()
 	canceler, ok := s.adapter(t).(providers.Canceler)
@@ -29,19 +29,19 @@ func (s powerChecks) cancel(t *testing.T) {
 		cancelled(w, r)
 	})
 	if s.subject.CancelReads != "" {
-		// The vendor's request would destroy what is done.
+		// The vendor's request would delete the finished job.
 		if err := canceler.Cancel(t.Context(), to, ticket); err != nil || asked != 0 {
-			t.Errorf("a job that is done: got %v, the upstream was told %d times", err, asked)
+			t.Errorf("a job that is done: got %v, the upstream received %d requests", err, asked)
 		}
 		u.on(VideoPoll, u.file(s.subject.CancelReads))
 	}
-	for range 2 { // the second finds the job ended
+	for range 2 { // the job has ended before the second
 		if err := canceler.Cancel(t.Context(), to, ticket); err != nil {
 			t.Errorf("got %v", err)
 		}
 	}
 	if asked != 2 {
-		t.Errorf("the upstream was told %d times", asked)
+		t.Errorf("the upstream received %d requests", asked)
 	}
 	u.on(VideoCancel, u.file("forgotten"))
 	if err := canceler.Cancel(t.Context(), to, ticket); err != nil {
@@ -73,7 +73,7 @@ func (s powerChecks) cancel(t *testing.T) {
 	canceled(t, canceler.Cancel(ctx, to, ticket), gone)
 }
 
-// remix: a variation is paid for like a submit, once, and its faults say the same.
+// remix: a variation is paid once, like a submit, with the same faults.
 func (s powerChecks) remix(t *testing.T) {
 	t.Parallel()
 	remixer, ok := s.adapter(t).(providers.Remixer)
@@ -137,7 +137,7 @@ func (s powerChecks) remix(t *testing.T) {
 	}
 }
 
-// bodyPrompt is the prompt where most vendors have it.
+// bodyPrompt returns the prompt in the member of most vendors.
 func bodyPrompt(r *http.Request) (string, error) {
 	var body struct {
 		Prompt string `json:"prompt"`
@@ -146,7 +146,7 @@ func bodyPrompt(r *http.Request) (string, error) {
 	return body.Prompt, err
 }
 
-// variants: a video's pictures are read by name, and one that is missing is not found.
+// variants: a video's pictures are read by name, and a missing one is a NotFound.
 func (s powerChecks) variants(t *testing.T) {
 	t.Parallel()
 	pictures, ok := s.adapter(t).(providers.Variants)
@@ -180,8 +180,8 @@ func (s powerChecks) variants(t *testing.T) {
 	}
 }
 
-// find: a submit whose answer was lost is found by its idempotency key. A look that finds nothing out says nothing about
-// the submit, and none makes a job of another request or key.
+// find: a submit whose answer was lost is found by its idempotency key. After a failed look-up the outcome of the submit stays unknown, and
+// no look-up makes a job for another request or key.
 func (s powerChecks) find(t *testing.T) {
 	t.Parallel()
 	finder, ok := s.adapter(t).(providers.Finder)

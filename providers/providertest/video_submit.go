@@ -12,7 +12,7 @@ import (
 
 const vendorWords = "words-of-the-vendor-5521"
 
-// refusedSubmit submits and wants a fault after one request.
+// refusedSubmit submits and requires a fault after one request.
 func (s submitChecks) refusedSubmit(t *testing.T, u *videoUpstream) *providers.Fault {
 	t.Helper()
 	ticket, err := s.adapter(t).Submit(t.Context(), s.at(u.server.URL), s.request())
@@ -108,7 +108,7 @@ func (s submitChecks) garbage(t *testing.T) {
 	}
 }
 
-// longAnswers: an upstream repeats what clients may write, the prompt and metadata of 128 KiB each, and escapes it.
+// longAnswers: an upstream repeats the client's texts, the prompt and metadata of 128 KiB each, with escapes.
 func (s videoSuite) longAnswers(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)

@@ -19,10 +19,10 @@ import (
 	"modelrelay/providers"
 )
 
-// resultPath is where the results of a vendor lie that names links to them; its requests are VideoContent.
+// resultPath is the path of the results of a vendor with links; its requests are VideoContent.
 const resultPath = "/result.mp4"
 
-// videoUpstream is a fake of the subject's vendor: it gives each step the set answer and counts the submits.
+// videoUpstream is a fake of the subject's vendor: it sends the set answer of each step and counts the submits.
 type videoUpstream struct {
 	t       *testing.T
 	subject VideoSubject
@@ -31,11 +31,11 @@ type videoUpstream struct {
 	mu      sync.Mutex
 	answers map[VideoStep]http.HandlerFunc
 	submits int
-	// lenient: a request that is no step is not found, and no error of the test's.
+	// lenient: the answer to a request without a step is 404, and the test does not fail.
 	lenient bool
 }
 
-// upstream starts a vendor at which every submit is accepted and every job is done.
+// upstream starts a vendor that accepts every submit and has finished every job.
 func (s videoSuite) upstream(t *testing.T) *videoUpstream {
 	t.Helper()
 	u := s.idleUpstream(t)
@@ -43,7 +43,7 @@ func (s videoSuite) upstream(t *testing.T) *videoUpstream {
 	return u
 }
 
-// idleUpstream is an upstream that is not started yet.
+// idleUpstream returns an upstream that is not started yet.
 func (s videoSuite) idleUpstream(t *testing.T) *videoUpstream {
 	t.Helper()
 	u := &videoUpstream{t: t, subject: s.subject}
@@ -97,21 +97,21 @@ func (u *videoUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, r)
 }
 
-// on says how a step is answered from now on.
+// on sets the answer to a step.
 func (u *videoUpstream) on(step VideoStep, answer http.HandlerFunc) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.answers[step] = answer
 }
 
-// submitted is how often a submit came.
+// submitted returns the number of submits.
 func (u *videoUpstream) submitted() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.submits
 }
 
-// images is the step that brings an image, and the name of its answer.
+// images returns the step that sends an image, and the name of its answer.
 func (u *videoUpstream) images() (step VideoStep, file string) {
 	if _, err := fs.Stat(u.subject.Answers, "upload.http"); err == nil {
 		return VideoUpload, "upload"
@@ -119,7 +119,7 @@ func (u *videoUpstream) images() (step VideoStep, file string) {
 	return VideoSubmit, "submitted"
 }
 
-// link says where the result of the job lies from now on; false where the vendor names no links.
+// link sets the address of the job's result. It reports false if the vendor has no links.
 func (u *videoUpstream) link(at string) bool {
 	u.t.Helper()
 	for _, names := range [...]struct {
@@ -169,22 +169,22 @@ func (u *videoUpstream) answer(name, mark, text string) answer {
 	return answer{resp.StatusCode, resp.Header, body}
 }
 
-// file answers with a file of the subject's.
+// file answers with a file of the subject.
 func (u *videoUpstream) file(name string) http.HandlerFunc {
 	u.t.Helper()
 	return u.send(u.answer(name, "", ""))
 }
 
-// send gives the set answer.
+// send sends the answer.
 func (u *videoUpstream) send(a answer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		maps.Copy(w.Header(), a.header)
 		w.WriteHeader(a.status)
-		_, _ = w.Write(bytes.ReplaceAll(a.body, []byte("{{link}}"), []byte("http://"+r.Host+resultPath))) //nolint:gosec // a test's own words
+		_, _ = w.Write(bytes.ReplaceAll(a.body, []byte("{{link}}"), []byte("http://"+r.Host+resultPath))) //nolint:gosec // a test's own text
 	}
 }
 
-// text answers with a status and a body as they are.
+// text answers with a status and a body.
 func (u *videoUpstream) text(status int, contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -193,12 +193,12 @@ func (u *videoUpstream) text(status int, contentType, body string) http.HandlerF
 	}
 }
 
-// clipBytes is what the vendor's videos look like, longer than any buffer on the way.
+// clipBytes returns a video of the vendor, which is longer than any buffer.
 func clipBytes() []byte {
 	return append([]byte(clipHead), bytes.Repeat([]byte("moov and mdat; "), 100_000)...)
 }
 
-// clipHead begins an MP4 file, and pictureHead a WebP one, by which they are known.
+// clipHead is the beginning of an MP4 file, pictureHead that of a WebP file.
 const (
 	clipHead    = "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isomiso2"
 	pictureHead = "RIFF\x24\x00\x00\x00WEBPVP8 "
@@ -211,7 +211,7 @@ func (u *videoUpstream) clip(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(clip)
 }
 
-// hang keeps a request without an answer until its client is gone, and then closes gone.
+// hang holds a request without an answer until its client is gone, and then closes gone.
 func (u *videoUpstream) hang(arrived func(), gone chan<- struct{}) http.HandlerFunc {
 	return func(_ http.ResponseWriter, r *http.Request) {
 		defer close(gone)
@@ -235,7 +235,7 @@ func (u *videoUpstream) drop(reset bool) http.HandlerFunc {
 	}
 }
 
-// wantFault wants a *Fault that keeps the key to itself.
+// wantFault requires a *Fault without the key.
 func wantFault(t *testing.T, err error) *providers.Fault {
 	t.Helper()
 	var fault *providers.Fault
@@ -249,7 +249,7 @@ func wantFault(t *testing.T, err error) *providers.Fault {
 	return fault
 }
 
-// wantHush wants no key in what leaves the adapter.
+// wantHush requires that the adapter's output does not contain the key.
 func wantHush(t *testing.T, what string, shown any) {
 	t.Helper()
 	doc, err := json.Marshal(shown)

@@ -2,8 +2,8 @@ package rawjson
 
 import "strings"
 
-// Camel is a name in snake case in the spelling of protobuf's JSON, such as maxItems for max_items. The names of Google's APIs
-// have both spellings.
+// Camel returns a name of snake case in the spelling of protobuf's JSON, such as maxItems for max_items. Google's APIs accept both
+// spellings.
 func Camel(name string) string {
 	if strings.IndexByte(name, '_') < 0 {
 		return name
@@ -23,7 +23,7 @@ func Camel(name string) string {
 	return string(camel)
 }
 
-// IsCamel reports whether a name in either spelling is one that is given in camel case.
+// IsCamel reports whether the text, in either spelling, is the name, which is in camel case.
 func (t Text) IsCamel(name string) bool {
 	at, up := 0, false
 	for _, c := range t.Decoded() {
@@ -43,7 +43,7 @@ func (t Text) IsCamel(name string) bool {
 	return at == len(name) && !up
 }
 
-// GetCamel finds the last member of a name in either spelling, which is given in camel case; absent where the value has none.
+// GetCamel returns the last member of a name in either spelling, absent for none. The given name is in camel case.
 func (v Value) GetCamel(name string) (found Value) {
 	for key, value := range v.Members() {
 		if key.IsCamel(name) {

@@ -6,24 +6,23 @@ import (
 	"slices"
 )
 
-// Edit is what an Editor does with a member: it replaces the value, and adds the member at the end of an object without it, unless Only is
-// set.
+// Edit changes one member: an Editor replaces the value, and adds the member at the end of an object without it, unless Only is set.
 type Edit struct {
 	Name  string
 	Value []byte
 	Only  bool
 }
 
-// Editor passes on a JSON object that comes in pieces of any size, and edits its own members, not those of objects within it. It holds only
-// the values that it keeps. Another document passes unchanged, and so does what follows the object. It does not check the document. One
+// Editor copies a JSON object that arrives in pieces of any size, and edits its own members, not those of objects within it. It holds only
+// the values of Keep. Another document passes unchanged, and so do bytes after the object. It does not check the document. One
 // goroutine uses it.
 type Editor struct {
 	// To receives the document; nil: nothing does.
 	To io.Writer
 	// Edits are made in the object. A member that occurs twice is edited twice.
 	Edits []Edit
-	// Keep has the names of the values to keep, each with its largest size in bytes. A larger one is not kept, nor is one of a member that
-	// occurs so often that all together have no room.
+	// Keep has the names of the values to keep, each with its largest size in bytes. A larger value is not kept, and neither is a further
+	// value of a repeated member if all together are too large.
 	Keep map[string]int
 
 	place     editorPlace
@@ -31,9 +30,9 @@ type Editor struct {
 	members   bool // the object has a member
 	made      []bool
 	kept      []byte
-	from      int  // in kept, where the member that is kept begins; -1: none is
-	most      int  // size of kept with it
-	room      int  // size of kept from which on no member is added
+	from      int  // in kept, the beginning of the member that is being kept; -1: none is
+	most      int  // largest size of kept with this member
+	room      int  // no member is added to a larger kept
 	dropped   bool // the value is replaced
 	depth     int
 	isObject  bool
@@ -55,8 +54,8 @@ const (
 	editorRest  // passes
 )
 
-// nameMost bounds a name that is compared, in bytes.
-const nameMost = 256
+// maxName bounds a name that is compared, in bytes.
+const maxName = 256
 
 // IsObject reports whether the document began as an object.
 func (e *Editor) IsObject() bool { return e.isObject }
@@ -81,7 +80,7 @@ func (e *Editor) Write(p []byte) (int, error) {
 				if c == '{' {
 					e.place, e.isObject, e.made = editorName, true, make([]bool, len(e.Edits))
 					for _, most := range e.Keep {
-						e.room += nameMost + most
+						e.room += maxName + most
 					}
 				}
 			}
@@ -103,7 +102,7 @@ func (e *Editor) Write(p []byte) (int, error) {
 			at++
 		case editorInName:
 			n, ended := e.text(p[at:])
-			e.name = append(e.name, p[at:at+min(n, nameMost-min(len(e.name), nameMost))]...)
+			e.name = append(e.name, p[at:at+min(n, maxName-min(len(e.name), maxName))]...)
 			if at += n; ended {
 				e.place = editorColon
 			}
@@ -184,7 +183,7 @@ func (e *Editor) begin(c byte) (by []byte) {
 	return by
 }
 
-// keep keeps bytes of a value, unless that is too large.
+// keep keeps bytes of a value unless the value is too large.
 func (e *Editor) keep(p []byte) {
 	switch {
 	case e.from < 0:
@@ -198,7 +197,7 @@ func (e *Editor) keep(p []byte) {
 	}
 }
 
-// value reads on in a value, and reports how far it came and whether that is its end.
+// value reads more of a value. It returns the number of bytes read, and reports whether the value ended.
 func (e *Editor) value(p []byte) (n int, ended bool) {
 	switch e.place {
 	case editorInText:
@@ -232,7 +231,7 @@ func (e *Editor) value(p []byte) (n int, ended bool) {
 	return n, false
 }
 
-// text reads on in a string, and reports how far it came and whether that is its end.
+// text reads more of a string. It returns the number of bytes read, and reports whether the string ended.
 func (e *Editor) text(p []byte) (n int, ended bool) {
 	if e.isEscaped {
 		e.isEscaped, n = false, 1

@@ -5,16 +5,16 @@ import (
 	"strconv"
 )
 
-// Place is where a value is within another one: the objects and arrays on the way to it, from the outside in.
+// Place is the position of a value within another one: the objects and arrays that contain it, from the outside in.
 type Place []step
 
-// step is one object or array on the way.
+// step is one of these objects or arrays.
 type step struct {
 	name  Text // of the member, in an object
 	index int  // of the element, in an array; -1 in an object
 }
 
-// In is the name of the member whose value is the object that the place is in; absent if that object is the value of no member.
+// In returns the name of the member whose value is the object that contains the place; absent if the object is not a member's value.
 func (p Place) In() Text {
 	if len(p) < 2 {
 		return nil
@@ -22,7 +22,7 @@ func (p Place) In() Text {
 	return p[len(p)-2].name
 }
 
-// Name is the name of the member at the place; absent for an element of an array.
+// Name returns the name of the member at the place; absent for an element of an array.
 func (p Place) Name() Text {
 	if len(p) == 0 {
 		return nil
@@ -46,8 +46,8 @@ func (p Place) String() string {
 	return string(text)
 }
 
-// Texts yields the members whose value is a text, of all objects within the value, in one pass. Objects that are the value of a member
-// which skip reports are left out; nil skips none. A place is valid until the next one.
+// Texts yields the members whose value is a text, of all objects within the value, in one pass. It omits objects that are the value of a
+// member for which skip returns true; nil omits none. A place is valid until the next one.
 func (v Value) Texts(skip func(name Text) bool) iter.Seq2[Place, Text] {
 	return func(yield func(Place, Text) bool) {
 		var place Place

@@ -6,17 +6,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Text is a JSON string as it is in a document, quotes and escapes included. What is not joined or looked into is never
-// decoded. nil is absent.
+// Text is a JSON string as it is in a document, including quotes and escapes. It is decoded only if its content is needed. nil is absent.
 type Text []byte
 
-// Quote makes a Text of decoded text.
+// Quote returns the Text of a decoded text.
 func Quote(text string) Text {
-	raw, _ := jsontext.AppendQuote(nil, text) // the error is of bytes that are no UTF-8, which have been replaced
+	raw, _ := jsontext.AppendQuote(nil, text) // the error reports bytes that are not UTF-8, which were replaced
 	return raw
 }
 
-// Wrap makes a Text of what stands between its quotes, escapes included, in parts.
+// Wrap returns the Text with the given parts between its quotes. Their escapes stay.
 func Wrap(parts ...[]byte) Text {
 	size := 2
 	for _, part := range parts {
@@ -29,7 +28,7 @@ func Wrap(parts ...[]byte) Text {
 	return append(text, '"')
 }
 
-// Inner is what stands between the quotes, escapes included.
+// Inner returns the bytes between the quotes, including escapes.
 func (t Text) Inner() []byte {
 	if len(t) < 2 {
 		return nil
@@ -37,10 +36,10 @@ func (t Text) Inner() []byte {
 	return t[1 : len(t)-1]
 }
 
-// Plain reports whether nothing in the text is escaped, so that Inner is what it says.
+// Plain reports whether the text has no escapes, so that Inner is its decoded text.
 func (t Text) Plain() bool { return bytes.IndexByte(t, '\\') < 0 }
 
-// Decoded is what the text says: a part of it where it is plain. A lone surrogate becomes U+FFFD.
+// Decoded returns the decoded text. It is a part of a plain Text, otherwise a copy. A lone surrogate becomes U+FFFD.
 func (t Text) Decoded() []byte {
 	if t.Plain() {
 		return t.Inner()
@@ -49,13 +48,13 @@ func (t Text) Decoded() []byte {
 	return decoded
 }
 
-// String is what the text says.
+// String returns the decoded text.
 func (t Text) String() string { return string(t.Decoded()) }
 
-// Is reports whether the text says s.
+// Is reports whether the decoded text is s.
 func (t Text) Is(s string) bool {
 	switch inner := t.Inner(); {
-	case len(inner) < len(s): // an escape is longer than what it says
+	case len(inner) < len(s): // an escape is longer than its character
 		return false
 	case len(inner) == len(s):
 		return string(inner) == s && t.Plain()
@@ -65,10 +64,10 @@ func (t Text) Is(s string) bool {
 	return string(t.Decoded()) == s
 }
 
-// Empty reports whether there is no text, or one without characters.
+// Empty reports whether the text is absent or has no characters.
 func (t Text) Empty() bool { return len(t) <= 2 }
 
-// Blank reports whether there is nothing but white space.
+// Blank reports whether the text has only white space.
 func (t Text) Blank() bool {
 	inner := t.Inner()
 	for at := range inner {
@@ -83,7 +82,7 @@ func (t Text) Blank() bool {
 	return true
 }
 
-// Join puts texts behind one another with the separator between them. A single text is returned as it is.
+// Join concatenates texts with the separator between them. A single text is returned unchanged.
 func Join(separator string, texts ...Text) Text {
 	switch len(texts) {
 	case 0:

@@ -1,6 +1,6 @@
-// Package rawjson reads JSON where it is in memory: its values are parts of the document, of which nothing is copied or built.
+// Package rawjson reads JSON in memory without copies: its values are parts of the document.
 //
-// It knows nothing of the product.
+// It imports nothing of the product.
 package rawjson
 
 import (
@@ -13,12 +13,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Value is one JSON value as it is in a document, without space around it. The zero Value is absent. Its methods read a
-// value that Valid has passed; of anything else they give what they can, and never panic.
+// Value is one JSON value as it is in a document, without space around it. The zero Value is absent. Its methods read a value that Valid
+// has accepted. For any other value their results are undefined, but they never panic.
 type Value []byte
 
-// Valid reports whether a document is one JSON value. Repeated names and bytes that are no UTF-8 pass, as they do in bodies
-// that are not translated.
+// Valid reports whether a document is one JSON value. It accepts repeated names and bytes that are not UTF-8, as for bodies that are not
+// translated.
 func Valid(document []byte) bool {
 	return jsontext.Value(document).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
@@ -29,8 +29,8 @@ func Trim(document []byte) Value { return Value(bytes.Trim(document, " \t\r\n"))
 // Absent reports whether there is no value, or null.
 func (v Value) Absent() bool { return len(v) == 0 || v[0] == 'n' }
 
-// Says reports whether the value of a field asks for anything: null, false, an empty text, array or object do not.
-func (v Value) Says() bool {
+// IsSet reports whether the value of a field has an effect: null, false, an empty text, array or object have none.
+func (v Value) IsSet() bool {
 	switch {
 	case v.Absent(), v.False():
 		return false
@@ -61,7 +61,7 @@ func (v Value) True() bool { return len(v) > 0 && v[0] == 't' }
 // False reports whether the value is false.
 func (v Value) False() bool { return len(v) > 0 && v[0] == 'f' }
 
-// Text is the value as a string, nil where it is none.
+// Text returns the value as a string, nil for another type.
 func (v Value) Text() Text {
 	if v.IsText() {
 		return Text(v)
@@ -69,7 +69,7 @@ func (v Value) Text() Text {
 	return nil
 }
 
-// Int reads a whole number, in whatever notation; false where the value is none.
+// Int returns a whole number, in any notation. It reports false for another value.
 func (v Value) Int() (int64, bool) {
 	if !v.IsNumber() {
 		return 0, false
@@ -84,10 +84,10 @@ func (v Value) Int() (int64, bool) {
 	return int64(f), true
 }
 
-// maxCount bounds what is read as a number of tokens, so that sums of them are numbers too.
+// maxCount bounds a number of tokens, so that sums do not overflow.
 const maxCount = 1 << 40
 
-// Count reads a number of tokens, a fraction rounded. What cannot be one is 0 and false.
+// Count returns a number of tokens, a fraction rounded; 0 and false for a value that cannot be one.
 func (v Value) Count() (int64, bool) {
 	n, whole := v.Int()
 	if f, ok := v.Float(); !whole && ok && f >= 0 && f <= maxCount {
@@ -99,7 +99,7 @@ func (v Value) Count() (int64, bool) {
 	return n, true
 }
 
-// Float reads a number; false where the value is none.
+// Float returns a number. It reports false for another value.
 func (v Value) Float() (float64, bool) {
 	if !v.IsNumber() {
 		return 0, false
@@ -154,7 +154,7 @@ func (v Value) Items() iter.Seq2[int, Value] {
 	}
 }
 
-// Get finds the last member of a name, absent where the value has none.
+// Get returns the last member of a name, absent for none.
 func (v Value) Get(name string) (found Value) {
 	for key, value := range v.Members() {
 		if key.Is(name) {
@@ -164,7 +164,7 @@ func (v Value) Get(name string) (found Value) {
 	return found
 }
 
-// GetAny finds the last member of any of the names.
+// GetAny returns the last member of any of the names.
 func (v Value) GetAny(names ...string) (found Value) {
 	for key, value := range v.Members() {
 		if slices.ContainsFunc(names, key.Is) {
@@ -174,10 +174,10 @@ func (v Value) GetAny(names ...string) (found Value) {
 	return found
 }
 
-// Offset returns where a part of the value begins in it. The part is one that a method of the value, or of such a part, returned.
+// Offset returns the offset of a part of the value, which a method of the value, or of such a part, returned.
 func (v Value) Offset(part []byte) int { return cap(v) - cap(part) }
 
-// At finds a member below a path of names.
+// At returns the member at a path of names.
 func (v Value) At(names ...string) Value {
 	for _, name := range names {
 		v = v.Get(name)
@@ -185,7 +185,7 @@ func (v Value) At(names ...string) Value {
 	return v
 }
 
-// Len counts the elements of an array.
+// Len returns the number of elements of an array.
 func (v Value) Len() (n int) {
 	for range v.Items() {
 		n++
@@ -193,7 +193,7 @@ func (v Value) Len() (n int) {
 	return n
 }
 
-// Space returns where the white space that begins at a place ends.
+// Space returns the end of the white space that begins at an offset.
 func Space(v []byte, at int) int {
 	for at < len(v) && (v[at] == ' ' || v[at] == '\n' || v[at] == '\r' || v[at] == '\t') {
 		at++
@@ -201,8 +201,8 @@ func Space(v []byte, at int) int {
 	return at
 }
 
-// End returns where the value that begins at a place ends: the place itself where none begins. Strings, which may be
-// many megabytes, are searched for their end alone.
+// End returns the end of the value that begins at an offset; the offset itself if none begins there. Strings may have many megabytes, so
+// only their end is searched.
 func End(v []byte, at int) int {
 	if at >= len(v) {
 		return at
@@ -235,11 +235,10 @@ func End(v []byte, at int) int {
 	return at
 }
 
-// shortText is how far the end of a string is looked for byte by byte: names and numbers of tokens end sooner than a search
-// over many bytes at once begins.
+// shortText is how many bytes of a string are searched one by one for its end. For a short string this is faster than a vectorized search.
 const shortText = 16
 
-// textEnd returns the end of the string that begins at a place.
+// textEnd returns the end of the string that begins at an offset.
 func textEnd(v []byte, at int) int {
 	for i, c := range v[at+1 : min(at+1+shortText, len(v))] {
 		if c == '"' {

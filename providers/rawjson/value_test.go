@@ -121,7 +121,7 @@ func TestSays(t *testing.T) {
 		``: false, `null`: false, `false`: false, `""`: false, `[]`: false, "[ \n]": false, `{}`: false, `{ }`: false,
 		`true`: true, `0`: true, `" "`: true, `[null]`: true, `[ [] ]`: true, `{"a":null}`: true,
 	} {
-		if got := rawjson.Value(value).Says(); got != want {
+		if got := rawjson.Value(value).IsSet(); got != want {
 			t.Errorf("%q: got %t", value, got)
 		}
 	}

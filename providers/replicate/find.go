@@ -12,8 +12,8 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// Wire facts of the list: replicate.com/docs/reference/http#predictions.list. It has the newest first, 100 a page, each with its input
-// until an hour after its end, and names the next page by an address.
+// Wire facts of the list: replicate.com/docs/reference/http#predictions.list. It has the newest first, 100 on a page, each with its input
+// until an hour after its end, and the URL of the next page.
 
 // mostPages bounds a look-up of a lost prediction.
 const mostPages = 10
@@ -82,7 +82,7 @@ func (v *Videos) find(ctx context.Context, to providers.Target, req providers.Vi
 				found = append(found, providers.Ticket{Job: id})
 			}
 		}
-		next, _ := url.Parse(string(page.Get("next"))) // nil: the list ends here
+		next, _ := url.Parse(string(page.Get("next"))) // "": the list ends here
 		if next == nil || next.RawQuery == "" {
 			break
 		}

@@ -14,8 +14,8 @@ import (
 // usual fields.
 func VideoModels(model string) (providers.VideoModel, bool) { return hostedOf(model).Model, true }
 
-// hostedOf is a model, and one that is not in the table by the names that most have. For a last frame and for references there
-// are too many of them.
+// hostedOf returns a model. One that is not in the table has the usual names, except for a last frame and for references, which have too
+// many names.
 func hostedOf(model string) upstream.Hosted {
 	if known, ok := lookUp(model); ok {
 		return known
@@ -29,7 +29,7 @@ func hostedOf(model string) upstream.Hosted {
 	}
 }
 
-// names are those of the inputs of a model.
+// names are the names of a model's inputs.
 type names map[providers.InputRole]string
 
 func lookUp(model string) (upstream.Hosted, bool) {

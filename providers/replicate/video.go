@@ -25,10 +25,10 @@ const BaseURL = "https://api.replicate.com/v1"
 // resultLife is how long the vendor stores the files of a prediction after its end.
 const resultLife = time.Hour
 
-// mostPoll leaves most of a result's life for its copy. The vendor has no rule of how often it is asked.
+// mostPoll leaves most of a result's lifetime for its copy. The vendor has no rule for the interval of polls.
 const mostPoll = 10 * time.Minute
 
-// Videos implements the vendor's predictions. The vendor accepts no idempotency key: Find knows a lost prediction by its seed.
+// Videos implements the vendor's predictions. The vendor accepts no idempotency key: Find recognizes a lost prediction by its seed.
 type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
@@ -43,7 +43,7 @@ func NewVideos(client *http.Client) *Videos {
 	return v
 }
 
-// resets finds how long an account is throttled, which is only in the message: "Your rate limit resets in ~30s."
+// resets finds the time until the end of an account's throttling, which is only in the message: "Your rate limit resets in ~30s."
 var resets = regexp.MustCompile(`resets in ~?([0-9]{1,5})s`)
 
 // classify reads that time.
@@ -136,7 +136,7 @@ func links(job upstream.Doc) []string {
 	return found
 }
 
-// status adds predict_time, the seconds that the vendor bills whatever came of them.
+// status adds predict_time, the seconds that the vendor bills for any outcome.
 func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
 	s, err := state(job, key)
 	return upstream.Priced(s, job.Get("metrics.predict_time"), "seconds of work"), err
@@ -169,7 +169,7 @@ func state(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error
 
 // failureCode maps the vendor's code of a failed job to a Failed constant.
 func failureCode(reason string) string {
-	if providers.Says(reason, "nsfw", "sensitive", "e005", "safety", "moderation") {
+	if providers.Mentions(reason, "nsfw", "sensitive", "e005", "safety", "moderation") {
 		return providers.FailedContent
 	}
 	return providers.FailedVendor
@@ -187,7 +187,7 @@ func (v *Videos) Check(ctx context.Context, to providers.Target, models []string
 		switch {
 		case err != nil:
 			return checked, err
-		case !strings.Contains(path, "/"): // a version, whose model it does not name
+		case !strings.Contains(path, "/"): // a version, without the name of its model
 			continue
 		case !strings.HasPrefix(path, "deployments/"):
 			path = "models/" + path

@@ -39,7 +39,7 @@ func (v *Videos) create(ctx context.Context, to providers.Target, req providers.
 	return string(at), body, err
 }
 
-// routeOf is the way of a create: references go with a text.
+// routeOf returns the route of a create: references use the route from text.
 func routeOf(shape providers.VideoShape) route {
 	at := fromText
 	for _, input := range shape.Inputs {
@@ -53,7 +53,7 @@ func routeOf(shape providers.VideoShape) route {
 	return at
 }
 
-// RefuseVideo refuses what a route does not accept.
+// RefuseVideo refuses a request that its route does not accept.
 func RefuseVideo(model string, shape providers.VideoShape, _ providers.Frame) *providers.Fault {
 	known, _ := modelNamed(model)
 	return known.refuse(shape)

@@ -8,15 +8,14 @@ import (
 )
 
 const (
-	// maxData bounds an input in bytes that goes as a data URI: in Base64 it may have 5 MB. A larger one is uploaded, up to
-	// maxUpload.
+	// maxData bounds an input in a data URI, in bytes: in Base64 it may have 5 MB. A larger one, up to maxUpload, is uploaded.
 	maxData, maxUpload = 3_700_000, 200_000_000
 	// maxReferences and the others are the vendor's, of images and prompts.
 	maxReferences, maxManyReferences, maxWanReferences     = 9, 30, 10
 	maxPrompt, maxHorsePrompt, maxSeedPrompt, maxNewPrompt = 1000, 2500, 3500, 15000
 )
 
-// route is the way of a create, which decides about its fields.
+// route is the path of a create, on which its fields depend.
 type route string
 
 const (
@@ -31,17 +30,17 @@ type frames struct{ sizes, ratios, resolutions []string }
 // model is what the vendor accepts for one model.
 type model struct {
 	providers.VideoModel // of all routes
-	// on has the sizes of a route where they are not those of the table.
+	// on has the sizes of a route if they differ from the table.
 	on map[route]frames
 	// seconds and ratio are required: the values that are sent if the caller leaves them open; 0 and "" for none.
 	seconds int
 	ratio   string
-	// textless: images can do without a prompt, on the route from text there must be one.
+	// textless: a prompt is optional with images; on the route from text it is required.
 	textless bool
-	// video is the member of a source video. modes: another member selects what is done with it.
+	// video is the member of a source video. modes: another member selects the operation on it.
 	video string
 	modes bool
-	// outpaint: a ratio has another name, as that to which the source video is widened. auto: with images a ratio is "auto_720p".
+	// outpaint: the ratio, to which the source video is widened, has another name. auto: with images a ratio is "auto_720p".
 	outpaint, auto bool
 }
 
@@ -61,7 +60,7 @@ const (
 	sound     = providers.SourceAudio
 )
 
-// inputs are those of the roles, with a maximum of references.
+// inputs returns the inputs of the roles, with a maximum of references.
 func inputs(references int, roles ...providers.InputRole) (list []providers.VideoInput) {
 	for _, role := range roles {
 		input := providers.VideoInput{Role: role, MaxBytes: maxUpload}
@@ -90,7 +89,7 @@ func modelNamed(name string) (model, bool) {
 	return model{VideoModel: open, textless: true, video: "promptVideo"}, false
 }
 
-// ownModel is a model of Runway's.
+// ownModel returns one of Runway's own models.
 func ownModel(name string) (model, bool) {
 	own := model{
 		VideoModel: providers.VideoModel{
@@ -117,7 +116,7 @@ func ownModel(name string) (model, bool) {
 	return own, true
 }
 
-// seedance is a model of ByteDance's, whose lengths the vendor does not list.
+// seedance returns one of ByteDance's models. The vendor does not list their lengths.
 func seedance(name string) (model, bool) {
 	small := []string{
 		"992x432", "864x496", "752x560", "640x640", "560x752", "496x864",
@@ -145,7 +144,7 @@ func seedance(name string) (model, bool) {
 	return known, true
 }
 
-// minimax is a model of MiniMax's.
+// minimax returns one of MiniMax's models.
 func minimax(name string) (model, bool) {
 	table := providers.VideoModel{Seconds: providers.AnyWord(), Audio: providers.AudioAlways, NeedsPrompt: true, Apart: true}
 	switch name {
@@ -160,7 +159,7 @@ func minimax(name string) (model, bool) {
 	return model{VideoModel: table, video: "promptVideo"}, true
 }
 
-// otherModel is a model of Google's, xAI's or Alibaba's.
+// otherModel returns a model of Google, xAI or Alibaba.
 func otherModel(name string) (model, bool) {
 	table := providers.VideoModel{Seconds: providers.AnyWord(), Audio: providers.AudioAlways, Apart: true}
 	wide := []string{"1280x720", "720x1280"}

@@ -19,11 +19,11 @@ import (
 const BaseURL = "https://api.dev.runwayml.com"
 
 const (
-	// apiVersion is the API's, which each request must name.
+	// apiVersion is the version of the API, which each request must have.
 	apiVersion = "2024-11-06"
 	// leastPoll is the shortest interval between two polls that the vendor permits.
 	leastPoll = 5 * time.Second
-	// linkLife is the least that a link to a result works; reading the task again gives a fresh one.
+	// linkLife is the least time that a link to a result works; another read of the task returns a new one.
 	linkLife = 24 * time.Hour
 )
 
@@ -65,14 +65,14 @@ func percent(progress upstream.Loose) int {
 	return upstream.Loose(strconv.FormatFloat(whole*fraction, 'f', -1, 64)).Percent()
 }
 
-// status interprets a task. THROTTLED waits for a place among the account's tasks, and will run.
+// status interprets a task. A THROTTLED task waits for a slot of the account, and will run.
 func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
 	state, credits := job.Get("status"), job.Get("cost.credits")
 	switch code := string(job.Get("failureCode")); state {
 	case "FAILED":
 		own := code == "" || code == "INTERNAL" || strings.HasPrefix(code, "INTERNAL.")
 		s := upstream.FailedJob(string(state), failureCode(code), code, string(job.Get("failure")), own && credits == "0", key)
-		s.Failure.Billed = strings.HasPrefix(code, "SAFETY.") // is billed like a success, unless the task states otherwise
+		s.Failure.Billed = strings.HasPrefix(code, "SAFETY.") // billed like a success, unless the task states otherwise
 		return upstream.Priced(s, credits, creditUnit), nil
 	case "CANCELLED":
 		return upstream.Priced(upstream.FailedJob(string(state), providers.FailedVendor, "", "", false, key), credits, creditUnit), nil
@@ -85,10 +85,10 @@ func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.Video
 // creditUnit is the vendor's unit of money.
 const creditUnit = "credits"
 
-// failureCode returns the Failed constant for the vendor's, which has parts: SAFETY.INPUT.TEXT, INPUT_PREPROCESSING.SAFETY.TEXT.
+// failureCode returns the Failed constant for the vendor's code, which has parts: SAFETY.INPUT.TEXT, INPUT_PREPROCESSING.SAFETY.TEXT.
 func failureCode(code string) string {
 	switch {
-	case providers.Says(code, "safety"):
+	case providers.Mentions(code, "safety"):
 		return providers.FailedContent
 	case strings.HasPrefix(code, "ASSET."):
 		return providers.FailedInput
@@ -116,11 +116,11 @@ func reason(body []byte) string {
 	for issue := range answer.All("issues") {
 		issues = append(issues, strings.Join(issue.Texts("path"), ".")+": "+string(issue.Get("message")))
 	}
-	said := string(answer.Get("error"))
+	text := string(answer.Get("error"))
 	if len(issues) > 0 {
-		said += ": " + strings.Join(issues, "; ")
+		text += ": " + strings.Join(issues, "; ")
 	}
-	return said
+	return text
 }
 
 // Check implements providers.Checker, with the account.

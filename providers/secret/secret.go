@@ -1,4 +1,4 @@
-// Package secret has the type of what must not be shown.
+// Package secret has the type of a text that must not be shown.
 package secret
 
 import (
@@ -9,17 +9,17 @@ import (
 	"log/slog"
 )
 
-// Redacted is what a Text shows of itself.
+// Redacted is printed instead of a Text.
 const Redacted = "***"
 
-// Text is a credential or another secret. Printing, logging and marshalling it show "***"; Reveal is the only way to its text.
-// It must not be the key of a map: encoding/json writes keys of a string's kind as they are.
+// Text is a credential or another secret. Printing, logging and marshaling it show "***"; only Reveal returns its text. It must not be the
+// key of a map: encoding/json writes keys of a string type unchanged.
 type Text string
 
-// Reveal returns the credential itself, for the request or the record that needs it and nothing else.
+// Reveal returns the credential itself, only for the request or the record that needs it.
 func (s Text) Reveal() string { return string(s) }
 
-// Format hides the credential from fmt whatever the verb; a wrong one would print it otherwise.
+// Format hides the credential from fmt for every verb; a wrong verb would otherwise print it.
 func (s Text) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, Redacted) }
 
 // String hides the credential.
@@ -34,8 +34,8 @@ func (s Text) MarshalJSON() ([]byte, error) { return []byte(`"` + Redacted + `"`
 // MarshalText hides the credential from YAML and text encoders.
 func (s Text) MarshalText() ([]byte, error) { return []byte(Redacted), nil }
 
-// Fingerprint names the credential without giving it away: twelve hexadecimal digits of its SHA-256. It may be in
-// logs and workflow histories.
+// Fingerprint identifies the credential without revealing it: twelve hexadecimal digits of its SHA-256. It may be in logs and workflow
+// histories.
 func (s Text) Fingerprint() string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:6])

@@ -10,7 +10,7 @@ type array struct {
 	events *Reader
 	rest   []byte // not read yet
 	begun  bool
-	err    error // after the rest
+	err    error // returned after the rest
 }
 
 // NewArray returns a reader of one JSON array with the data of the stream's events, each of which is a JSON document.

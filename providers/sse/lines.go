@@ -1,7 +1,7 @@
 // Package sse reads server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html): line by line in constant memory,
 // event by event, or as bytes on their way to a client. It writes single events.
 //
-// It knows nothing of the product.
+// It imports nothing of the product.
 package sse
 
 import "bytes"
@@ -13,7 +13,7 @@ type Kind uint8
 const (
 	// Other is a field that is not read, or the beginning of a line whose field is not known yet.
 	Other Kind = iota
-	// Comment is a line that begins with a colon: a sign of life.
+	// Comment is a line that begins with a colon, such as a heartbeat.
 	Comment
 	// Name is the name of the event.
 	Name
@@ -34,17 +34,17 @@ type Part struct {
 	Begins bool
 }
 
-// Lines follows the lines of a stream that it gets in pieces of any size, with any line ends. It keeps no bytes. The zero value is ready.
+// Lines follows the lines of a stream that arrives in pieces of any size, with any line ends. It keeps no bytes. The zero value is ready.
 type Lines struct {
 	name    [len("event")]byte // the field's name so far
 	length  int                // of the line up to its colon; 0 at its beginning
-	valued  bool               // the colon has come: kind is known
+	valued  bool               // the colon has arrived: kind is known
 	kind    Kind
-	blank   bool // the next byte may be the blank behind the colon
-	begins  bool // nothing of the value was given yet
+	blank   bool // the next byte may be the space after the colon
+	begins  bool // no part of the value was returned yet
 	afterCR bool // a line feed belongs to the line before
 	crlf    bool // the last line ended in CR LF
-	marked  int  // bytes of the byte order mark that have come; more than it has: the stream has begun
+	marked  int  // bytes of the byte order mark that have arrived; more than it has: the stream has begun
 }
 
 // byteOrderMark may be at the beginning of a stream.
@@ -53,10 +53,10 @@ const byteOrderMark = "\xEF\xBB\xBF"
 // Ended reports whether the last part had the end of its line.
 func (l *Lines) Ended() bool { return l.length == 0 && !l.valued }
 
-// AfterCR reports whether a line feed that comes next belongs to the last line.
+// AfterCR reports whether a line feed as the next byte belongs to the last line.
 func (l *Lines) AfterCR() bool { return l.afterCR }
 
-// Next reads the line that b begins with, or as much of it as b has, and returns how many bytes that were. b must not be empty.
+// Next reads the line at the beginning of b, or as much of it as b has, and returns the number of bytes. b must not be empty.
 func (l *Lines) Next(b []byte) (part Part, n int) {
 	if l.Ended() && !l.afterCR && l.marked == len(byteOrderMark) {
 		if part, n = plain(b); n > 0 {
@@ -102,8 +102,8 @@ func (l *Lines) Next(b []byte) (part Part, n int) {
 	return part, n
 }
 
-// plain reads a blank line or one of data that b has whole and that ends in LF, as most do; n is 0 for any other. It takes a third of the
-// time of the general way.
+// plain reads a blank line, or a data line, that b contains whole and that ends in LF, as most do; n is 0 for any other. It takes a third
+// of the time of the general code.
 func plain(b []byte) (part Part, n int) {
 	if b[0] == '\n' {
 		return Part{Kind: Blank}, 1
@@ -149,7 +149,7 @@ func (l *Lines) field(b []byte, from, to int) Part {
 			l.name[l.length] = c
 		}
 		l.length++
-		if l.length > len(l.name) { // no field that is read has so long a name
+		if l.length > len(l.name) { // the fields that are read have shorter names
 			l.valued, l.kind, l.begins, l.blank = true, Other, true, false
 		}
 	}
@@ -170,7 +170,7 @@ func (l *Lines) field(b []byte, from, to int) Part {
 	return part
 }
 
-// kindOf is the kind of a line whose field has a name of that length.
+// kindOf returns the kind of a line whose field has a name of that length.
 func kindOf(name []byte, length int) Kind {
 	if length == 0 {
 		return Comment
@@ -186,10 +186,10 @@ func kindOf(name []byte, length int) Kind {
 	return Other
 }
 
-// lineWindow is how far a line feed is looked for before a carriage return is, in bytes: a stream with the one has none of the other.
+// lineWindow is how many bytes are searched for a line feed before a search for a carriage return: a stream has only one of the two.
 const lineWindow = 4 << 10
 
-// lineEnd is where the first line ends, -1 where it does not.
+// lineEnd returns the end of the first line, -1 if b does not contain it.
 func lineEnd(b []byte) int {
 	for from := 0; from < len(b); from += lineWindow {
 		window := b[from:min(len(b), from+lineWindow)]
@@ -207,7 +207,7 @@ func lineEnd(b []byte) int {
 	return -1
 }
 
-// FirstData returns the data of the first event that has any, as far as b has it. ended reports whether that event has ended.
+// FirstData returns the data of the first event with data, as far as b contains it. ended reports whether that event has ended.
 func FirstData(b []byte) (data []byte, ended bool) {
 	var lines Lines
 	for len(b) > 0 {

@@ -2,17 +2,17 @@ package sse
 
 import "bytes"
 
-// Passer decides how much of a stream is sent on to a client, which must not be left with a part of an event: clients read what is before
-// a blank line as an event, and a part of one as broken JSON, whatever error follows. The zero value is ready.
+// Passer decides how much of a stream is sent to a client. The client must not receive a part of an event: it would read the part as broken
+// JSON, even if an error follows. The zero value is ready.
 type Passer struct {
 	lines Lines
-	open  bool // a line of the current event has come
+	open  bool // a line of the current event has arrived
 	split bool // the current event is larger than the buffer and was sent in part
 }
 
-// Next returns how much of b is sent now: up to the end of its last event or of the comments after it, which clients take for a sign of
-// life. The first held bytes of b are what Next has left of it before. An event that alone fills a buffer of most bytes
-// is sent as it comes.
+// Next returns the number of bytes of b to send now: up to the end of its last event, or of the comments after it, which are heartbeats.
+// The first held bytes of b are those that the previous Next did not pass. An event that alone fills a buffer of most bytes is sent in
+// parts.
 func (p *Passer) Next(b []byte, held, most int) (pass int) {
 	for at := held; at < len(b); {
 		part, n := p.lines.Next(b[at:])
@@ -41,7 +41,7 @@ func (p *Passer) Failure(event []byte) []byte {
 	if p.split {
 		event = append([]byte("\n\n"), event...)
 	}
-	if p.lines.crlf { // a client that saw one kind of line end need not look for another
+	if p.lines.crlf { // a client need not support two kinds of line ends in one stream
 		event = bytes.ReplaceAll(event, []byte("\n"), []byte("\r\n"))
 	}
 	return event

@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// firstRoom is the buffer with which a stream begins, in bytes: of one whose events come one by one it is all that is held. Where more
-	// comes at once it continues with eventRoom, so that events which came together are read together. keptRoom is the largest buffer that is
-	// kept between events.
+	// firstRoom is the first buffer of a stream, in bytes. It is enough for a stream whose events arrive one by one. If more arrives at
+	// once, the buffer grows to eventRoom, so that events which arrive together are read together. keptRoom is the largest buffer that
+	// is kept between events.
 	firstRoom = 1 << 10
 	eventRoom = 4 << 10
 	keptRoom  = 64 << 10
@@ -16,10 +16,10 @@ const (
 	MaxEvent = 16 << 20
 )
 
-// ErrTooLong is the error of an event that is longer than a Reader holds.
+// ErrTooLong: an event is longer than MaxEvent.
 var ErrTooLong = errors.New("an event is longer than 16 MiB")
 
-// Event is one event, or a line of comment: a sign of life. Its bytes are valid until the next one is read.
+// Event is one event, or a comment line, such as a heartbeat. Its bytes are valid until the next one is read.
 type Event struct {
 	// Name is empty for an event without one.
 	Name []byte
@@ -46,10 +46,10 @@ type Reader struct {
 
 type span struct{ from, to int }
 
-// NewReader reads the events of a stream.
+// NewReader returns a reader of the stream's events.
 func NewReader(from io.Reader) *Reader { return &Reader{from: from} }
 
-// Next reads the next event. The error is io.EOF, that of the reader, or ErrTooLong; nothing follows it.
+// Next reads the next event. The error is io.EOF, that of the reader, or ErrTooLong; it is final.
 func (r *Reader) Next() (Event, error) {
 	for {
 		if event, ok := r.Whole(); ok {
@@ -64,7 +64,7 @@ func (r *Reader) Next() (Event, error) {
 	}
 }
 
-// Whole returns the next event without reading more of the stream; false if not all of it was read.
+// Whole returns the next event without reading more of the stream. It reports false if the event was not read completely.
 func (r *Reader) Whole() (Event, bool) {
 	for r.scanned < r.end {
 		from := r.scanned
@@ -101,7 +101,7 @@ func (r *Reader) Whole() (Event, bool) {
 	return Event{}, false
 }
 
-// add adds a piece of a line of data. Further lines move next to the first one: what is between them is not needed any more.
+// add adds a piece of a data line. It moves further lines next to the first one, over bytes that are not needed any more.
 func (r *Reader) add(from, to int, begins bool) {
 	switch {
 	case !begins:
@@ -125,7 +125,7 @@ func (r *Reader) reset() {
 	r.name, r.data, r.named, r.hasData = span{}, span{}, false, false
 }
 
-// last returns what the stream ended in.
+// last returns the unended event at the end of the stream.
 func (r *Reader) last() (Event, error) {
 	if errors.Is(r.err, io.EOF) && r.hasData {
 		event := r.event()
@@ -137,7 +137,7 @@ func (r *Reader) last() (Event, error) {
 }
 
 func (r *Reader) fill() error {
-	full := r.end == len(r.room) // or there is no room
+	full := r.end == len(r.room) // or the buffer is empty
 	switch {
 	case r.begin == r.end:
 		r.begin, r.scanned, r.end = 0, 0, 0
@@ -165,7 +165,7 @@ func (r *Reader) fill() error {
 	return err
 }
 
-// grow makes the room one of a size, in bytes.
+// grow sets the size of the buffer, in bytes.
 func (r *Reader) grow(size int) {
 	larger := make([]byte, size)
 	copy(larger, r.room[:r.end])

@@ -19,8 +19,8 @@ const (
 	codeConcurrent = "50430"
 	codeInternal   = "50500"
 	codeRPC        = "50501"
-	// codeFirst and codeLast bound the documented refusals of a request or its content. Those up to codeInput are about the request,
-	// those from codeOwn on about the service.
+	// codeFirst and codeLast bound the documented refusals of a request or its content. Those up to codeInput concern the request, those
+	// from codeOwn on the service.
 	codeFirst, codeInput, codeOwn, codeLast = 50200, 50400, 50500, 50599
 )
 
@@ -31,7 +31,7 @@ func reason(body []byte) string {
 	return string(upstream.DocOf(body).Get("message", "ResponseMetadata.Error.Message"))
 }
 
-// statusOf returns the HTTP status that the code of a refusal with status 200 stands for.
+// statusOf returns the HTTP status that the code of a refusal with status 200 means.
 func statusOf(code string) int {
 	if n, err := strconv.Atoi(code); err == nil && n >= codeFirst && n <= codeLast {
 		return http.StatusBadRequest
@@ -54,7 +54,7 @@ func classify(fault *providers.Fault) {
 		"InvalidCredential", "InvalidAccessKey", "SignatureDoesNotMatch", "InvalidSecretToken":
 		upstream.Reclass(fault, http.StatusUnauthorized)
 	case "ServiceNotFound", "InvalidActionOrVersion", "MethodNotAllowed":
-		// The channel leads to something else than this service.
+		// The channel's address is not that of this service.
 		fault.Kind, fault.Message = providers.Upstream, "The channel's address is not this vendor's."
 		fault.Accepted, fault.Blame = providers.NotAccepted, providers.BlameChannel
 	}
@@ -94,12 +94,12 @@ func endsJob(fault *providers.Fault) bool {
 // status interprets the answer about a job.
 func status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
 	if code := string(job.Get("code")); code != codeSuccess {
-		said := string(job.Get("message"))
+		message := string(job.Get("message"))
 		shown := code
-		if said == "" {
+		if message == "" {
 			shown = ""
 		}
-		return upstream.FailedJob(code, cmp.Or(failureCode(code), providers.FailedVendor), shown, said, false, key), nil
+		return upstream.FailedJob(code, cmp.Or(failureCode(code), providers.FailedVendor), shown, message, false, key), nil
 	}
 	state := job.Get("data.status")
 	switch word := string(state); word {

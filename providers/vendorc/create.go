@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// framesPerSecond is the vendor's, which counts a video's length in frames and the first one extra.
+	// framesPerSecond is the vendor's, which counts a video's length in frames plus the first one.
 	framesPerSecond = 24
-	// mostSeconds keeps a number of frames from overflowing; the vendor's own bound is far below.
+	// mostSeconds prevents an overflow of the number of frames; the vendor's own bound is much lower.
 	mostSeconds = 3600
 	// reqJSONLimit bounds the client's text in a ticket, in bytes. Histories contain it.
 	reqJSONLimit = 2 << 10
-	// nearRatio is how far the sides' ratio may be from one the vendor makes: its own sizes are that far off, being
-	// multiples of 16 or 32 pixels.
+	// nearRatio is the largest difference between the sides' ratio and one of the vendor's. The vendor's own sizes differ as much, because
+	// they are multiples of 16 or 32 pixels.
 	nearRatio = 0.03
 )
 
 // ratios are the vendor's.
 func ratios() []string { return []string{"16:9", "4:3", "1:1", "3:4", "9:16", "21:9"} }
 
-// sidesOf reads a size that is written as a ratio; zeros for anything else.
+// sidesOf reads a size in the form of a ratio; zeros for any other text.
 func sidesOf(ratio string) (width, height int) {
 	return upstream.Loose(strings.Replace(ratio, ":", "x", 1)).Dimensions()
 }
 
-// maxImages is more than any of the vendor's models takes.
+// maxImages is more than any of the vendor's models accepts.
 const maxImages = 16
 
 // VideoModels accepts the words that the adapter writes. The vendor checks what a req_key accepts.
@@ -72,7 +72,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	if err := addImages(ctx, members, req.Inputs); err != nil {
 		return nil, nil, err
 	}
-	if req.AspectRatio == "" && len(req.Inputs) == 0 { // with an image the vendor takes the image's own
+	if req.AspectRatio == "" && len(req.Inputs) == 0 { // with an image the vendor uses the image's ratio
 		if err := addRatio(members, req); err != nil {
 			return nil, nil, err
 		}
@@ -81,8 +81,8 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	return body, own, err
 }
 
-// takeReqJSON removes the parameter that belongs to the polls of a job. The vendor's clients send it with a poll. Here the gateway
-// polls, so it comes with the create.
+// takeReqJSON removes the parameter for the polls of a job. The vendor's clients send it with a poll. The gateway polls itself, so its
+// clients send it with the create.
 func takeReqJSON(fields map[string]json.RawMessage) (string, error) {
 	raw, given := fields[jsonField]
 	if !given {
@@ -93,13 +93,13 @@ func takeReqJSON(fields map[string]json.RawMessage) (string, error) {
 	if err := json.Unmarshal(raw, &text); err != nil {
 		return "", providers.InvalidField(jsonField, "req_json must be a JSON object written as a string.")
 	}
-	if len(text) > reqJSONLimit || providers.Words(text) != text {
+	if len(text) > reqJSONLimit || providers.WithoutQueries(text) != text {
 		return "", providers.InvalidField(jsonField, "req_json may have %d bytes and no address with a query.", reqJSONLimit)
 	}
 	return text, nil
 }
 
-// frames is the length of a video of so many seconds.
+// frames returns the number of frames of a video of so many seconds.
 func frames(seconds string) (int, error) {
 	s, err := strconv.ParseFloat(seconds, 64)
 	if err != nil || !(s > 0 && s <= mostSeconds) {
@@ -108,7 +108,7 @@ func frames(seconds string) (int, error) {
 	return int(math.Round(s*framesPerSecond)) + 1, nil
 }
 
-// addImages adds the input images by address or as bytes; the vendor takes the one or the other.
+// addImages adds the input images, all by address or all as bytes; the vendor does not accept both.
 func addImages(ctx context.Context, members map[string]any, images []providers.Media) error {
 	var addresses, data []string
 	for _, image := range images {
@@ -133,7 +133,7 @@ func addImages(ctx context.Context, members map[string]any, images []providers.M
 	return nil
 }
 
-// addRatio adds the aspect ratio that the caller's size means: the size itself where it is written as a ratio.
+// addRatio adds the aspect ratio of the caller's size: the size itself if it has the form of a ratio.
 func addRatio(members map[string]any, req providers.VideoRequest) error {
 	width, height := req.Width, req.Height
 	if width == 0 || height == 0 {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// region and service are the same for every visual model, whatever the host.
+	// region and service are the same for every visual model and every host.
 	region  = "cn-north-1"
 	service = "cv"
 
@@ -35,7 +35,7 @@ func CheckKey(key providers.Secret) error {
 	return nil
 }
 
-// split takes a key apart. A secret key may hold colons.
+// split splits a key. A secret key may contain colons.
 func split(key providers.Secret) (access, secret string) {
 	access, secret, _ = strings.Cut(key.Reveal(), ":")
 	return access, secret
@@ -90,7 +90,7 @@ func sign(req *http.Request, body []byte, key providers.Secret, now time.Time) {
 		", SignedHeaders="+strings.Join(names, ";")+", Signature="+hex.EncodeToString(signature))
 }
 
-// hostOf is the host as it is signed: without a port that goes without saying.
+// hostOf returns the signed host: without the default port.
 func hostOf(u *url.URL) string {
 	if port := u.Port(); port == "80" || port == "443" {
 		return u.Hostname()

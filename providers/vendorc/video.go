@@ -16,8 +16,8 @@ const (
 	resultPath = "/?Action=CVSync2AsyncGetResult&Version=2022-08-31"
 )
 
-// The adapter's data of a ticket: the vendor knows a job only together with the req_key that made it. req_json is sent with every poll.
-// It selects how the vendor marks the linked video.
+// The adapter's data of a ticket: the vendor finds a job only with the req_key that made it. req_json is sent with every poll. It selects
+// how the vendor marks the linked video.
 const (
 	keyField  = "req_key"
 	jsonField = "req_json"
@@ -53,7 +53,7 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	return upstream.NewTicket(made.Get("data.task_id"), own)
 }
 
-// read asks for the job's result.
+// read reads the job's result.
 func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
 	known := upstream.DocOf(ticket.Data)
 	asked := map[string]string{"task_id": ticket.Job, keyField: cmp.Or(string(known.Get(keyField)), to.Model)}
@@ -71,7 +71,7 @@ func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers
 	return job, err
 }
 
-// ask sends an action. Every answer but a success is a *Fault that is classed by the vendor's code.
+// ask sends an action. Every answer except a success is a *Fault that is classified by the vendor's code.
 func (v *Videos) ask(ctx context.Context, to providers.Target, r upstream.JobRequest) (upstream.Doc, error) {
 	answer, err := v.Jobs.Do(ctx, to, r)
 	if err != nil {

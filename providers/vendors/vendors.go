@@ -1,6 +1,6 @@
-// Package vendors is the table of vendors: the only package that names them all.
+// Package vendors is the table of vendors. No other package has them all.
 //
-// It must not import any package of the product but providers and the vendors.
+// Of the product it must import only providers and the vendors.
 package vendors
 
 import (

@@ -12,15 +12,15 @@ import (
 const (
 	// frameRate is that of all videos.
 	frameRate = 24
-	// maxSamples is how many videos one job makes, maxReferences how many references it takes.
+	// maxSamples is the most videos of one job, maxReferences its most references.
 	maxSamples, maxReferences = 4, 3
 	// maxImage bounds an image in bytes.
 	maxImage = 20 << 20
 	// maxSeed is the largest seed.
 	maxSeed = 1<<32 - 1
-	// long is the one length, in seconds, of a video from references, and of a large one at the Gemini API.
+	// long is the only length, in seconds, of a video from references, and of a large one at the Gemini API.
 	long = 8
-	// preview ends the Gemini API's names.
+	// preview is the suffix of the Gemini API's names.
 	preview = "-preview"
 )
 
@@ -35,7 +35,7 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 		if isPreview { // the Gemini API's
 			table.Audio, table.Seed = providers.AudioAlways, false
 		}
-	case "veo-3.1-lite-generate": // whether it takes a last frame is not documented
+	case "veo-3.1-lite-generate": // it is not documented whether it accepts a last frame
 		table.Resolutions, table.Inputs = table.Resolutions[:2], table.Inputs[:1]
 		if isPreview {
 			table.Audio, table.Seed = providers.AudioAlways, false
@@ -49,7 +49,7 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	return table, true
 }
 
-// inputs are accepted only as bytes. The vendor fetches only objects of its own store.
+// inputs returns inputs that are accepted only as bytes: the vendor fetches only objects of its own store.
 func inputs() []providers.VideoInput {
 	image := providers.VideoInput{Types: []string{"image/png", "image/jpeg"}, MaxBytes: maxImage, NoLinks: true}
 	reference := image
@@ -57,7 +57,7 @@ func inputs() []providers.VideoInput {
 	return append(providers.Frames(image), reference, providers.VideoInput{Role: providers.ExtendVideo, NoLinks: true})
 }
 
-// media is an input as the vendor takes it. A video of the Gemini API has names of its own.
+// media is an input in the vendor's form. A video of the Gemini API has other member names.
 type media struct {
 	Bytes    string `json:"bytesBase64Encoded,omitempty"`
 	MimeType string `json:"mimeType,omitempty"`
@@ -112,7 +112,7 @@ func createBody(ctx context.Context, model string, cloud bool, req providers.Vid
 	return upstream.Fields(make(map[string]json.RawMessage), body)
 }
 
-// instanceOf is the prompt with the inputs.
+// instanceOf returns the prompt with the inputs.
 func instanceOf(ctx context.Context, cloud bool, req providers.VideoRequest) (upstream.Members, error) {
 	instance := make(upstream.Members)
 	instance.Words(map[string]string{"prompt": req.Prompt})
@@ -141,7 +141,7 @@ func instanceOf(ctx context.Context, cloud bool, req providers.VideoRequest) (up
 	return instance, nil
 }
 
-// parametersOf are the settings.
+// parametersOf returns the settings.
 func parametersOf(
 	table providers.VideoModel, cloud bool, req providers.VideoRequest, frame providers.Frame,
 ) (upstream.Members, error) {

@@ -35,15 +35,15 @@ func statusOf(operation upstream.Doc, key providers.Secret) (providers.VideoStat
 	if !operation.At("done").True() {
 		return s, nil
 	}
-	said, videos := upstream.RPCErrorOf(operation.At("error")), videosOf(operation)
+	rpcError, videos := upstream.RPCErrorOf(operation.At("error")), videosOf(operation)
 	withheld := operation.Get("response.generateVideoResponse.raiMediaFilteredCount", "response.raiMediaFilteredCount")
 	reasons := operation.Texts("response.generateVideoResponse.raiMediaFilteredReasons", "response.raiMediaFilteredReasons")
 	switch {
-	case said != upstream.RPCError{}:
-		code := upstream.RPCFailure(said)
-		// The numbers are those of google.rpc.Code for a deadline, an internal error and a service that is away.
-		own := slices.Contains([]string{"4", "13", "14"}, said.Code) && (code == providers.FailedVendor || code == providers.FailedTimeout)
-		return upstream.FailedJob("done", code, said.Code, said.Message, own, key), nil
+	case rpcError != upstream.RPCError{}:
+		code := upstream.RPCFailure(rpcError)
+		// The numbers are those of google.rpc.Code for an exceeded deadline, an internal error and an unavailable service.
+		own := slices.Contains([]string{"4", "13", "14"}, rpcError.Code) && (code == providers.FailedVendor || code == providers.FailedTimeout)
+		return upstream.FailedJob("done", code, rpcError.Code, rpcError.Message, own, key), nil
 	case len(videos) == 0 && (withheld != "" && withheld != "0" || len(reasons) > 0):
 		return upstream.FailedJob("done", providers.FailedContent, "raiMediaFiltered", strings.Join(reasons, " "), false, key), nil
 	case len(videos) == 0:

@@ -22,7 +22,7 @@ const (
 	ApplicationDefault = "application-default"
 	// scope is the scope of the access tokens.
 	scope = "https://www.googleapis.com/auth/cloud-platform"
-	// tokenTimeout bounds the making of a token.
+	// tokenTimeout bounds the creation of a token.
 	tokenTimeout = 20 * time.Second
 )
 
@@ -43,9 +43,9 @@ func isAccount(key providers.Secret) bool {
 	return text == ApplicationDefault || strings.HasPrefix(text, "{")
 }
 
-// leadsElsewhere reports whether a typed key would have the gateway ask for a token at an address that the key itself names and that is
-// neither Google's nor in own, the keys that the file has for the channel; or have it act as the machine that it runs on. A service
-// account's JSON names that address in token_uri, which golang.org/x/oauth2/google asks whatever it is.
+// leadsElsewhere reports whether a typed key would use the credentials of the machine, or a foreign token address: one that is neither
+// Google's nor in own, the configured keys of the channel. A service account's JSON has this address in token_uri, and
+// golang.org/x/oauth2/google sends requests to any such address.
 func leadsElsewhere(key providers.Secret, own []providers.Secret) bool {
 	known := []string{"", "https://oauth2.googleapis.com/token", "https://accounts.google.com/o/oauth2/token"}
 	for _, one := range own {
@@ -59,7 +59,7 @@ func tokenAddress(key providers.Secret) string {
 	var account struct {
 		TokenURI string `json:"token_uri"`
 	}
-	_ = json.Unmarshal([]byte(key.Reveal()), &account) // nothing of it then
+	_ = json.Unmarshal([]byte(key.Reveal()), &account) // after an error it is empty
 	return account.TokenURI
 }
 
@@ -69,20 +69,20 @@ func secretParts(key providers.Secret) []providers.Secret {
 		ID      string `json:"private_key_id"`
 		Private string `json:"private_key"`
 	}
-	_ = json.Unmarshal([]byte(key.Reveal()), &account) // errors leave them empty
+	_ = json.Unmarshal([]byte(key.Reveal()), &account) // after an error it is empty
 	return []providers.Secret{providers.Secret(account.ID), providers.Secret(account.Private)}
 }
 
-// tokens makes access tokens of keys, each when the last one runs out. It is safe for concurrent use.
+// tokens creates the access tokens of keys, and a new one when a token expires. It is safe for concurrent use.
 type tokens struct {
 	client *http.Client
 	mu     sync.Mutex
 	byKey  map[string]*grant // by the key's fingerprint
 }
 
-// grant is a key's token. The holder of place may read and change it; others wait.
+// grant is a key's token. The holder of slot may read and change it; others wait.
 type grant struct {
-	place   chan struct{}
+	slot    chan struct{}
 	token   *oauth2.Token
 	project string
 }
@@ -91,17 +91,17 @@ func newTokens(client *http.Client) *tokens {
 	return &tokens{client: client, byKey: make(map[string]*grant)}
 }
 
-// take returns a key's grant with a token that is valid; the caller gives its place back.
+// take returns a key's grant with a valid token; the caller releases its slot.
 func (t *tokens) take(ctx context.Context, key providers.Secret) (*grant, error) {
 	t.mu.Lock()
 	g := t.byKey[key.Fingerprint()]
 	if g == nil {
-		g = &grant{place: make(chan struct{}, 1)}
+		g = &grant{slot: make(chan struct{}, 1)}
 		t.byKey[key.Fingerprint()] = g
 	}
 	t.mu.Unlock()
 	select {
-	case g.place <- struct{}{}:
+	case g.slot <- struct{}{}:
 	case <-ctx.Done():
 		return nil, unsent(ctx)
 	}
@@ -110,41 +110,41 @@ func (t *tokens) take(ctx context.Context, key providers.Secret) (*grant, error)
 	}
 	token, project, err := t.fetch(ctx, key)
 	if err != nil {
-		<-g.place
+		<-g.slot
 		return nil, err
 	}
 	g.token, g.project = token, project
 	return g, nil
 }
 
-// access is a key's access token.
+// access returns a key's access token.
 func (t *tokens) access(ctx context.Context, key providers.Secret) (string, error) {
 	g, err := t.take(ctx, key)
 	if err != nil {
 		return "", err
 	}
-	defer func() { <-g.place }()
+	defer func() { <-g.slot }()
 	return g.token.AccessToken, nil
 }
 
-// project is the project that a key belongs to, "" for none.
+// project returns the project of a key, "" for none.
 func (t *tokens) project(ctx context.Context, key providers.Secret) (string, error) {
 	g, err := t.take(ctx, key)
 	if err != nil {
 		return "", err
 	}
-	defer func() { <-g.place }()
+	defer func() { <-g.slot }()
 	return g.project, nil
 }
 
-// forget drops a token that the vendor refused.
+// forget removes a token that the vendor refused.
 func (t *tokens) forget(key providers.Secret) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.byKey, key.Fingerprint())
 }
 
-// fetch makes a token. It fails only before anything was sent to the vendor.
+// fetch creates a token. It fails only before anything was sent to the vendor.
 func (t *tokens) fetch(ctx context.Context, key providers.Secret) (token *oauth2.Token, project string, err error) {
 	limited, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
@@ -174,7 +174,7 @@ func (t *tokens) fetch(ctx context.Context, key providers.Secret) (token *oauth2
 	}
 }
 
-// sourceOf is where a key's tokens come from.
+// sourceOf returns the source of a key's tokens.
 func sourceOf(ctx context.Context, key providers.Secret) (oauth2.TokenSource, string, error) {
 	if strings.TrimSpace(key.Reveal()) == ApplicationDefault {
 		found, err := google.FindDefaultCredentials(ctx, scope)
@@ -190,7 +190,7 @@ func sourceOf(ctx context.Context, key providers.Secret) (oauth2.TokenSource, st
 	var account struct {
 		Project string `json:"project_id"`
 	}
-	_ = json.Unmarshal([]byte(key.Reveal()), &account) // was read just now
+	_ = json.Unmarshal([]byte(key.Reveal()), &account) // it was parsed before
 	return config.TokenSource(ctx), account.Project, nil
 }
 
@@ -200,14 +200,14 @@ func refusedKey(err error) *providers.Fault {
 	return fault
 }
 
-// unsent is the fault of a context that ended before anything was sent.
+// unsent returns the fault of a context that ended before anything was sent.
 func unsent(ctx context.Context) *providers.Fault {
 	fault := *providers.AsFault(context.Cause(ctx))
 	fault.Accepted = providers.NotAccepted
 	return &fault
 }
 
-// bound is a transport of requests whose context it adds.
+// bound is a function as an http.RoundTripper.
 type bound func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.

@@ -19,13 +19,13 @@ import (
 // Wire facts of this package: googleapis/js-genai (src/converters/_models_converters.ts and _operations_converters.ts,
 // src/operations.ts, src/node/_node_downloader.ts), vercel/ai packages/google-vertex and packages/google.
 
-// BaseURL is the vendor's own address, which the project of the service account is added to.
+// BaseURL is the vendor's own address, to which the project of the service account is added.
 const BaseURL = "https://us-central1-aiplatform.googleapis.com/v1"
 
 const (
 	// location is that of BaseURL.
 	location = "us-central1"
-	// storage is where objects of gs:// links are read.
+	// storage is the origin of objects of gs:// links.
 	storage = "https://storage.googleapis.com"
 	// leastPoll is the interval between polls in the vendor's own samples.
 	leastPoll = 10 * time.Second
@@ -62,8 +62,8 @@ func NewVideos(client *http.Client) *Videos {
 	return v
 }
 
-// Apart returns the same adapter with access tokens of its own, which end with it: for a typed key, which must not be stored. own are
-// the keys of the channel. The error is a *providers.Fault: the typed key names an address of its own, or is the machine's account.
+// Apart returns the same adapter with separate access tokens, for a typed key, which must not be stored. own are the keys of the channel.
+// The error is a *providers.Fault: the typed key has its own token address, or is the machine's account.
 func (v *Videos) Apart(typed providers.Secret, own []providers.Secret) (providers.VideoAdapter, error) {
 	if leadsElsewhere(typed, own) {
 		return nil, providers.InvalidField("key", "Invalid request: 'key' is an account that names an address of its own, which the file does not "+
@@ -96,7 +96,7 @@ func classify(fault *providers.Fault) {
 	}
 }
 
-// do sends a request. A token that is refused is not used again.
+// do sends a request. It does not use a refused token again.
 func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequest) (upstream.JobAnswer, error) {
 	answer, err := v.jobs.Do(ctx, to, r)
 	return answer, v.settle(err, to.Key)
@@ -208,8 +208,8 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 // Pace implements providers.Paced.
 func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
 
-// Open reads a video at the place that the operation names: in the vendor's store, at a link that requires the key at the vendor's
-// own origin, or in the operation itself.
+// Open reads a video from its source in the operation: in the vendor's store, at a link that requires the key at the vendor's own origin,
+// or in the operation itself.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	o, err := v.operation(ctx, to, ticket)
 	if err != nil {

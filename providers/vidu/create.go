@@ -12,7 +12,7 @@ func modeOf(shape providers.VideoShape) mode {
 	return upstream.Modes[mode]{Text: fromText, Image: fromImage, Frames: fromFrames, References: fromReferences, Video: fromVideo}.Of(shape)
 }
 
-// RefuseVideo refuses what a model does not make in the mode of a create.
+// RefuseVideo refuses a video that a model does not make in the mode of a create.
 func RefuseVideo(model string, shape providers.VideoShape, _ providers.Frame) *providers.Fault {
 	at := modeOf(shape)
 	if at == fromVideo && len(shape.Inputs) > 1 {
@@ -61,7 +61,7 @@ func in(model string, at mode) providers.VideoModel {
 	return table
 }
 
-// inputs writes the inputs: of two frames the first frame comes first.
+// inputs writes the inputs. The first frame precedes the last one.
 func inputs(ctx context.Context, at mode, req providers.VideoRequest, members map[string]any) error {
 	var images []string
 	for _, role := range [...]providers.InputRole{providers.FirstFrame, providers.LastFrame, providers.Reference, providers.ExtendVideo} {

@@ -48,7 +48,7 @@ func (v *Videos) find(ctx context.Context, to providers.Target, req providers.Vi
 		}
 		for _, one := range tasks {
 			id, payload, prompt := one.Get("id"), one.At("payload"), one.Get("prompt")
-			// The vendor's page on the list ends before the payload. Its clients rely on it; if it is missing, the task is read.
+			// The vendor does not document the payload in the list, but its clients use it. If it is missing, the task is read.
 			if payload == nil && (prompt == upstream.Loose(req.Prompt) || prompt == "") && reads < mostReads {
 				reads++
 				t, err := v.Record(ctx, to, providers.Ticket{Job: string(id)})

@@ -31,7 +31,7 @@ const (
 	fromVideo      mode = "/extend"
 )
 
-// limits are what a model makes in one mode. Without ratios the mode has no field for them.
+// limits are those of a model in one mode. Without ratios the mode has no field for them.
 type limits struct {
 	seconds, resolutions, ratios []string
 	references                   int

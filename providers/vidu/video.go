@@ -16,7 +16,7 @@ import (
 // extend, get-generation, tasks-list, cancel-generation, error-code), Comfy-Org/ComfyUI comfy_api_nodes/apis/vidu.py,
 // ArcReel/ArcReel lib/vidu_shared.py.
 
-// BaseURL is the vendor's own address outside China; a channel's may end in /ent/v2 as well.
+// BaseURL is the vendor's own address outside China; that of a channel may also end in /ent/v2.
 const BaseURL = "https://api.vidu.com"
 
 const (
@@ -50,7 +50,7 @@ func (v *Videos) OpenVariant(
 	return v.OpenThumbnail(ctx, to, ticket, output, variant, upstream.Link("creations.cover_url"))
 }
 
-// Cancel stops a queued task. The vendor refuses to stop another.
+// Cancel stops a queued task. The vendor refuses the request for any other task.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
 	body, err := json.Marshal(map[string]string{"id": ticket.Job})
 	if err != nil {
@@ -83,11 +83,11 @@ const (
 // failureCode returns the Failed constant for the vendor's code of a failed task.
 func failureCode(code string) string {
 	switch {
-	case providers.Says(code, "policy violation", "audit"): // TaskPromptPolicyViolation, AuditSubmitIllegal, PhotoAuditNotPass
+	case providers.Mentions(code, "policy violation", "audit"): // TaskPromptPolicyViolation, AuditSubmitIllegal, PhotoAuditNotPass
 		return providers.FailedContent
 	case code == noCredit, code == atLimit:
 		return providers.FailedQuota
-	case providers.Says(code, "image", "field", "page size", "bad request"): // ImageDownloadFailure, FieldInvalid, PageSizeOutOfRange
+	case providers.Mentions(code, "image", "field", "page size", "bad request"): // ImageDownloadFailure, FieldInvalid, PageSizeOutOfRange
 		return providers.FailedInput
 	default:
 		return providers.FailedVendor

@@ -18,7 +18,7 @@ import (
 const (
 	createPath = "/services/aigc/video-generation/video-synthesis"
 	framesPath = "/services/aigc/image2video/video-synthesis"
-	// maxSeed is the largest seed; Wan 3 takes -1 for a random one.
+	// maxSeed is the largest seed; Wan 3 accepts -1 for a random one.
 	maxSeed = 1<<31 - 1
 )
 
@@ -92,7 +92,7 @@ func (f family) input(ctx context.Context, req providers.VideoRequest) (upstream
 	return members, nil
 }
 
-// takes reports whether the family's models take inputs of a role.
+// takes reports whether the family's models accept inputs of a role.
 func (f family) takes(role providers.InputRole) bool {
 	return slices.ContainsFunc(f.table.Inputs, func(input providers.VideoInput) bool { return input.Role == role })
 }
@@ -146,7 +146,7 @@ func (f family) parameters(model string, req providers.VideoRequest, frame provi
 		}
 	}
 	if strings.HasPrefix(model, "happyhorse") {
-		members["watermark"] = false // it would be there
+		members["watermark"] = false // the vendor's default is true
 	}
 	return members, nil
 }
@@ -192,10 +192,10 @@ func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame
 	return nil
 }
 
-// maxFromVideo is the longest that 2.7 makes from a video, in seconds.
+// maxFromVideo is the maximum length of a video that 2.7 makes from a video, in seconds.
 const maxFromVideo = 10
 
-// inputWords are the vendor's parameters that belong into its "input". All others belong into its "parameters".
+// inputWords returns the vendor's parameters in its "input". All others are in its "parameters".
 func inputWords() []string {
 	return []string{
 		"negative_prompt", "audio_url", "media", "template", "img_url", "first_frame_url", "last_frame_url", "reference_urls",
@@ -209,7 +209,7 @@ func ownInput(req providers.VideoRequest) bool {
 	return err == nil && (own["media"] != nil || own["input"] != nil)
 }
 
-// merge writes a create over the caller's own parameters, each in the vendor's place for it.
+// merge writes a create over the caller's own parameters, each at the vendor's level for it.
 func merge(model string, req providers.VideoRequest, input, parameters upstream.Members) ([]byte, error) {
 	own, err := req.Parameters()
 	if err != nil {

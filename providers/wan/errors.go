@@ -15,8 +15,8 @@ func refusalCode(code string) string {
 	return as
 }
 
-// failureCode returns the Failed constant for the vendor's code of a failed job, and whether the failure is the vendor's own:
-// failed jobs are not billed.
+// failureCode returns the Failed constant for the vendor's code of a failed job, and whether the vendor is the cause. Failed jobs are not
+// billed.
 func failureCode(code string) (as string, retryable bool) {
 	within := func(codes ...string) bool {
 		return slices.ContainsFunc(codes, func(known string) bool { return code == known || strings.HasPrefix(code, known+".") })
@@ -37,7 +37,7 @@ func failureCode(code string) (as string, retryable bool) {
 	return providers.FailedVendor, false
 }
 
-// classify interprets the vendor's error beyond the status: an account in debt is a 400, one that bought nothing a 429.
+// classify interprets the vendor's error beyond the status: an account in debt is a 400, an account without a purchase a 429.
 func classify(fault *providers.Fault) {
 	switch status := fault.Upstream.Status; fault.Code {
 	case "Arrearage", "CommodityNotPurchased", "PrepaidBillOverdue", "PostpaidBillOverdue", "AllocationQuota.FreeTierOnly":

@@ -23,10 +23,10 @@ const (
 	mediaForm  form = iota // input.media, parameters.resolution and ratio
 	sizeForm               // parameters.size, input.reference_urls
 	imageForm              // input.img_url, parameters.resolution
-	framesForm             // input.first_frame_url and last_frame_url, at a path of its own
+	framesForm             // input.first_frame_url and last_frame_url, at another path
 )
 
-// family is what models of one kind accept.
+// family has what the models of one kind accept.
 type family struct {
 	form  form
 	table providers.VideoModel
@@ -90,12 +90,12 @@ func image(role providers.InputRole, most int, size int64) providers.VideoInput 
 	return providers.VideoInput{Role: role, Max: most, Types: imageTypes(), MaxBytes: size}
 }
 
-// frames are a first and a last frame.
+// frames returns a first and a last frame.
 func frames(size int64) []providers.VideoInput {
 	return providers.Frames(image(providers.FirstFrame, 1, size))
 }
 
-// linked are videos or audio, which the vendor fetches itself.
+// linked returns videos or audio, which the vendor fetches itself.
 func linked(role providers.InputRole, most int) providers.VideoInput {
 	return providers.VideoInput{Role: role, Max: most, LinksOnly: true}
 }
@@ -142,7 +142,7 @@ func wan27(kind string) (family, bool) {
 	return known, true
 }
 
-// wan26 are the models 2.5 and 2.6.
+// wan26 returns a model of 2.5 or 2.6.
 func wan26(name string) (family, bool) {
 	known := family{seconds: 5, table: providers.VideoModel{
 		Seconds: upstream.SecondsFrom(2, 15), Audio: providers.AudioAlways, Negative: true, Seed: true, MaxPrompt: 1500,

@@ -16,20 +16,19 @@ import (
 // text-to-video and image-to-video, manage-asynchronous-tasks, error-code), dashscope/dashscope-sdk-python (paths, cancel, the
 // word SUSPENDED), vercel/ai packages/alibaba.
 
-// BaseURL is the vendor's own address in China. Singapore's is https://dashscope-intl.aliyuncs.com/api/v1, and workspaces have hosts
-// of their own.
+// BaseURL is the vendor's own address in China. That of Singapore is https://dashscope-intl.aliyuncs.com/api/v1; workspaces have their own
+// hosts.
 const BaseURL = "https://dashscope.aliyuncs.com/api/v1"
 
 const (
 	apiPath = "/api/v1"
 	// leastPoll is the shortest interval between two polls that the vendor permits.
 	leastPoll = 15 * time.Second
-	// jobLife is how long a job and the link to its result live from the job's end.
+	// jobLife is how long a job exists and the link to its result works, from the job's end.
 	jobLife = 24 * time.Hour
 )
 
-// Videos implements the jobs of video-synthesis. The vendor's list of jobs bears nothing of a request, so a lost one cannot be
-// found.
+// Videos implements the jobs of video-synthesis. The vendor's list of jobs contains nothing of a request, so a lost one cannot be found.
 type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
@@ -44,7 +43,7 @@ func NewVideos(client *http.Client) *Videos {
 	return v
 }
 
-// baseField is the adapter's data of a ticket: only the host that made a job knows it.
+// baseField is the adapter's data of a ticket: only the host that made a job has it.
 const baseField = "base"
 
 // Submit starts a job.
@@ -71,7 +70,7 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	return v.Linked.Open(ctx, based(to, ticket), ticket, output)
 }
 
-// Cancel stops a queued job. The vendor refuses it for a running job as for one that has ended.
+// Cancel stops a queued job. The vendor refuses the request for a running job, and for one that has ended.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
 	stop := upstream.JobRequest{Method: http.MethodPost, Path: v.JobPath(ticket) + "/cancel"}
 	return v.StopUnlessRefused(ctx, based(to, ticket), ticket, stop, func(fault *providers.Fault) bool {
@@ -92,7 +91,7 @@ func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.Video
 		return upstream.FailedJob(word, as, code, string(job.Get("output.message")), retryable, key), nil
 	case "CANCELED":
 		return upstream.FailedJob(word, providers.FailedVendor, word, "The job was cancelled at the upstream.", false, key), nil
-	case "UNKNOWN": // older than a day, or, just after its create, not seen yet
+	case "UNKNOWN": // older than a day, or created a moment ago
 		return upstream.ForgottenJob(), nil
 	}
 	s, err := upstream.States{Queued: "PENDING", Done: "SUCCEEDED"}.Status(state, v.Links(job))
@@ -119,7 +118,7 @@ func measure(job upstream.Doc, s *providers.VideoStatus) {
 	if began, ok := moment(job.Get("output.submit_time")); ok && ended && end.After(began) {
 		s.Took = end.Sub(began)
 	}
-	if !ended || end.After(now) || now.Sub(end) > jobLife { // of another zone
+	if !ended || end.After(now) || now.Sub(end) > jobLife { // the time is of another zone
 		end = now
 	}
 	s.Dies = end.Add(jobLife).UTC()

@@ -16,7 +16,7 @@ const (
 	maxFile = 48 << 20
 )
 
-// VideoModels is the table of the vendor's models; their dated and preview names are the same models.
+// VideoModels is the table of the vendor's models; dated and preview names mean the same models.
 func VideoModels(model string) (providers.VideoModel, bool) {
 	table := providers.VideoModel{
 		Seconds: upstream.SecondsFrom(1, 15), AspectRatios: []string{"16:9", "9:16", "1:1", "4:3", "3:4", "3:2", "2:3"},

@@ -39,7 +39,7 @@ func NewVideos(client *http.Client) *Videos {
 
 const (
 	editPath = "/videos/edits"
-	// editData is the ticket's own part of an edit.
+	// editData is the adapter's data in the ticket of an edit.
 	editData = `{"edit":true}`
 )
 
@@ -56,8 +56,8 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	return v.Jobs.Start(ctx, to, upstream.Create(path, body), "request_id", own)
 }
 
-// Poll implements providers.VideoAdapter. An edit is billed by the seconds of its source as well, which is as long as the video.
-// The video of an extension contains its source.
+// Poll implements providers.VideoAdapter. The vendor also bills the source of an edit by its seconds; it is as long as the video. The video
+// of an extension contains its source.
 func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
 	status, err := v.Linked.Poll(ctx, to, ticket)
 	if err == nil && status.State == providers.JobDone && string(ticket.Data) == editData {
@@ -94,7 +94,7 @@ func (v *Videos) state(job upstream.Doc, key providers.Secret) (providers.VideoS
 	case string(job.At("video.respect_moderation")) == "false":
 		s := upstream.FailedJob(word, providers.FailedContent, "respect_moderation", "The video did not pass the upstream's moderation.", false,
 			key)
-		s.Failure.Billed = true // it was made and is withheld
+		s.Failure.Billed = true // the vendor made the video and withholds it
 		return s, nil
 	}
 	s, err := upstream.States{Done: "done"}.Status(upstream.Loose(word), links)
@@ -121,15 +121,15 @@ func failureCode(code string) string {
 
 // classify interprets the vendor's error beyond the status: an unknown key is a 400, an account without credit a 403.
 func classify(fault *providers.Fault) {
-	said := strings.ToLower(upstream.Reason(fault.Upstream.Body))
+	message := strings.ToLower(upstream.Reason(fault.Upstream.Body))
 	switch {
-	case fault.Upstream.Status/100 == 4 && providers.Says(said, "moderation"): // of the prompt, which has no code of its own
+	case fault.Upstream.Status/100 == 4 && providers.Mentions(message, "moderation"): // of the prompt, for which there is no code
 		fault.Failed = providers.FailedContent
-	case strings.Contains(said, "incorrect api key"):
+	case strings.Contains(message, "incorrect api key"):
 		fault.RefuseKey(providers.KeyRefused)
-	case fault.Upstream.Status == http.StatusForbidden && (strings.Contains(said, "credit") || strings.Contains(said, "spending limit")):
+	case fault.Upstream.Status == http.StatusForbidden && (strings.Contains(message, "credit") || strings.Contains(message, "spending limit")):
 		fault.RefuseKey(providers.KeyExhausted)
-	case fault.Upstream.Status == http.StatusNotFound && strings.Contains(said, "model"):
+	case fault.Upstream.Status == http.StatusNotFound && strings.Contains(message, "model"):
 		fault.Kind, fault.Message = providers.ModelNotFound, "The upstream does not have the model."
 	}
 }

@@ -13,7 +13,7 @@ import (
 // Wire facts of this package: docs.bigmodel.cn (video generation, async-result, api-code, rate-limit), docs.z.ai
 // (generate-video, api-code).
 
-// BaseURL is the vendor's own address. The one outside China is https://api.z.ai/api/paas/v4, which has keys of its own.
+// BaseURL is the vendor's own address. The address outside China is https://api.z.ai/api/paas/v4, which has other keys.
 const BaseURL = "https://open.bigmodel.cn/api/paas/v4"
 
 const (
@@ -23,8 +23,8 @@ const (
 	leastPoll = 5 * time.Second
 )
 
-// Videos implements the jobs of POST /videos/generations. The vendor refuses a repeated idempotency key, so that nothing is paid
-// twice, but looks up no job by it, and cancels none.
+// Videos implements the jobs of POST /videos/generations. The vendor refuses a repeated idempotency key, so that nothing is billed twice,
+// but looks up no job by it, and cancels none.
 type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
@@ -107,7 +107,7 @@ func classify(fault *providers.Fault) {
 		fault.Kind, fault.Message, fault.Accepted = providers.ModelNotFound, "The upstream does not have the model.", providers.NotAccepted
 	case "1120", "1200", "1230", "1234":
 		upstream.Reclass(fault, http.StatusInternalServerError)
-	case "1231": // an earlier try of the attempt was taken, and its id is unknown
+	case "1231": // an earlier try of the attempt was accepted, and its id is unknown
 		upstream.Reclass(fault, http.StatusConflict)
 		fault.Accepted = providers.AcceptedUnknown
 	}
