@@ -83,17 +83,17 @@ func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame
 		old = true
 	}
 	edit, first, last := shape.Has(providers.SourceVideo), shape.Has(providers.FirstFrame), shape.Has(providers.LastFrame)
-	loud := shape.GenerateAudio != nil && *shape.GenerateAudio
+	sound := shape.GenerateAudio != nil && *shape.GenerateAudio
 	plainO1 := (model == "kling-o1" || model == "kling-video-o1") && !last && !shape.Has(providers.Reference) && !edit
 	seconds := frame.Seconds
 	switch {
-	case old && frame.Resolution != fullHD && (loud || last):
+	case old && frame.Resolution != fullHD && (sound || last):
 		return providers.InvalidField("resolution", "The upstream makes sound, and a last frame, with this model in 1080p only: 'resolution' must say so.")
 	case edit && (first || last):
 		return providers.InvalidField("video", "The upstream takes no frames beside a 'video' to change.")
 	case edit && seconds > 0:
 		return providers.InvalidField("seconds", "The upstream keeps the source video's length: 'seconds' cannot be given.")
-	case edit && loud:
+	case edit && sound:
 		return providers.InvalidField("generate_audio", "The upstream makes no sound for a video to change: 'generate_audio' cannot be true.")
 	case plainO1 && seconds != 0 && seconds != 5 && seconds != 10:
 		return providers.InvalidField("seconds", "With this model 'seconds' must be 5 or 10 for a video from a text or a first frame.")

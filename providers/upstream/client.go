@@ -114,8 +114,8 @@ func redirect(next *http.Request, via []*http.Request) error {
 		next.URL.Scheme != "https" && (next.URL.Scheme != "http" || via[len(via)-1].URL.Scheme == "https"):
 		return http.ErrUseLastResponse
 	}
-	strange := func(hop *http.Request) bool { return !sameOrigin(first.URL, hop.URL) }
-	if strange(next) || slices.ContainsFunc(via, strange) {
+	foreign := func(hop *http.Request) bool { return !sameOrigin(first.URL, hop.URL) }
+	if foreign(next) || slices.ContainsFunc(via, strange) {
 		clear(next.Header)
 		next.Header.Set("User-Agent", first.Header.Get("User-Agent"))
 	}

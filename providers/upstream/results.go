@@ -60,7 +60,7 @@ func (r *Results) Open(channel providers.Channel, get *http.Request) (providers.
 	resp, err := Send(client, get)
 	if err != nil {
 		base, _ := url.Parse(channel.BaseURL) // the client has parsed it
-		return providers.Video{}, afar(err, sameOrigin(base, get.URL))
+		return providers.Video{}, resultFault(err, sameOrigin(base, get.URL))
 	}
 	head := make([]byte, headLength)
 	n, err := io.ReadFull(resp.Body, head)
@@ -96,8 +96,8 @@ type opened struct {
 	io.Closer
 }
 
-// afar corrects the fault of a request for a result that may have left the channel's own origin.
-func afar(err error, own bool) error {
+// resultFault corrects the fault of a request for a result that may have left the channel's own origin.
+func resultFault(err error, own bool) error {
 	var fault *providers.Fault
 	switch {
 	case !errors.As(err, &fault):

@@ -54,7 +54,7 @@ func (j *Jobs) Upload(
 	post.Header.Set("Content-Type", writer.FormDataContentType())
 	resp, err := Send(client, post)
 	if err != nil {
-		fault := providers.AsFault(Unpaid(afar(err, own)))
+		fault := providers.AsFault(Unpaid(resultFault(err, own)))
 		if fault.Upstream != nil { // the store's error is not about the key
 			return &providers.Fault{
 				Kind: providers.Upstream, Message: "The upstream's store did not take the input.",

@@ -150,8 +150,8 @@ func (s *Scanner) End() {
 	s.usage.Input, _ = s.all.sum(s.doc.root, inputCounter)
 	s.usage.Cached, _ = s.all.sum(s.doc.root, cachedCounter)
 	s.usage.Output, _ = s.all.sum(s.doc.root, outputCounter)
-	heard, _ := s.all.sum(s.doc.root, audioCounter)
-	s.usage.Audio = time.Duration(heard) * time.Millisecond
+	audio, _ := s.all.sum(s.doc.root, audioCounter)
+	s.usage.Audio = time.Duration(audio) * time.Millisecond
 	switch {
 	case !s.stream:
 		s.usage.Images += s.doc.items

@@ -107,7 +107,7 @@ func (s *messageStream) take(e *messageEvent) {
 	case "content_block_start":
 		s.begin(e.ContentBlock)
 	case "content_block_delta":
-		s.goOn(e.Delta)
+		s.extend(e.Delta)
 	case "content_block_stop":
 		s.end()
 	case "message_delta":
@@ -189,7 +189,7 @@ func (s *messageStream) begin(b *messageBlock) {
 	}
 }
 
-func (s *messageStream) goOn(d *messageDelta) {
+func (s *messageStream) extend(d *messageDelta) {
 	s.Helper()
 	if s.open == nil || d == nil {
 		s.Error("a piece of no block")
