@@ -115,7 +115,7 @@ func redirect(next *http.Request, via []*http.Request) error {
 		return http.ErrUseLastResponse
 	}
 	foreign := func(hop *http.Request) bool { return !sameOrigin(first.URL, hop.URL) }
-	if foreign(next) || slices.ContainsFunc(via, strange) {
+	if foreign(next) || slices.ContainsFunc(via, foreign) {
 		clear(next.Header)
 		next.Header.Set("User-Agent", first.Header.Get("User-Agent"))
 	}
