@@ -224,7 +224,7 @@ func (a *answer) restOf(p *piece, list string, open bool, to []form.Event) []for
 		case kind.Is("output_text"):
 			to = a.rest(&at, form.EventText, part.Get("text").Text(), to)
 			if item := a.find(&at); item != nil {
-				if part, begins := item.partOf(&at); !begins && !part.cited {
+				if seen, begins := item.partOf(&at); !begins && !seen.cited {
 					for _, annotation := range part.Get("annotations").Items() {
 						to = a.cite(&at, annotation, to)
 					}
