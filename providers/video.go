@@ -260,7 +260,7 @@ type Remixer interface {
 	Remix(ctx context.Context, to Target, source Ticket, req VideoRequest) (Ticket, error)
 }
 
-// ErrNoLookup: the upstream cannot look up the outcome of a lost submit.
+// ErrNoLookup reports that the upstream cannot look up the outcome of a lost submit.
 var ErrNoLookup = errors.New("the upstream has no look-up")
 
 // Finder is a VideoAdapter whose vendor can look up the job of a submit whose answer was lost, by the request's IdempotencyKey. A

@@ -14,7 +14,7 @@ import (
 // maxWindow bounds the window of a zstd body, in bytes. It is the least that RFC 9659 requires of a decoder for HTTP.
 const maxWindow = 8 << 20
 
-// ErrBroken: the body is not encoded as its Content-Encoding declares.
+// ErrBroken reports a body that is not encoded as its Content-Encoding declares.
 var ErrBroken = errors.New("the body does not fit its content encoding")
 
 // Decode returns a body without its content encoding: gzip, br or zstd. ok is false for any other encoding, and for none. A read fails

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ErrOffers: the text is not the price list of models.dev.
+// ErrOffers reports a text that is not the price list of models.dev.
 var ErrOffers = errors.New("want models.dev's api.json")
 
 // Offer is the price of a model on models.dev, in the list's currency. A missing price is "".

@@ -26,7 +26,7 @@ type Money int64
 // moneyUnit is one unit of the currency.
 const moneyUnit = 1_000_000_000
 
-// ErrMoney: the text is not an amount that Money can hold exactly.
+// ErrMoney reports a text that is not an amount that Money can hold exactly.
 var ErrMoney = errors.New("want a decimal amount, not negative, with at most 9 digits behind the point")
 
 // ParseMoney reads a decimal amount: "2.5", "0.0004", "1e-3".

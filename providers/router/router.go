@@ -16,7 +16,7 @@ import (
 	"modelrelay/providers/health"
 )
 
-// ErrChannelGone: the configuration no longer has the channel or the key of a ticket.
+// ErrChannelGone reports that the configuration no longer has the channel or the key of a ticket.
 var ErrChannelGone = errors.New("the channel or its key is no longer configured")
 
 // Options tune a Router; nil means the defaults.

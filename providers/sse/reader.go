@@ -16,7 +16,7 @@ const (
 	MaxEvent = 16 << 20
 )
 
-// ErrTooLong: an event is longer than MaxEvent.
+// ErrTooLong reports an event that is longer than MaxEvent.
 var ErrTooLong = errors.New("an event is longer than 16 MiB")
 
 // Event is one event, or a comment line, such as a heartbeat. Its bytes are valid until the next one is read.

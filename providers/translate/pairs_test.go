@@ -61,7 +61,7 @@ func others(run func(client, upstream peer)) {
 	}
 }
 
-// memory is what the door remembers for chat clients.
+// memory is a SignatureCache.
 type memory struct {
 	mu   sync.Mutex
 	kept map[string][]byte

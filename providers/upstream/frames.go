@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ErrFlood: a peer sends frames without content faster than any client needs to.
+// ErrFlood reports a peer that sends frames without content faster than any client needs to.
 var ErrFlood = errors.New("too many WebSocket frames that carry nothing")
 
 const (
