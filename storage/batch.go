@@ -6,19 +6,19 @@ import (
 	"sync"
 )
 
-// Batch lets calls that wait at the same moment share one round trip. A call that finds no other at work does the
-// work at once, in its own goroutine, so a lone caller pays nothing; calls that come meanwhile wait, and the first
-// of them then works for all. There is no goroutine to own and nothing to close.
+// Batch lets concurrent calls share one round trip. If no call works, the next one works at once in its own goroutine, so a single
+// caller does not wait. Calls that arrive meanwhile wait, and the first of them then works for all. Batch starts no goroutine and needs
+// no Close.
 type Batch[T any] struct {
-	// Work handles the items together. It must end: by the client's timeouts, since no caller's cancellation
-	// reaches it. It runs in one goroutine at a time.
+	// Work handles the items together. It must end by the client's timeouts: it does not get the caller's cancellation. It runs in one
+	// goroutine at a time.
 	Work func(ctx context.Context, items []T)
 	Most int // items in one round trip
 
 	mu      sync.Mutex
 	busy    bool
 	waiting []entry[T]
-	items   []T // scratch of the one who works
+	items   []T // scratch of the working call
 }
 
 type entry[T any] struct {
@@ -38,7 +38,7 @@ func (b *Batch[T]) Do(ctx context.Context, item T, wake chan bool) {
 		b.mu.Lock()
 	}
 	b.busy = true
-	// Our own entry stands first: no other call was waiting, or we were woken for being the first.
+	// This call's entry is the first: no other call was waiting, or pass chose it.
 	n := min(len(b.waiting), b.Most)
 	var few [64]chan bool
 	others := few[:0]
@@ -52,11 +52,11 @@ func (b *Batch[T]) Do(ctx context.Context, item T, wake chan bool) {
 	b.waiting = slices.Delete(b.waiting, 0, n)
 	b.mu.Unlock()
 
-	defer b.pass(others) // also if Work panics: otherwise calls would wait without end
+	defer b.pass(others) // also if Work panics: otherwise the waiting calls would never return
 	b.Work(context.WithoutCancel(ctx), b.items)
 }
 
-// pass hands the work to the first waiting caller and lets those go whose items are done.
+// pass hands the work to the first waiting call and wakes the calls whose items are done.
 func (b *Batch[T]) pass(others []chan bool) {
 	clear(b.items)
 	b.mu.Lock()

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// EachCounter calls each for the fields of a hash of sums, which are so many escaped names and a counter with blanks between them. Other
-// fields, and values that are no number, are left out.
+// EachCounter calls each for the fields of a hash of sums: "<escaped name> … <counter>" with the given number of names. It skips other
+// fields, and values that are not numbers.
 func EachCounter(fields map[string]string, names int, each func(of []string, counter string, n int64)) {
 	for field, text := range fields {
 		parts := strings.Split(field, " ")

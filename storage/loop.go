@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// Loop calls a function in a goroutine of its own, at every tick and whenever it is woken, until it is stopped. It is safe for
-// concurrent use.
+// Loop calls a function in its own goroutine, at every tick and after every Wake, until Stop. It is safe for concurrent use.
 type Loop struct {
 	wake  chan struct{}
 	stop  context.CancelFunc
 	ended chan struct{}
 }
 
-// NewLoop makes one that is to be started.
+// NewLoop makes a Loop; Start must follow.
 func NewLoop() *Loop { return &Loop{wake: make(chan struct{}, 1), ended: make(chan struct{})} }
 
-// Start begins, once; Stop must follow. ticked reports to do that its interval has passed without a Wake. Its context ends with Stop.
+// Start starts the loop, once; Stop must follow. ticked reports that a tick caused the call, not Wake. Stop ends the context of do.
 func (l *Loop) Start(every time.Duration, do func(ctx context.Context, ticked bool)) {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // the goroutine's own, which Stop ends
 	l.stop = cancel
@@ -39,7 +38,7 @@ func (l *Loop) run(ctx context.Context, every time.Duration, do func(context.Con
 	}
 }
 
-// Wake has the function called soon. It never waits.
+// Wake causes a call of the function soon. It never blocks.
 func (l *Loop) Wake() {
 	select {
 	case l.wake <- struct{}{}:
@@ -47,13 +46,13 @@ func (l *Loop) Wake() {
 	}
 }
 
-// Stop returns when the function is called no more.
+// Stop ends the loop and waits for a call in progress.
 func (l *Loop) Stop() {
 	l.stop()
 	<-l.ended
 }
 
-// Sleep waits. If ctx ends before, it returns the cause at once.
+// Sleep waits for d. If ctx ends first, it returns the cause at once.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -8,40 +8,40 @@ import (
 	"time"
 )
 
-// Outage remembers that Redis is away, so that callers do not each wait for a timeout: after a failure no caller
-// asks for a short pause, then one caller tries, and the others follow when it succeeded. It logs once when Redis
-// goes and once when it is back. The zero value needs its log set and is ready to use.
+// Outage is a circuit for Redis, so that callers do not each wait for a timeout: after a failure, no caller sends a command for a Pause.
+// Then one caller tries, and the others follow after its success. It logs the begin and the end of an outage once each. A value with a
+// Log is ready to use.
 type Outage struct {
 	Log  *slog.Logger
-	What string // what continues without Redis, for the log
+	What string // the feature that continues without Redis, for the log
 
-	since atomic.Int64 // unix nanoseconds of the first failure, 0: Redis answers
+	since atomic.Int64 // unix nanoseconds of the first failure; 0: Redis answers
 	next  atomic.Int64 // unix nanoseconds from which the next caller may try
 }
 
-// Pause is how long after a failure no caller asks again. It must stay below a second, within which a revocation is seen.
+// Pause is the cooldown after a failure. It must be below a second: processes see a revocation within a second.
 const Pause = 300 * time.Millisecond
 
-// Resting reports that asking is pointless at this moment.
-func (o *Outage) Resting(now time.Time) bool {
+// CoolingDown reports whether Try would return false now.
+func (o *Outage) CoolingDown(now time.Time) bool {
 	return o.since.Load() != 0 && now.UnixNano() < o.next.Load()
 }
 
-// Away reports whether Redis did not answer last time. It asks nothing.
+// Away reports whether the last command failed. It sends none.
 func (o *Outage) Away() bool { return o.since.Load() != 0 }
 
-// Try reports whether this caller should ask Redis. A caller that gets true must pass the outcome to Note.
+// Try reports whether this caller should send a command. A caller that gets true must pass the outcome to Note.
 func (o *Outage) Try(now time.Time) bool {
 	if o.since.Load() == 0 {
 		return true
 	}
 	next := o.next.Load()
-	// The caller that asks moves the time on, so that the others wait while it waits for its answer.
+	// The other callers cool down while this one waits for its answer.
 	return now.UnixNano() >= next && o.next.CompareAndSwap(next, now.Add(time.Second).UnixNano())
 }
 
-// Note takes the outcome of a call and returns err as it came. Only ErrUnavailable counts as an outage, and a
-// cancellation says nothing either way.
+// Note records the outcome of a command and returns err unchanged. Only ErrUnavailable begins an outage. A cancellation neither begins
+// nor ends one.
 func (o *Outage) Note(ctx context.Context, now time.Time, err error) error {
 	switch {
 	case errors.Is(err, ErrUnavailable):

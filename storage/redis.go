@@ -11,44 +11,43 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// RedisOptions are how Redis is reached other than by its URL, and tune the client. Nil, and zero in a field, mean the default.
+// RedisOptions configure the client where the URL does not. Nil, and zero in a field, mean the default.
 type RedisOptions struct {
 	Timeout  time.Duration // to dial, to write, to read one answer; default 1 s
-	PoolSize int           // connections kept; default 64, more are opened when callers need them
-	// Username and Password are those of Redis's access list, in place of the URL's.
+	PoolSize int           // idle connections; default 64, more are opened when callers need them
+	// Username and Password are of Redis's access control list, and replace those of the URL.
 	Username, Password string
-	// TLS is asked at every new connection, so that files may change; only for rediss://. Nil: the roots of the system. An
-	// empty ServerName stands for the host that is dialed.
+	// TLS returns the configuration of each new connection, so that its files may change; only for rediss://. Nil: the system's roots.
+	// An empty ServerName means the dialed host.
 	TLS func() (*tls.Config, error)
-	// Sentinel finds the primary, in place of the URL's host and port.
+	// Sentinel finds the primary; it replaces the URL's host and port.
 	Sentinel RedisSentinel
-	// Prefix stands before every key and channel; default Prefix.
+	// Prefix begins every key and channel; default Prefix.
 	Prefix string
-	// Cluster says that the URL leads to a node of a Redis Cluster. Scripts touch many keys at once, so all of them are in one
-	// slot: a prefix without a hash tag, as mr:, becomes one itself, as {mr:}.
+	// Cluster reports that the URL is of a node of a Redis Cluster. Scripts use many keys at once, so all keys are in one slot: a prefix
+	// without a hash tag, such as mr:, becomes one: {mr:}.
 	Cluster bool
 }
 
-// RedisSentinel says which sentinels know the primary. The zero value: none do.
+// RedisSentinel configures the sentinels that know the primary. The zero value: no sentinels.
 type RedisSentinel struct {
 	Master             string   // name of the primary among the sentinels
-	Addresses          []string // host:port; one that answers names the others
+	Addresses          []string // host:port; the client learns the others from the first that answers
 	Username, Password string   // of the sentinels themselves
 }
 
 const (
-	defaultTimeout = time.Second // above it Redis counts as away
-	defaultPool    = 64          // connections kept
-	// idleFor ends connections that a busy moment opened, and that are not needed any more.
+	defaultTimeout = time.Second // above it Redis counts as unavailable
+	defaultPool    = 64          // idle connections
+	// idleFor closes connections that a peak opened.
 	idleFor = 5 * time.Minute
-	// The one repeat of a command comes soon: its caller waits.
+	// The single retry of a command follows soon, because its caller waits.
 	minBackoff, maxBackoff = 5 * time.Millisecond, 20 * time.Millisecond
 )
 
-// OpenRedis makes a client that fails fast: a call to a Redis that is away ends within about two timeouts, one
-// try and one more. A URL may name its own timeouts: dial_timeout, read_timeout, write_timeout and pool_timeout, as in
-// redis://host/0?read_timeout=5s, for a Redis that is far away or slow. It does not connect. The caller closes the client,
-// after everything that uses it.
+// OpenRedis makes a client that fails fast: without an answer, a command ends after one retry, within about two timeouts. For a slow
+// Redis, a URL may set its own timeouts: dial_timeout, read_timeout, write_timeout and pool_timeout, as in
+// redis://host/0?read_timeout=5s. OpenRedis does not connect. The caller closes the client after everything that uses it.
 func OpenRedis(url string, opts *RedisOptions) (redis.UniversalClient, error) {
 	opts = cmp.Or(opts, new(RedisOptions))
 	ro, err := clientOptions(url, opts)
@@ -77,11 +76,11 @@ func OpenRedis(url string, opts *RedisOptions) (redis.UniversalClient, error) {
 	return renamed{client, keys}, nil
 }
 
-// clientOptions are those of a client of one server.
+// clientOptions returns the options of a client of one server.
 func clientOptions(url string, opts *RedisOptions) (*redis.Options, error) {
 	ro, err := redis.ParseURL(url)
 	if err != nil {
-		// The library's error may repeat the URL, which may hold a password.
+		// The library's error may contain the URL, and so a password.
 		return nil, errors.New("redis url: want redis://[user:password@]host:port/db")
 	}
 	if opts.Username != "" {
@@ -109,20 +108,18 @@ func clientOptions(url string, opts *RedisOptions) (*redis.Options, error) {
 	return ro, nil
 }
 
-// pingKey holds a sign that Redis takes writes.
+// pingKey is the key that PingRedis writes, with the lifetime pingTTL.
 const pingKey = Prefix + "ping"
 
-// pingTTL is how long the sign that PingRedis writes stays.
 const pingTTL = time.Minute
 
-// PingRedis asks Redis to write a sign of life: one that only reads, as a primary that was demoted, is of no use here. The
-// error is ErrUnavailable when it does not.
+// PingRedis writes pingKey. A Redis that only reads, such as a demoted primary, does not suffice. ErrUnavailable: Redis did not write.
 func PingRedis(ctx context.Context, client redis.UniversalClient) error {
 	return RedisError("ping redis", client.Set(ctx, pingKey, "", pingTTL).Err())
 }
 
-// Pipelined asks about several things in one round trip, and returns what ask returned for each. The answers can be read if the error is
-// nil or ErrNotFound, which is that of one of them.
+// Pipelined sends one command per element of of in one round trip, and returns the commands. Their answers can be read if the error is
+// nil, or ErrNotFound of one of them.
 func Pipelined[T any, A redis.Cmder](
 	ctx context.Context, client redis.UniversalClient, doing string, of []T, ask func(pipe redis.Pipeliner, one T) A,
 ) ([]A, error) {
@@ -136,11 +133,11 @@ func Pipelined[T any, A redis.Cmder](
 	return answers, RedisError(doing, err)
 }
 
-// Follow calls hear for what is published on a channel of Redis, one after the other, until ctx ends or the client is closed;
-// hear must not block. While Redis is away nothing is heard, and what was said meanwhile is lost. subscribed, where it is not nil,
-// is called whenever the line to Redis stands anew.
+// Follow calls hear for each message of a channel of Redis, one after the other, until ctx ends or the client is closed; hear must not
+// block. Messages that are published while the connection is down are lost. subscribed, unless nil, is called after each subscription,
+// also after a reconnection.
 func Follow(ctx context.Context, client redis.UniversalClient, channel string, subscribed func(), hear func(payload string)) {
-	sub := client.Subscribe(ctx, channel) // looks after its connection by itself
+	sub := client.Subscribe(ctx, channel) // reconnects by itself
 	defer sub.Close()                     //nolint:errcheck // nothing is lost with it
 	messages := sub.ChannelWithSubscriptions()
 	for {

@@ -12,13 +12,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// keepAlive finds out that the machine of an idle connection is gone.
+// keepAlive detects that the machine of an idle connection is gone.
 const keepAlive = 15 * time.Second
 
 // Dial opens a connection, as net.Dialer.DialContext does.
 type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// dialer opens connections to Redis and to sentinels, encrypted where the URL of the options says so.
+// dialer opens connections to Redis and to sentinels, with TLS for a rediss:// URL.
 func dialer(ro *redis.Options, secure func() (*tls.Config, error)) Dial {
 	dial, timeout := (&net.Dialer{KeepAlive: keepAlive}).DialContext, ro.DialTimeout
 	if ofURL := ro.TLSConfig; ofURL != nil {
@@ -35,8 +35,8 @@ func dialer(ro *redis.Options, secure func() (*tls.Config, error)) Dial {
 	}
 }
 
-// DialTLS encrypts what dial opens. It asks for the configuration at each connection, so that files may change; an empty ServerName
-// stands for the host that is dialed. timeout bounds the handshake.
+// DialTLS encrypts the connections of dial. It calls secure for each connection, so that files may change. An empty ServerName means the
+// dialed host. timeout bounds the handshake.
 func DialTLS(dial Dial, secure func() (*tls.Config, error), timeout time.Duration) Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		config, err := secure()
@@ -52,9 +52,9 @@ func DialTLS(dial Dial, secure func() (*tls.Config, error), timeout time.Duratio
 			config.ServerName, _, _ = net.SplitHostPort(address) // it was dialed, so it is well formed
 		}
 		secured := tls.Client(conn, config)
-		shaking, cancel := context.WithTimeout(ctx, timeout)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		if err := secured.HandshakeContext(shaking); err != nil {
+		if err := secured.HandshakeContext(ctx); err != nil {
 			_ = conn.Close()
 			return nil, fmt.Errorf("handshake with %s: %w", address, err)
 		}
@@ -62,8 +62,8 @@ func DialTLS(dial Dial, secure func() (*tls.Config, error), timeout time.Duratio
 	}
 }
 
-// failoverOptions are those of a client that asks sentinels for the primary at each new connection, and leaves the old ones
-// when they name another.
+// failoverOptions returns the options of a client that queries sentinels for the primary at each new connection, and closes the old
+// connections when the primary changes.
 func failoverOptions(ro *redis.Options, of RedisSentinel) *redis.FailoverOptions {
 	return &redis.FailoverOptions{
 		MasterName: of.Master, SentinelAddrs: of.Addresses, SentinelUsername: of.Username, SentinelPassword: of.Password,
@@ -76,14 +76,14 @@ func failoverOptions(ro *redis.Options, of RedisSentinel) *redis.FailoverOptions
 	}
 }
 
-// clusterReload is how old the map of a Redis Cluster may be when a command needs it: that a node is gone makes the library read
-// no other, so this is the longest that a promoted replica goes unnoticed. It costs one command a second.
+// clusterReload is the maximal age of the slot map of a Redis Cluster. The library does not reload the map when a node is gone, so a
+// promoted replica is used after this time at the latest. A reload costs one command.
 const clusterReload = time.Second
 
-// clusterRedirects is how often a command follows a slot that has moved. A node that is gone costs one timeout each time.
+// clusterRedirects is how often a command follows a moved slot. Each time, a node that is gone costs one timeout.
 const clusterRedirects = 2
 
-// clusterOptions are those of a client of a Redis Cluster.
+// clusterOptions returns the options of a client of a Redis Cluster.
 func clusterOptions(ro *redis.Options) *redis.ClusterOptions {
 	return &redis.ClusterOptions{
 		Addrs: []string{ro.Addr}, Dialer: ro.Dialer, Protocol: ro.Protocol, Username: ro.Username, Password: ro.Password,
@@ -96,8 +96,8 @@ func clusterOptions(ro *redis.Options) *redis.ClusterOptions {
 	}
 }
 
-// unknownPrimary turns the answers of sentinels into errors of their own: what a sentinel does not know must not look like a
-// key that Redis does not have.
+// unknownPrimary is a hook that distinguishes the answers of sentinels from those of Redis: a primary that they do not know must not
+// look like a missing key.
 type unknownPrimary struct{ master string }
 
 // DialHook implements redis.Hook.

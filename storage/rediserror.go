@@ -11,10 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RedisError adds what was being done and sorts the error: redis.Nil is ErrNotFound, an answer of Redis stays
-// what it is unless Redis says that it cannot serve now, a caller's cancellation stays a cancellation, and
-// everything else (dial, timeout, a closed connection, no free connection) is ErrUnavailable. Where the cause is one that an
-// operator fixes, the error names the key of the configuration.
+// RedisError wraps err with the operation in progress and classifies it. redis.Nil becomes ErrNotFound. A cancellation, and an error
+// answer of a Redis that can serve, stay as they are. Everything else (dial, timeout, a closed connection, no free connection) becomes
+// ErrUnavailable. If the configuration causes it, the error names the key.
 func RedisError(doing string, err error) error {
 	switch {
 	case err == nil:
@@ -24,7 +23,7 @@ func RedisError(doing string, err error) error {
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	if answer, ok := errors.AsType[redis.Error](err); ok && !servesNot(answer.Error()) {
+	if answer, ok := errors.AsType[redis.Error](err); ok && !cannotServe(answer.Error()) {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	if remedy := remedyOf(err); remedy != "" {
@@ -33,9 +32,9 @@ func RedisError(doing string, err error) error {
 	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, err)
 }
 
-// servesNot recognises the answers of a Redis that is up but cannot do its work now: loading its file, a replica cut
-// off, out of memory, refusing our credentials.
-func servesNot(answer string) bool {
+// cannotServe recognises the error answers of a Redis that is up but cannot serve now. It loads its file, for example, has lost its
+// primary, is out of memory, or refuses our credentials.
+func cannotServe(answer string) bool {
 	for _, prefix := range []string{
 		"LOADING", "MASTERDOWN", "CLUSTERDOWN", "READONLY", "BUSY", "TRYAGAIN", "MISCONF", "OOM", "NOREPLICAS",
 		"NOAUTH", "WRONGPASS", "NOPERM", "ERR max number of clients", "MOVED", "ASK", "CROSSSLOT", noCluster,
@@ -47,16 +46,16 @@ func servesNot(answer string) bool {
 	return false
 }
 
-// noCluster begins the answer of a Redis that is no node of a cluster to one who looks for its slots.
+// noCluster begins the answer to a query for the slots of a Redis that is not a cluster node.
 const noCluster = "ERR This instance has cluster support disabled"
 
-// errPrimary says that no sentinel that answers knows the primary.
+// errPrimary: the sentinels answer, but do not know the primary.
 var errPrimary = errors.New("unknown to the sentinels")
 
-// errSentinel says that the sentinels refuse our credentials.
+// errSentinel: the sentinels refuse our credentials.
 var errSentinel = errors.New("the sentinels refuse us")
 
-// remedyOf is what an operator should check, "" where nothing in the configuration causes the error.
+// remedyOf returns what an operator should check; "" if the configuration does not cause the error.
 func remedyOf(err error) string {
 	var (
 		authority x509.UnknownAuthorityError

@@ -10,11 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// errCommand is the error of a command whose keys are not recognized.
+// errCommand: the keys of a command are not recognized.
 var errCommand = errors.New("its keys are not known")
 
-// renamed is a client whose keys and channels begin with a prefix of the operator's in place of Prefix, by which the parts of
-// storage name them.
+// renamed is a client that replaces Prefix in keys and channels with the operator's prefix.
 type renamed struct {
 	redis.UniversalClient
 	keys keyNames
@@ -32,7 +31,7 @@ func (r renamed) Subscribe(ctx context.Context, channels ...string) *redis.PubSu
 // Channel returns the name of a channel in Redis.
 func (r renamed) Channel(channel string) string { return r.keys.name(channel) }
 
-// ChannelName returns the name in Redis of a channel. Only a subscription that exists needs it, because Subscribe of a client renames.
+// ChannelName returns the name of a channel in Redis. Only calls on an existing subscription need it; the client's Subscribe renames.
 func ChannelName(client redis.UniversalClient, channel string) string {
 	if r, is := client.(interface{ Channel(channel string) string }); is {
 		return r.Channel(channel)
@@ -40,7 +39,7 @@ func ChannelName(client redis.UniversalClient, channel string) string {
 	return channel
 }
 
-// keyNames writes another prefix in place of Prefix. It implements redis.Hook.
+// keyNames replaces Prefix with another prefix. It implements redis.Hook.
 type keyNames struct{ prefix string }
 
 func (k keyNames) name(key string) string {
@@ -79,13 +78,13 @@ func (k keyNames) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	}
 }
 
-// rename writes the prefix before the keys of a command. A script's keys are those of KEYS.
+// rename replaces the prefix of the keys of a command; of a script, those in KEYS.
 func (k keyNames) rename(cmd redis.Cmder) error {
 	args := cmd.Args()
 	from, to := 1, 2
 	switch cmd.Name() {
 	case "multi", "exec", "ping", "time", "wait", "script", "info", "dbsize", "role", "flushdb", "cluster", "command",
-		"hello", "auth", "select", "client", "readonly", "readwrite", "asking": // what a connection begins with passes the hooks too
+		"hello", "auth", "select", "client", "readonly", "readwrite", "asking": // hooks also get the first commands of a connection
 		return nil
 	case "del", "exists", "unlink", "mget":
 		to = len(args)
@@ -110,7 +109,7 @@ func (k keyNames) rename(cmd redis.Cmder) error {
 	return nil
 }
 
-// hashTag reports whether a Redis Cluster keeps all keys with the prefix in one slot.
+// hashTag reports whether a Redis Cluster stores all keys with the prefix in one slot.
 func hashTag(prefix string) bool {
 	_, rest, found := strings.Cut(prefix, "{")
 	return found && strings.Index(rest, "}") > 0

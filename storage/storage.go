@@ -1,20 +1,19 @@
-// Package storage is what the parts of the gateway's state share: the client of Redis and what its errors mean, the memory of
-// an outage, calls that share a round trip, and what a token is allowed. The parts are the packages below it; each names its
-// own keys. Storage knows no vendor and no HTTP format.
+// Package storage is shared by the packages below it, which store the gateway's state: the Redis client and its errors, the circuit for
+// outages, batches of calls, and a token's allowance. Each of those packages documents its keys. Storage depends on no vendor and no HTTP
+// format.
 package storage
 
 import "errors"
 
-// Prefix stands before every key of this program in Redis, so that one Redis can be shared. A client may write another in its
-// place.
+// Prefix begins every key of this program in Redis, so that programs can share one Redis. RedisOptions.Prefix replaces it.
 const Prefix = "mr:"
 
 var (
-	// ErrUnavailable says that Redis or the S3 store could not be asked: it is away, too slow, or starting.
-	// Nothing is known about the thing asked for, and a write may or may not have happened.
+	// ErrUnavailable reports that Redis or the S3 store did not serve a request: it is down, too slow, or starting. A read has no
+	// result, and a write may or may not have happened.
 	ErrUnavailable = errors.New("storage is unavailable")
-	// ErrNotFound says that the store was asked and has no such thing.
+	// ErrNotFound reports that the store answered and does not have the entry.
 	ErrNotFound = errors.New("not found")
-	// ErrExists says that a name is taken.
+	// ErrExists reports that a name is in use.
 	ErrExists = errors.New("already exists")
 )

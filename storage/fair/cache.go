@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// CacheBounds are those of a Cache.
+// CacheBounds configure a Cache.
 type CacheBounds struct {
-	// Total is how much all values may hold, Share how much those of one owner.
+	// Total is the maximal size of all values, Share that of one owner's values, in the unit of Put.
 	Total, Share int
-	// Life is how long a value is kept at most; 0: as long as there is room.
-	Life time.Duration
+	// TTL is the maximal age of a value; 0: no limit.
+	TTL time.Duration
 }
 
-// Cache keeps values of owners in bounded memory. An owner beyond its share gives up the value that was not read for the longest time;
-// beyond the total, the owner that holds the most does. It is safe for concurrent use.
+// Cache stores values of owners in bounded memory. An owner above its share loses its least recently used value; above the total, the
+// largest owner does. It is safe for concurrent use.
 //
-// Caches of libraries bound the whole alone: there the values of one owner push out those of all others.
+// Caches of libraries only bound the total: there, the values of one owner evict those of all others.
 type Cache[O, K comparable, V any] struct {
 	bounds CacheBounds
 
@@ -27,7 +27,7 @@ type Cache[O, K comparable, V any] struct {
 	size   int
 }
 
-// owner holds the values of one owner, those that were read last in front.
+// owner holds the values of one owner, the most recently used first.
 type owner struct {
 	values list.List
 	size   int
@@ -46,7 +46,7 @@ func NewCache[O, K comparable, V any](bounds CacheBounds) *Cache[O, K, V] {
 	return &Cache[O, K, V]{bounds: bounds, values: make(map[K]*list.Element), owners: make(map[O]*owner)}
 }
 
-// Get returns the value of a key; false where there is none.
+// Get returns the value of a key; false: there is none.
 func (c *Cache[O, K, V]) Get(key K) (value V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +55,7 @@ func (c *Cache[O, K, V]) Get(key K) (value V, ok bool) {
 		return value, false
 	}
 	one, _ := at.Value.(*cached[O, K, V])
-	if c.bounds.Life > 0 && time.Since(one.since) >= c.bounds.Life {
+	if c.bounds.TTL > 0 && time.Since(one.since) >= c.bounds.TTL {
 		c.drop(at)
 		return value, false
 	}
@@ -63,8 +63,8 @@ func (c *Cache[O, K, V]) Get(key K) (value V, ok bool) {
 	return one.value, true
 }
 
-// Put keeps a value of an owner, which takes so much of its share, in place of the key's last one. A value larger than the share is not
-// kept.
+// Put stores a value of an owner, and replaces the key's last value. size counts against the owner's share; a value larger than the share
+// is not stored.
 func (c *Cache[O, K, V]) Put(of O, key K, value V, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +96,7 @@ func (c *Cache[O, K, V]) Put(of O, key K, value V, size int) {
 	}
 }
 
-// Drop forgets the value of a key.
+// Drop removes the value of a key.
 func (c *Cache[O, K, V]) Drop(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,14 +105,14 @@ func (c *Cache[O, K, V]) Drop(key K) {
 	}
 }
 
-// Size is how much all values hold.
+// Size returns the size of all values.
 func (c *Cache[O, K, V]) Size() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.size
 }
 
-// drop forgets a value. The caller holds the lock.
+// drop removes a value. The caller holds the lock.
 func (c *Cache[O, K, V]) drop(at *list.Element) {
 	one, _ := at.Value.(*cached[O, K, V])
 	of := c.owners[one.owner]

@@ -14,7 +14,7 @@ import (
 func TestCache(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := fair.NewCache[string, string, int](fair.CacheBounds{Total: 25, Share: 10, Life: time.Minute})
+		c := fair.NewCache[string, string, int](fair.CacheBounds{Total: 25, Share: 10, TTL: time.Minute})
 		has := func(key string) bool {
 			_, ok := c.Get(key)
 			return ok

@@ -8,30 +8,29 @@ import (
 	"time"
 )
 
-// Quota is how many units a key may take at once. As many come back evenly within the time.
+// Quota is a token bucket: a key may take Units at once, and gets as many back evenly within Per.
 type Quota struct {
 	Units int // above 0
 	Per   time.Duration
 }
 
-// each is how long n units take to come back.
+// each returns the time in which n units come back.
 func (q Quota) each(n int) time.Duration { return q.Per / time.Duration(q.Units) * time.Duration(n) }
 
-// Rate bounds how often keys take something. It remembers 262,144 keys at most; where more take units at a time, the half that has all of
-// its units again soonest begins anew. So new keys, however many, do not help a key that has spent its units. The zero value is ready. It
-// is safe for concurrent use.
+// Rate limits keys by token buckets. It stores at most 262,144 keys; when there are more, it drops the half whose buckets are full again
+// soonest. So new keys, however many, do not help a key that has spent its units. The zero value is ready. It is safe for concurrent use.
 type Rate[K comparable] struct {
 	mu sync.Mutex
-	// full is when a key has all of its units again. Keys that have them are forgotten when there are sweepAt.
+	// full is the time at which a key's bucket is full again. At sweepAt keys, full ones are dropped.
 	full    map[K]time.Time
 	sweepAt int
 }
 
-// Keys that have all of their units are forgotten from sweepLeast keys on, and half of the others at rateKeys.
+// Full buckets are dropped from sweepLeast keys on, and half of the others at rateKeys.
 const sweepLeast, rateKeys = 256, 1 << 18
 
-// Take takes n units of the key where at least one is left, and returns 0; else it returns how long the key has to wait for one. The
-// last unit covers any n: the next Take waits for the difference.
+// Take takes n units of the key if at least one is left, and returns 0; else it returns the time until the next unit. The last unit covers
+// any n: the next Take waits for the difference.
 func (r *Rate[K]) Take(key K, n int, of Quota, now time.Time) (wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,7 +43,7 @@ func (r *Rate[K]) Take(key K, n int, of Quota, now time.Time) (wait time.Duratio
 	return 0
 }
 
-// Spend takes n units of the key, left or not.
+// Spend takes n units of the key, even if none is left.
 func (r *Rate[K]) Spend(key K, n int, of Quota, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +65,7 @@ func (r *Rate[K]) spend(key K, n int, of Quota, now time.Time) {
 	r.full[key] = full.Add(of.each(n))
 }
 
-// sweep forgets keys that have all of their units. The caller holds the lock.
+// sweep drops full buckets. The caller holds the lock.
 func (r *Rate[K]) sweep(now time.Time) {
 	for key, full := range r.full {
 		if !full.After(now) {
@@ -82,7 +81,7 @@ func (r *Rate[K]) sweep(now time.Time) {
 	r.sweepAt = min(rateKeys, max(sweepLeast, 2*len(r.full)))
 }
 
-// halve forgets the half of the keys that has all units again soonest. The caller holds the lock.
+// halve drops the half of the keys whose buckets are full again soonest. The caller holds the lock.
 func (r *Rate[K]) halve() {
 	times := slices.SortedFunc(maps.Values(r.full), time.Time.Compare)
 	least := times[len(times)/2]

@@ -1,5 +1,5 @@
-// Package fair shares what is scarce within a process among keys, such as tokens, channels or networks: units of a Semaphore are
-// taken and released, units of a Rate come back with time. It knows neither what the units nor what the keys stand for.
+// Package fair shares scarce units of a process among keys, such as tokens, channels or networks: units of a Semaphore are taken and
+// released, units of a Rate come back with time, and a Cache divides memory. The meaning of units and keys is the caller's.
 package fair
 
 import (
@@ -12,33 +12,33 @@ import (
 )
 
 var (
-	// ErrShare is the error where the key holds its share.
+	// ErrShare: the key holds its share.
 	ErrShare = errors.New("the key holds its share")
-	// ErrFull is the error where all units are held: at once, after the longest wait, or because too many requests wait.
+	// ErrFull: all units are held, and the request must not wait, has waited for its limit, or found the line full.
 	ErrFull = errors.New("all units are held")
 )
 
-// Bounds are those of a Semaphore.
+// Bounds configure a Semaphore.
 type Bounds struct {
-	// Total is how many units there are, Share how many of them one key may hold; 0: all.
+	// Total is the number of units, Share how many of them one key may hold; 0: all.
 	Total, Share int64
 	// Line is how many requests of one key may wait, Lines how many of all keys; 0: only Line counts.
 	Line, Lines int
-	// Soon makes requests that are due within it go before all others; 0: no request does.
+	// Soon gives requests that are due within it precedence in their lane; 0: none.
 	Soon time.Duration
 }
 
-// Semaphore shares units among keys. A free unit goes to the first lane in which a request waits. There it goes to the waiting key that
-// holds the fewest for its weight, then to the one whose last turn is the longest ago; within a key the request that is due first goes
-// first, then the one that came first. So the requests of one key, however many, delay another key of their lane by one unit at most. What
-// it keeps of a key ends with the key's last unit and last request. It is safe for concurrent use. A nil Semaphore has any number of units.
+// Semaphore shares units among keys. A free unit goes to the lowest lane in which a request waits. In it, the waiting key that holds the
+// fewest units for its weight comes first, then the key with the oldest last turn. Within a key, the request that is due first comes
+// first, then the oldest. So the requests of one key, however many, delay another key of their lane by one unit at most. The state of a
+// key ends with its last unit and last request. It is safe for concurrent use. A nil Semaphore has any number of units.
 type Semaphore[K comparable] struct {
 	mu      sync.Mutex
 	bounds  Bounds
 	taken   int64
 	held    map[K]int64    // above 0
 	lines   map[K]*line[K] // none is empty
-	round   []*line[K]     // the same lines, which are searched for the next turn
+	round   []*line[K]     // the same lines, searched for the next turn
 	waiting int
 	turns   uint64 // turns given so far
 }
@@ -52,7 +52,7 @@ type line[K comparable] struct {
 	waiters []waiter
 }
 
-// waiter is a request in the line of one semaphore. It may wait in several, of which this is the one at the index.
+// waiter is a request in the line of one semaphore. index is that semaphore's index among all in which the request waits.
 type waiter struct {
 	*request
 
@@ -63,7 +63,7 @@ type request struct {
 	due    time.Time
 	lane   int
 	weight int64
-	// decided: it has a unit, was put out, or has left. The process that sets it sends the result, unless the request leaves.
+	// decided: the request has a unit, was put out, or has left. The goroutine that sets it sends the result, unless the request leaves.
 	decided atomic.Bool
 	result  chan int // the index of the semaphore, or putOut
 }
@@ -84,7 +84,7 @@ func (s *Semaphore[K]) Try(key K, n int64) error {
 	return s.TryShare(key, n, s.bounds.Share)
 }
 
-// TryShare is Try with a share of its own; 0: all units.
+// TryShare is Try with another share; 0: all units.
 func (s *Semaphore[K]) TryShare(key K, n, share int64) error {
 	if s == nil {
 		return nil
@@ -112,7 +112,7 @@ func (s *Semaphore[K]) Release(key K, n int64) {
 	s.grant()
 }
 
-// Resize changes how many units there are. Keys keep what they hold.
+// Resize changes the number of units. Keys keep their units.
 func (s *Semaphore[K]) Resize(total int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,14 +120,14 @@ func (s *Semaphore[K]) Resize(total int64) {
 	s.grant()
 }
 
-// Taken is how many units are held.
+// Taken returns the number of held units.
 func (s *Semaphore[K]) Taken() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.taken
 }
 
-// Waiting is how many requests wait.
+// Waiting returns the number of waiting requests.
 func (s *Semaphore[K]) Waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,21 +147,21 @@ func (s *Semaphore[K]) Wanted(key K) bool {
 	return next != nil
 }
 
-// Ask asks for one unit.
+// Ask is a request for one unit.
 type Ask[K comparable] struct {
 	Key K
 	// Limit is the longest wait; 0: only the context bounds it.
 	Limit time.Duration
-	// Due is when the unit is needed at the latest; the zero time is later than any other.
+	// Due is the time at which the unit is needed at the latest; the zero time is later than any other.
 	Due time.Time
 	// Lane is served only while no request waits in a lower one. All requests of a key should have one lane.
 	Lane int
-	// Weight is the key's share among the waiting keys of its lane; 0 counts as 1. That of its first request counts.
+	// Weight is the key's share among the waiting keys of its lane; 0 counts as 1. The weight of the key's first request counts.
 	Weight int64
 }
 
-// Wait waits for one unit of any of the semaphores and returns the index of the one that gave it. Release must follow. The error is
-// ErrFull, or the cause of ctx's end; then nothing is held.
+// Wait waits for one unit of any of the semaphores and returns the index of its semaphore. Release must follow. The error is ErrFull, or
+// the cause of ctx's end; then no unit is held.
 func Wait[K comparable](ctx context.Context, ask Ask[K], at ...*Semaphore[K]) (index int, err error) {
 	for i, s := range at {
 		if s.Try(ask.Key, 1) == nil {
@@ -206,9 +206,8 @@ func Wait[K comparable](ctx context.Context, ask Ask[K], at ...*Semaphore[K]) (i
 	return max(0, index), err
 }
 
-// Position returns the place of a request in the line, from 1, if no more units are released to those who hold them and none is asked for:
-// 1 more than the number of requests that get one before it. It is the same whether the request waits or is about to, if no other of its
-// key is due at the same time.
+// Position returns the place of a request in the order of grants, from 1, if keys release no units and no further request comes. The
+// request may wait already, or not yet: the place is the same, unless another request of its key is due at the same time.
 func (s *Semaphore[K]) Position(ask Ask[K]) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,7 +226,7 @@ func (s *Semaphore[K]) Position(ask Ask[K]) int {
 		case first.lane < mine.lane:
 			ahead += len(l.waiters)
 		default:
-			turns := held*first.weight/mine.weight - l.held // it gets so many while it holds fewer for its weight
+			turns := held*first.weight/mine.weight - l.held // the other key gets so many while it holds fewer for its weight
 			if held*first.weight%mine.weight > 0 || l.turn < turn {
 				turns++
 			}
@@ -237,7 +236,7 @@ func (s *Semaphore[K]) Position(ask Ask[K]) int {
 	return ahead + 1
 }
 
-// hold counts n more units of the key. The caller holds the lock, here and below.
+// hold adds n units to the key. The caller holds the lock, here and below.
 func (s *Semaphore[K]) hold(key K, n int64) {
 	s.taken += n
 	if n += s.held[key]; n == 0 {
@@ -252,8 +251,8 @@ func (s *Semaphore[K]) hold(key K, n int64) {
 	}
 }
 
-// join puts a request into the key's line and reports whether there was room. Where the line is full, a request that is due before the
-// line's last one takes the place of that.
+// join puts a request into the key's line and reports whether there was room. In a full line, a request that is due before the last one
+// replaces it.
 func (s *Semaphore[K]) join(key K, w waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,7 +285,7 @@ func (s *Semaphore[K]) join(key K, w waiter) bool {
 	return true
 }
 
-// leave takes a request out of the key's line, where it still is in it.
+// leave takes a request out of the key's line, if it is still there.
 func (s *Semaphore[K]) leave(key K, r *request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -320,7 +319,7 @@ func (s *Semaphore[K]) grant() {
 		first := l.waiters[0]
 		s.remove(l, 0)
 		if !first.decided.CompareAndSwap(false, true) {
-			continue // it has a unit of another semaphore, or leaves
+			continue // the request has a unit of another semaphore, or leaves
 		}
 		s.turns++
 		l.turn = s.turns
@@ -329,7 +328,7 @@ func (s *Semaphore[K]) grant() {
 	}
 }
 
-// next is the line whose first request is served next, nil where none may be.
+// next returns the line whose first request is served next; nil: none may be.
 func (s *Semaphore[K]) next() (next *line[K]) {
 	var now time.Time
 	if s.bounds.Soon > 0 {
@@ -343,7 +342,7 @@ func (s *Semaphore[K]) next() (next *line[K]) {
 	return next
 }
 
-// earlier reports whether the first request of one line goes before the first of another.
+// earlier reports whether the first request of one line comes before the first of another.
 func (s *Semaphore[K]) earlier(l, other *line[K], now time.Time) bool {
 	first, second := l.waiters[0], other.waiters[0]
 	if first.lane != second.lane {

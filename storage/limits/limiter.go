@@ -188,7 +188,7 @@ func (l *Limiter) ask(ctx context.Context, token storage.Allowance, cost Cost, n
 	if token.Concurrency > 0 || token.Budget > 0 {
 		a.lease = l.newLease()
 	}
-	if l.out.Resting(now) {
+	if l.out.CoolingDown(now) {
 		l.admitHere(now, a)
 	} else {
 		l.admissions.Do(ctx, a, a.wake)

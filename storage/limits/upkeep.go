@@ -38,7 +38,7 @@ func (l *Limiter) upkeep(ctx context.Context) {
 				wait.Reset(again)
 			}
 		case <-renew.C:
-			if l.memory.renew() && !l.out.Resting(time.Now()) {
+			if l.memory.renew() && !l.out.CoolingDown(time.Now()) {
 				l.confirm(ctx)
 			}
 			wait.Reset(settleAfter)
@@ -63,14 +63,14 @@ func (l *Limiter) flush(ctx context.Context) time.Duration {
 		l.timed.Store(true)
 		return young
 	}
-	if !l.out.Resting(time.Now()) {
+	if !l.out.CoolingDown(time.Now()) {
 		l.admissions.Do(ctx, &admission{settle: true}, make(chan bool, 1))
 	}
 	waiting, _ = l.memory.unsettled()
 	switch {
 	case waiting == 0:
 		return 0
-	case l.out.Resting(time.Now()):
+	case l.out.CoolingDown(time.Now()):
 		return storage.Pause
 	}
 	return time.Millisecond
@@ -89,7 +89,7 @@ func (l *Limiter) Close(ctx context.Context) error {
 			return err
 		}
 		l.admissions.Do(ctx, &admission{settle: true}, make(chan bool, 1))
-		if l.out.Resting(time.Now()) {
+		if l.out.CoolingDown(time.Now()) {
 			return storage.RedisError("release calls in flight", storage.ErrUnavailable)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 // idPrefix begins the id of every token that is not from the configuration file.
 const idPrefix = "tok_"
 
-// Create stores a new token and returns its key, which is shown nowhere else and kept nowhere. ID, Hint, Seeded, Version and
-// CreatedAt are set here; an empty Name becomes the id. storage.ErrExists: the name is in use; a revoked token's is not.
+// Create stores a new token and returns its key, which is stored only as a hash. It sets ID, Hint, Seeded, Version and CreatedAt; an empty
+// Name becomes the id. storage.ErrExists: the name is in use; a revoked token's is not.
 func (t *Store) Create(ctx context.Context, token Token) (created Token, key string, err error) {
 	token.ID = idPrefix + rand.Text()[:20]
 	if token.Name == "" {
@@ -28,12 +28,12 @@ func (t *Store) Create(ctx context.Context, token Token) (created Token, key str
 	if err != nil {
 		return Token{}, "", fmt.Errorf("create token %q: %w", token.Name, err)
 	}
-	_ = t.follower.catchUp(ctx) // the goroutine that follows does it anyway, a moment later
+	_ = t.follower.catchUp(ctx) // otherwise the loop does it soon
 	return token, key, nil
 }
 
-// Find returns one token by id or by name, else storage.ErrNotFound. Of several tokens of one name it is the one not
-// revoked, else the newest. A token of the configuration file is found even while Redis is away.
+// Find returns one token by id or by name, else storage.ErrNotFound. Of several tokens of one name, it returns the one that is not
+// revoked, else the newest. It finds a token of the configuration file even while Redis is unavailable.
 func (t *Store) Find(ctx context.Context, idOrName string) (Token, error) {
 	r, err := t.records.find(ctx, idOrName)
 	if err == nil {
@@ -45,8 +45,8 @@ func (t *Store) Find(ctx context.Context, idOrName string) (Token, error) {
 	return Token{}, fmt.Errorf("find token %q: %w", idOrName, err)
 }
 
-// Revoke disables a token permanently: its key is refused here at once and everywhere within a second, and its name
-// is free. Revoking it again returns nil.
+// Revoke disables a token permanently and frees its name. This process refuses its key at once, all others within a second. Revoking it
+// again returns nil.
 func (t *Store) Revoke(ctx context.Context, idOrName string) error {
 	_, err := t.edit(ctx, "revoke token", idOrName, func(next *replacement) error {
 		next.token.Disabled, next.token.Revoked, next.claim = true, true, claimFree
@@ -55,9 +55,9 @@ func (t *Store) Revoke(ctx context.Context, idOrName string) error {
 	return err
 }
 
-// Rotate gives a token a new key, in one step: the old one is unknown here at once and everywhere within a second.
-// The id stays, and with it limits, usage and tasks. ErrSeeded: the key is in the configuration file.
-// ErrDisabled, ErrRevoked: the token is that.
+// Rotate gives a token a new key, in one step: the old one is unknown to this process at once, to all others within a second. The id
+// stays, and with it limits, usage and tasks. ErrSeeded: the key is in the configuration file. ErrDisabled, ErrRevoked: the state of the
+// token.
 func (t *Store) Rotate(ctx context.Context, idOrName string) (rotated Token, key string, err error) {
 	key = NewKey()
 	rotated, err = t.edit(ctx, "rotate token", idOrName, func(next *replacement) error {
@@ -70,7 +70,7 @@ func (t *Store) Rotate(ctx context.Context, idOrName string) (rotated Token, key
 	return rotated, key, nil
 }
 
-// changeable is nil for a token that may be changed here, else ErrRevoked or ErrSeeded.
+// changeable returns nil if Update may change the token, else ErrRevoked or ErrSeeded.
 func (t *Token) changeable() error {
 	switch {
 	case t.Revoked:
@@ -81,7 +81,7 @@ func (t *Token) changeable() error {
 	return nil
 }
 
-// rotatable is changeable for a new key or secret, which a disabled token does not get.
+// rotatable is changeable for a new key or secret; ErrDisabled: the token is disabled.
 func (t *Token) rotatable() error {
 	if t.Disabled && !t.Revoked {
 		return ErrDisabled
@@ -89,7 +89,7 @@ func (t *Token) rotatable() error {
 	return t.changeable()
 }
 
-// edit reads a token, changes it and writes it back, again when another process was faster. doing begins its error.
+// edit reads a token, changes it and writes it back, again if another process was faster. doing begins its error.
 func (t *Store) edit(ctx context.Context, doing, idOrName string, change func(next *replacement) error) (Token, error) {
 	next, err := replacement{}, errChanged
 	for asked, tries := idOrName, 5; tries > 0 && errors.Is(err, errChanged); tries-- {
@@ -101,7 +101,7 @@ func (t *Store) edit(ctx context.Context, doing, idOrName string, change func(ne
 		if err = change(&next); err != nil {
 			break
 		}
-		if !next.token.Seeded { // of those the file is the only version
+		if !next.token.Seeded { // the file has no versions
 			next.token.Version = old.token.Version + 1
 		}
 		asked, err = old.token.ID, t.records.replace(ctx, next)
@@ -109,44 +109,43 @@ func (t *Store) edit(ctx context.Context, doing, idOrName string, change func(ne
 	if err != nil {
 		return Token{}, fmt.Errorf("%s %q: %w", doing, idOrName, err)
 	}
-	_ = t.follower.catchUp(ctx) // the goroutine that follows does it anyway, a moment later
+	_ = t.follower.catchUp(ctx) // otherwise the loop does it soon
 	return next.token, nil
 }
 
-// PageLooks bounds how many tokens one page reads, however few of them it returns: reading so many takes some tens of
-// milliseconds.
-const PageLooks = 5_000
+// PageReads bounds the tokens that one page reads, even if it returns few of them: some tens of milliseconds.
+const PageReads = 5_000
 
 // PageQuery asks for a page of tokens by name.
 type PageQuery struct {
-	// After is the Next of the page before, "" for the first.
+	// After is the Next of the previous page; "": the first page.
 	After string
 	// Limit is the length of the page, at least 1.
 	Limit int
-	// Wanted chooses tokens; nil: all.
+	// Wanted selects tokens; nil: all.
 	Wanted func(*Token) bool
 }
 
 // Page is a part of the list of all tokens.
 type Page struct {
 	Tokens []Token
-	// Next is where the list continues, "" at the end. A page may have fewer tokens than were asked for and continue: it reads
-	// PageLooks tokens at most.
+	// Next is the cursor of the next page; "": the end. Before the end, a page may have fewer tokens than Limit: it reads at most
+	// PageReads.
 	Next string
 }
 
-// Page reads tokens by name, revoked ones too. What it costs depends on the page and not on how many tokens there are.
+// Page returns tokens ordered by name, including revoked ones. Its cost depends on the page, not on the number of tokens.
 func (t *Store) Page(ctx context.Context, q PageQuery) (Page, error) { return t.records.page(ctx, q) }
 
-// Count is how many tokens Redis holds, revoked ones too.
+// Count returns the number of tokens in Redis, including revoked ones.
 func (t *Store) Count(ctx context.Context) (int64, error) { return t.records.count(ctx) }
 
-// fingerprintLetters is how much of a key's hash distinguishes one key of a token from the next.
+// fingerprintLetters is the length of a fingerprint, the beginning of the key's hash.
 const fingerprintLetters = 16
 
-// Credential returns a token by its id with the limits that hold for it, as Authenticate does by its key, and the fingerprint of its key,
-// which changes when the token is rotated and reveals nothing of the key. The token is not judged. storage.ErrNotFound: there is none.
-// A token of the configuration file is answered from memory.
+// Credential returns a token by its id with its effective limits, as Authenticate does by its key, and the fingerprint of its key. A
+// rotation changes the fingerprint, which does not reveal the key. The caller checks Usable. storage.ErrNotFound: there is no such token.
+// A token of the configuration file needs no Redis.
 func (t *Store) Credential(ctx context.Context, id string) (Token, string, error) {
 	token, sum, ok := t.seeds.byID(id)
 	if !ok {
@@ -159,5 +158,5 @@ func (t *Store) Credential(ctx context.Context, id string) (Token, string, error
 	return *hold(&token).inForce(t.groups.Load()), sum.String()[:fingerprintLetters], nil
 }
 
-// Fingerprint is that of a key, as Credential returns it.
+// Fingerprint returns the fingerprint of a key, as Credential does.
 func Fingerprint(key string) string { return sumOf(key).String()[:fingerprintLetters] }

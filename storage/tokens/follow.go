@@ -16,21 +16,21 @@ import (
 // contact records whether Redis answers, and whether it has been away for too long.
 type contact struct {
 	outage storage.Outage
-	grace  time.Duration // how long known tokens go on without Redis
-	heard  atomic.Int64  // unix nanoseconds of the last answer of Redis
-	met    atomic.Bool   // Redis has answered
-	stale  atomic.Bool   // the grace has ended: the memory is not used any more
+	grace  time.Duration // how long cached tokens are valid without Redis
+	last   atomic.Int64  // unix nanoseconds of Redis's last answer
+	ever   atomic.Bool   // Redis has answered
+	stale  atomic.Bool   // the grace has ended: cached tokens are not valid
 }
 
-// note takes the outcome of a call and returns err as it came.
+// note records the outcome of a command and returns err unchanged.
 func (c *contact) note(ctx context.Context, err error) error {
 	if c.outage.Note(ctx, time.Now(), err) == nil {
-		c.heard.Store(time.Now().UnixNano())
+		c.last.Store(time.Now().UnixNano())
 	}
 	return err
 }
 
-// follower keeps the memory as Redis has it, and Redis as the seeds have it.
+// follower updates the memory from Redis, and Redis from the seeds.
 type follower struct {
 	records *records
 	contact *contact
@@ -38,7 +38,7 @@ type follower struct {
 	seeds   *seeds
 
 	mu    sync.Mutex // held while changes are read
-	head  string     // latest change seen
+	head  string     // latest change read
 	begun bool       // head was read once
 }
 
@@ -46,13 +46,13 @@ type follower struct {
 func (f *follower) tick(ctx context.Context, _ bool) {
 	if err := f.catchUp(ctx); err == nil {
 		f.contact.stale.Store(false)
-	} else if time.Since(time.Unix(0, f.contact.heard.Load())) > f.contact.grace {
+	} else if time.Since(time.Unix(0, f.contact.last.Load())) > f.contact.grace {
 		f.contact.stale.Store(true)
 	}
 }
 
-// catchUp reads what changed since the last time, and writes what is due of the seeds. After it returned nil, every change made before
-// it was called is seen here.
+// catchUp reads the changes since the last read, and writes the seeds that are due. After it returned nil, the memory has every change
+// that was made before the call.
 func (f *follower) catchUp(ctx context.Context) error {
 	if err := f.follow(ctx); err != nil {
 		return err
@@ -64,13 +64,13 @@ func (f *follower) catchUp(ctx context.Context) error {
 	return f.contact.note(ctx, f.writeSeeds(ctx))
 }
 
-// follow reads what changed since the last time. It waits for no write of seeds.
+// follow reads the changes since the last read. It does not wait for a write of seeds.
 func (f *follower) follow(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	err := f.contact.note(ctx, f.readChanges(ctx))
 	if err == nil {
-		f.contact.met.Store(true)
+		f.contact.ever.Store(true)
 	}
 	return err
 }
@@ -94,7 +94,7 @@ func (f *follower) readChanges(ctx context.Context) error {
 	sums, all := sumsSince(changes, f.head)
 	f.memory.change() // before reading
 	if all || !f.begun {
-		sums, all = f.memory.recall(), true
+		sums, all = f.memory.reset(), true
 	}
 	found, err := f.records.read(ctx, sums)
 	if err != nil {
@@ -113,7 +113,7 @@ func (f *follower) readChanges(ctx context.Context) error {
 	return nil
 }
 
-// seed makes next the seeds, right after before, and writes them, now or as soon as Redis answers.
+// seed calls before, makes next the seeds, and writes them: now, or as soon as Redis answers.
 func (f *follower) seed(ctx context.Context, next *seedList, before func()) error {
 	f.seeds.writing.Lock()
 	defer f.seeds.writing.Unlock()
@@ -130,8 +130,8 @@ func (f *follower) seed(ctx context.Context, next *seedList, before func()) erro
 	return err
 }
 
-// writeSeeds writes what is due of the seeds, and follows changes meanwhile. After a write, also one that failed, the
-// next follow reads everything. The caller holds the lock of writing.
+// writeSeeds writes the seeds that are due, and follows changes meanwhile. After a write, even a failed one, the next follow reads
+// everything. The caller holds f.seeds.writing.
 func (f *follower) writeSeeds(ctx context.Context) error {
 	wrote, err := f.seeds.write(ctx, f.follow)
 	if wrote {
@@ -142,8 +142,8 @@ func (f *follower) writeSeeds(ctx context.Context) error {
 	return err
 }
 
-// sumsSince are the sums in the changes that are newer than the one called last. all: last is not among them,
-// because too much changed since or Redis lost its memory.
+// sumsSince returns the sums of the changes that are newer than last. all: last is not among them, because there were too many changes or
+// Redis lost its data.
 func sumsSince(changes []string, last string) (sums []keySum, all bool) {
 	for _, change := range changes {
 		if change == last {

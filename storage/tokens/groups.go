@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// GroupLimits are what the tokens of a group have where they have no limits of their own, and the most that they have.
+// GroupLimits are the default limits of a group's tokens, and their upper bounds.
 type GroupLimits struct {
 	Defaults, Ceilings Limits // 0: none; ceilings are not Unlimited
-	// DefaultBudget and CeilingBudget are those of money, in units of the currency; 0: none.
+	// DefaultBudget and CeilingBudget are in units of the currency; 0: none.
 	DefaultBudget, CeilingBudget float64
 }
 
-// InForce is the token with the limits that hold for it: its own, where it has none the group's default, else the group's
-// ceiling, and nothing above the ceiling.
+// InForce returns the token with its effective limits: each is the token's own or else the group's default, and at most the group's
+// ceiling.
 func (g GroupLimits) InForce(t Token) Token {
 	limits := reflect.ValueOf(&t.Limits).Elem()
 	defaults, ceilings := reflect.ValueOf(g.Defaults), reflect.ValueOf(g.Ceilings)
@@ -35,16 +35,16 @@ func (g GroupLimits) InForce(t Token) Token {
 	return t
 }
 
-// groups are the limits of groups by their names, as they were set last.
+// groups are the latest limits of groups, by name.
 type groups = map[string]GroupLimits
 
-// held is a token in memory. Neither it nor what it becomes changes.
+// held is a token in memory with a cache of its effective limits. Its tokens are not modified.
 type held struct {
-	own *Token
-	as  atomic.Pointer[limited]
+	own       *Token
+	effective atomic.Pointer[limited]
 }
 
-// limited is a token under limits of groups.
+// limited is a token with its effective limits under the groups by.
 type limited struct {
 	by    *groups
 	token *Token
@@ -52,19 +52,19 @@ type limited struct {
 
 func hold(token *Token) *held { return &held{own: token} }
 
-// inForce is the token with the limits that hold for it. It is made once for all who ask while the groups are the same.
+// inForce returns the token with its effective limits. It computes them once for the same groups.
 func (h *held) inForce(by *groups) *Token {
-	if as := h.as.Load(); as != nil && as.by == by {
-		return as.token
+	if cached := h.effective.Load(); cached != nil && cached.by == by {
+		return cached.token
 	}
 	token := h.own
 	if group, is := (*by)[token.Group]; is {
 		token = new(group.InForce(*token))
 	}
-	h.as.Store(&limited{by, token})
+	h.effective.Store(&limited{by, token})
 	return token
 }
 
-// SetGroups sets the limits of groups, by their names: from now on they hold for every token that is authenticated here,
-// whenever it was made. What Redis keeps of tokens, and what Find, List and Page return, are a token's own limits.
+// SetGroups sets the limits of groups, by name. They apply to every token that is authenticated from now on. Redis, Find and Page have a
+// token's own limits.
 func (t *Store) SetGroups(limits map[string]GroupLimits) { t.groups.Store(&limits) }

@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// LimitsOf are the whole numbers that bound what one token takes, for all who name them: T is int for the limits
-// themselves and *int for a change, where nil leaves a limit as it is. The record, the file, the documents and the flags
-// embed it, so that a limit is added here, and nowhere else but where it is enforced. doc is what the table of keys, the
-// documents and the commands' help say of it.
+// LimitsOf is the only list of the integer limits of a token: T is int for the limits, and *int for a change, in which nil leaves a limit
+// unchanged. The record, the configuration file, the API's documents and the commands' flags embed it. A new limit is added here and where
+// it is enforced. doc is its text in the table of keys, the API's documents and the commands' help.
 type LimitsOf[T int | *int] struct {
 	RequestsPerMinute T `json:"requests_per_minute,omitempty" yaml:"requests_per_minute" placeholder:"N" doc:"calls and creates per minute; 0: no limit"`
 	TokensPerMinute   T `json:"tokens_per_minute,omitempty" yaml:"tokens_per_minute" placeholder:"N" doc:"model tokens per minute, input and output; 0: no limit"`
@@ -19,35 +18,34 @@ type LimitsOf[T int | *int] struct {
 	MaxSockets        T `json:"max_sockets,omitempty" yaml:"max_sockets" placeholder:"N" doc:"open realtime connections; 0: 100, -1: no limit"`
 }
 
-// Limits are a token's limits as an operator set them: 0 is what the limit's doc says, and a method of Token where
-// that is not "no limit".
+// Limits are a token's limits as an operator set them. If 0 is not "no limit", a method of Token returns the effective limit.
 type Limits = LimitsOf[int]
 
-// LimitChange is what an operator may set of a token's limits.
+// LimitChange is an operator's change of a token's limits.
 type LimitChange = LimitsOf[*int]
 
-// What limits are that have a default, where they are 0.
+// The defaults of limits that are 0.
 const (
-	// DefaultReads lets a token follow a thousand tasks as the vendors' own SDKs do, which ask for each once a second, and
-	// holds one that asks without pause to about what one gateway reads at Temporal without its creates noticing.
+	// DefaultReads lets a token follow a thousand tasks with vendors' SDKs, which read each once a second. For a token that reads without
+	// pause, it is about what one gateway can read from Temporal without delaying its creates.
 	DefaultReads = 60_000
-	// DefaultWatchers is more than one service follows at a time, and a hundredth of the descriptors that a process has.
+	// DefaultWatchers is more than one service needs, and a hundredth of a process's file descriptors.
 	DefaultWatchers = 100
-	// downloadsPerWatcher is how many downloads a token may have open for each of its event streams and waits: players and
-	// pages read several files at a time, and leave them unread for long.
+	// downloadsPerWatcher is the number of a token's open downloads per event stream and wait: players and pages open several files
+	// at a time, and stop reading them for long.
 	downloadsPerWatcher = 5
-	// DefaultSockets is more conversations than one service holds at a time, and a hundredth of the memory for them.
+	// DefaultSockets is more conversations than one service needs, and a hundredth of the memory for them.
 	DefaultSockets = 100
 )
 
-// Unlimited is what an operator sets to have none of a limit that has a default.
+// Unlimited disables a limit that has a default.
 const Unlimited = -1
 
-// NamedLimit is one of a token's limits as operators name it.
+// NamedLimit is one of a token's limits with its name.
 type NamedLimit struct {
-	Key   string // in the file and in documents
+	Key   string // in the configuration file and in the API's documents
 	Value int
-	// Default is what a value of 0 means; 0: no limit. Only a limit with a default may be Unlimited.
+	// Default is the limit if Value is 0; 0: no limit. Only a limit with a default may be Unlimited.
 	Default int
 }
 
@@ -61,13 +59,13 @@ func ListLimits(l Limits) []NamedLimit {
 	return list
 }
 
-// limitKey is the name of a limit in the file and in documents.
+// limitKey returns a NamedLimit's Key.
 func limitKey(field reflect.StructField) string {
 	key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 	return key
 }
 
-// SetLimit sets a limit of a change by its name, and reports whether there is one of the name.
+// SetLimit sets a limit of a change by its name, and reports whether the name exists.
 func SetLimit(change *LimitChange, key string, limit int) bool {
 	for field, value := range reflect.ValueOf(change).Elem().Fields() {
 		if limitKey(field) == key {
@@ -91,7 +89,7 @@ func defaultOf(key string) int {
 	}
 }
 
-// AllLimits is the change that sets every limit.
+// AllLimits returns the change that sets every limit.
 func AllLimits(l Limits) LimitChange {
 	var change LimitChange
 	limits := reflect.ValueOf(&l).Elem()
@@ -101,7 +99,7 @@ func AllLimits(l Limits) LimitChange {
 	return change
 }
 
-// All is the limits of a change that sets every limit, as AllLimits makes it. A limit that it leaves as it is, is 0.
+// All returns the limits that a change sets, as of AllLimits; the others are 0.
 func (l LimitsOf[T]) All() Limits {
 	var all Limits
 	if change, ok := any(l).(LimitChange); ok {
@@ -110,7 +108,7 @@ func (l LimitsOf[T]) All() Limits {
 	return all
 }
 
-// applyLimits puts what the change holds into the limits.
+// applyLimits applies the change to the limits.
 func applyLimits(change LimitChange, l *Limits) {
 	limits := reflect.ValueOf(l).Elem()
 	for field, value := range reflect.ValueOf(change).Fields() {
@@ -120,7 +118,7 @@ func applyLimits(change LimitChange, l *Limits) {
 	}
 }
 
-// inForce is a limit that has a default; 0: no limit.
+// inForce returns the effective value of a limit that has a default; 0: no limit.
 func inForce(limit, standard int) int {
 	switch {
 	case limit < 0:

@@ -11,7 +11,7 @@ import (
 	"modelrelay/storage"
 )
 
-// find finds a token by id or by name. Of several tokens of one name it is the one not revoked, else the newest.
+// find returns a token by id or by name. Of several tokens of one name, it is the one that is not revoked, else the newest.
 func (s *records) find(ctx context.Context, idOrName string) (record, error) {
 	hash, err := s.client.HGet(ctx, tokensKey, idOrName).Result()
 	if errors.Is(err, redis.Nil) {
@@ -32,7 +32,7 @@ func (s *records) find(ctx context.Context, idOrName string) (record, error) {
 			return found[0], nil
 		}
 	}
-	// A revoked token has lost its name, but people still ask for it.
+	// A revoked token no longer has its name, but operators still look for it.
 	all, err := s.named(ctx, idOrName)
 	if err != nil {
 		return record{}, err
@@ -43,7 +43,7 @@ func (s *records) find(ctx context.Context, idOrName string) (record, error) {
 	return all[len(all)-1], nil
 }
 
-// byID is find by the id alone.
+// byID is find, but only by id.
 func (s *records) byID(ctx context.Context, id string) (record, error) {
 	r, err := s.find(ctx, id)
 	if err == nil && r.token.ID != id {
@@ -52,14 +52,14 @@ func (s *records) byID(ctx context.Context, id string) (record, error) {
 	return r, err
 }
 
-// page reads tokens by name, revoked ones too. What it costs depends on the page and not on how many tokens there are.
+// page is Store.Page.
 func (s *records) page(ctx context.Context, q PageQuery) (Page, error) {
 	var page Page
 	from := "-"
 	if q.After != "" {
 		from = "(" + q.After
 	}
-	for looked := 0; looked < PageLooks; {
+	for read := 0; read < PageReads; {
 		entries, err := s.between(ctx, from, "+", readTogether)
 		if err != nil {
 			return Page{}, storage.RedisError("list tokens", err)
@@ -81,18 +81,18 @@ func (s *records) page(ctx context.Context, q PageQuery) (Page, error) {
 			page.Next = ""
 			return page, nil
 		}
-		looked += len(entries)
+		read += len(entries)
 		from = "(" + page.Next
 	}
 	return page, nil
 }
 
-// between are at most so many entries of the index between two, which are written as ZRANGE's BYLEX has them.
+// between returns at most so many index entries within a range, whose ends are in the syntax of ZRANGE BYLEX.
 func (s *records) between(ctx context.Context, from, to string, most int64) ([]string, error) {
 	return s.client.ZRangeArgs(ctx, redis.ZRangeArgs{Key: tokenIndexKey, Start: from, Stop: to, ByLex: true, Count: most}).Result()
 }
 
-// last leaves out the cursor of a page behind which nothing comes.
+// last removes the cursor of a page if it is the last one.
 func (s *records) last(ctx context.Context, page Page) (Page, error) {
 	more, err := s.between(ctx, "("+page.Next, "+", 1)
 	if err != nil {
@@ -104,10 +104,10 @@ func (s *records) last(ctx context.Context, page Page) (Page, error) {
 	return page, nil
 }
 
-// indexEntry is a token's in the index, which is ordered by name and then by id.
+// indexEntry returns a token's entry in the index, which is ordered by name, then by id.
 func indexEntry(name, id string) string { return name + "\x00" + id }
 
-// entries reads the tokens of index entries, in their order. One that is no more has no raw.
+// entries reads the tokens of index entries, in their order. raw is empty for a token that no longer exists.
 func (s *records) entries(ctx context.Context, entries []string) ([]record, error) {
 	if len(entries) == 0 {
 		return nil, nil
@@ -141,7 +141,7 @@ func (s *records) entries(ctx context.Context, entries []string) ([]record, erro
 	return found, nil
 }
 
-// named reads the tokens that have, or had, the name, the newest last.
+// named returns the tokens that have or had the name, the newest last.
 func (s *records) named(ctx context.Context, name string) ([]record, error) {
 	entries, err := s.between(ctx, "["+name+"\x00", "("+name+"\x01", readTogether)
 	if err != nil {

@@ -98,7 +98,7 @@ func TestPageIsBounded(t *testing.T) {
 		t.Fatal(raw, err)
 	}
 	record, _ := server.Get(raw[0])
-	const many = tokens.PageLooks + 700
+	const many = tokens.PageReads + 700
 	var (
 		records, hashes []any
 		index           []redis.Z

@@ -15,16 +15,16 @@ import (
 	"modelrelay/storage"
 )
 
-// errChanged says that a token changed between reading and writing it.
+// errChanged reports that a token changed between its read and its write.
 var errChanged = errors.New("token changed meanwhile")
 
-// records are the tokens as they are in Redis.
+// records reads and writes the tokens in Redis.
 type records struct {
 	client redis.UniversalClient
 	log    *slog.Logger
 }
 
-// record is one token as it is in Redis; raw is empty where there is none.
+// record is one token as it is in Redis; raw is empty if there is none.
 type record struct {
 	token Token
 	sum   keySum
@@ -53,7 +53,7 @@ func (s *records) read(ctx context.Context, sums []keySum) ([]record, error) {
 				continue
 			}
 			if r.token, err = decodeToken(raw); err != nil {
-				// One spoilt record must not lock out the others: it counts as absent.
+				// A broken record counts as absent, so that the others are still read.
 				s.log.LogAttrs(ctx, slog.LevelError, "token record is broken", slog.String("hash", r.sum.String()[:8]))
 				continue
 			}
@@ -63,7 +63,7 @@ func (s *records) read(ctx context.Context, sums []keySum) ([]record, error) {
 	return found, nil
 }
 
-// ofIDs reads the tokens of ids, and those of other sums. index are the hashes of the keys of the ids, "" where there is none.
+// ofIDs reads the tokens of ids and of other sums. index has the key hash of each id; "": there is none.
 func (s *records) ofIDs(ctx context.Context, ids []string, sums ...keySum) (index []string, found []record, err error) {
 	values, err := s.client.HMGet(ctx, tokensKey, ids...).Result()
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *records) ofIDs(ctx context.Context, ids []string, sums ...keySum) (inde
 	return index, found, err
 }
 
-// scan calls each for the fields of a hash, a part of them in one round trip. A field that changes meanwhile may come twice.
+// scan calls each for the fields of a hash, scanTogether of them per round trip. A field that changes meanwhile may come twice.
 func (s *records) scan(ctx context.Context, key string, each func(field, value string)) error {
 	for cursor := uint64(0); ; {
 		fields, next, err := s.client.HScan(ctx, key, cursor, "", scanTogether).Result()
@@ -96,13 +96,13 @@ func (s *records) scan(ctx context.Context, key string, each func(field, value s
 	}
 }
 
-// count is how many tokens there are, revoked ones too.
+// count returns the number of tokens, including revoked ones.
 func (s *records) count(ctx context.Context) (int64, error) {
 	n, err := s.client.HLen(ctx, tokensKey).Result()
 	return n, storage.RedisError("count tokens", err)
 }
 
-// storedToken is a token's record: the only place that holds webhook secrets in clear.
+// storedToken is a token's record, which alone contains webhook secrets in clear text.
 type storedToken struct {
 	Token
 	WebhookSecret string      `json:"webhook_secret,omitempty"`
@@ -137,31 +137,31 @@ func decodeToken(raw string) (Token, error) {
 
 // replacement is one change of a token's record.
 type replacement struct {
-	token Token  // what shall stand there
+	token Token  // the new record
 	sum   keySum // of its key
-	index string // the key hash its id stands for now, empty: the id is new
+	index string // the present key hash of its id; "": the id is new
 	old   record // the record to replace; without raw: there is none
 	claim claim
-	// displaced is the token whose key this one takes over: it is then no more. Without an id there is none.
+	// displaced is the token whose key this one takes over; the script removes it. Without an ID there is none.
 	displaced Token
-	// digest is that of a seed, under which the next process finds it unchanged; "" for other tokens.
+	// digest is a seed's digest, by which a process recognizes an unchanged seed; "" for other tokens.
 	digest string
 }
 
-// claim says what happens to the token's name.
+// claim is what happens to the token's name.
 type claim string
 
 const (
-	claimNew  claim = "new"  // it must be free and is then this token's
+	claimNew  claim = "new"  // it must be free, and becomes this token's
 	claimTake claim = "take" // it becomes this token's
-	claimFree claim = "free" // it becomes free if it was this token's
+	claimFree claim = "free" // it becomes free if it is this token's
 )
 
-// replaceScript writes a token's record, its two indexes and the change that every process follows in one step, if
-// all is still as it was read.
+// replaceScript writes a token's record, its indexes and the change that every process follows in one step, if the record is as it was
+// read.
 //
 //	KEYS tokens, names, old record, new record, changes, index, seeded
-//	ARGV id, name, hash of the id now or "", new hash, old record or "", new record, claim, nonce, displaced id or "", its name,
+//	ARGV id, name, present hash of the id or "", new hash, old record or "", new record, claim, nonce, displaced id or "", its name,
 //	     digest of a seed or ""
 const replaceScript = `
 if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[3] then return 'changed' end
@@ -195,11 +195,10 @@ redis.call('LTRIM', KEYS[5], 0, 255)
 return 'done'
 `
 
-// replaceTokens is the script. It has no state of its own.
 func replaceTokens() *redis.Script { return redis.NewScript(replaceScript) }
 
-// replaced returns the error that an answer of the script stands for.
-func replaced(answer *redis.Cmd) error {
+// replaceError decodes the error of the script's answer.
+func replaceError(answer *redis.Cmd) error {
 	switch text, err := answer.Text(); {
 	case err != nil:
 		return storage.RedisError("write token", err)
@@ -211,7 +210,7 @@ func replaced(answer *redis.Cmd) error {
 	return nil
 }
 
-// arguments are what the script takes.
+// arguments returns the keys and arguments of the script.
 func (r replacement) arguments() (keys []string, args []any, err error) {
 	raw, err := encodeToken(r.token)
 	if err != nil {
@@ -230,21 +229,21 @@ func (r replacement) arguments() (keys []string, args []any, err error) {
 	return keys, args, nil
 }
 
-// replace writes a token. errChanged: it is no longer as it was read. storage.ErrExists: the claimed name is in use.
+// replace writes a token. errChanged: it has changed since it was read. storage.ErrExists: the claimed name is in use.
 func (s *records) replace(ctx context.Context, r replacement) error {
 	keys, args, err := r.arguments()
 	if err != nil {
 		return err
 	}
-	return replaced(replaceTokens().Run(ctx, s.client, keys, args...))
+	return replaceError(replaceTokens().Run(ctx, s.client, keys, args...))
 }
 
-// replaceAll writes tokens in two round trips. late: one is no longer as it was read, and was left out.
-func (s *records) replaceAll(ctx context.Context, all []replacement) (late bool, err error) {
+// replaceAll writes tokens in two round trips. changed: it skipped a token that has changed since it was read.
+func (s *records) replaceAll(ctx context.Context, all []replacement) (changed bool, err error) {
 	script := replaceTokens()
 	answers := make([]*redis.Cmd, 0, len(all))
-	type runs = func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd
-	send := func(ctx context.Context, to redis.Scripter, part []replacement, run runs) error {
+	type runner = func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd
+	send := func(ctx context.Context, to redis.Scripter, part []replacement, run runner) error {
 		for _, r := range part {
 			keys, args, err := r.arguments()
 			if err != nil {
@@ -262,12 +261,12 @@ func (s *records) replaceAll(ctx context.Context, all []replacement) (late bool,
 		_, err = s.client.Pipelined(ctx, func(p redis.Pipeliner) error { return send(ctx, p, all[first:], script.EvalSha) })
 	}
 	for _, answer := range answers {
-		switch answerErr := replaced(answer); {
+		switch answerErr := replaceError(answer); {
 		case errors.Is(answerErr, errChanged):
-			late = true
+			changed = true
 		case answerErr != nil:
-			return late, answerErr
+			return changed, answerErr
 		}
 	}
-	return late, storage.RedisError("write tokens", err)
+	return changed, storage.RedisError("write tokens", err)
 }

@@ -20,13 +20,13 @@ type Seed struct {
 	Key   string
 }
 
-// seedsDue is what is still to be written of the seeds.
+// seedsDue is the part of the seeds that is still to be written.
 type seedsDue int
 
 const (
 	seedsWritten seedsDue = iota
-	seedsMissing          // those that Redis lacks
-	seedsWhole            // all that differ, and tokens that left the file are disabled
+	seedsMissing          // seeds that are not in Redis
+	seedsWhole            // all that differ; tokens that left the file are disabled
 )
 
 // seeded is a seed in memory, without its key.
@@ -34,12 +34,11 @@ type seeded struct {
 	sum    keySum
 	digest string // of the key and the token as the file has them
 	token  atomic.Pointer[held]
-	// found is the number of the last scan that found the digest in Redis. The lock of writing guards it.
+	// found is the number of the last scan that found the digest in Redis. seeds.writing guards it.
 	found uint64
 }
 
-// take records that an operator revoked the key, whatever the token was called then. Nothing else in Redis
-// overrules the file.
+// take records that an operator revoked the key, even under another name of the token. Nothing else in Redis overrides the file.
 func (s *seeded) take(r record) {
 	now := s.token.Load().own
 	if r.raw == "" || !r.token.Revoked || now.Revoked {
@@ -50,24 +49,22 @@ func (s *seeded) take(r record) {
 	s.token.Store(hold(&revoked))
 }
 
-// Seed sets the tokens of the configuration file: from now on they are answered from memory, whatever happens to
-// Redis, and are put into Redis, again whenever it lost them. A token that left the file since any process last
-// called Seed is disabled; a key that changed replaces the old one, which is then unknown; a webhook secret that changed
-// leaves the old one signing with it for SecretOverlap. A token that an operator
-// revoked stays revoked until the file gives it another key. Names and keys must be unique, else nothing is done.
-// While Redis is away it returns nil: the writing is made up for, and a revocation is learnt when it answers.
+// Seed sets the tokens of the configuration file. They are then served from memory, even without Redis, and written to Redis, again
+// whenever it lost them. A token that left the file since any process last called Seed is disabled. A changed key replaces the old one,
+// which is then unknown. A replaced webhook secret signs with its successor for SecretOverlap. A token that an operator revoked stays
+// revoked until the file gives it another key. Names and keys must be unique, otherwise Seed does nothing. While Redis is unavailable,
+// Seed returns nil: the seeds are written, and revocations are read, when Redis answers.
 func (t *Store) Seed(ctx context.Context, seeds []Seed) error {
 	return t.seed(ctx, seeds, func() {})
 }
 
-// SeedGroups is Seed and SetGroups at once, for a file that has changed: no token is used with the limits that its group had in
-// the file before.
+// SeedGroups is Seed and SetGroups in one step, for a changed file: no new token has the previous limits of its group.
 func (t *Store) SeedGroups(ctx context.Context, seeds []Seed, limits map[string]GroupLimits) error {
 	return t.seed(ctx, seeds, func() { t.SetGroups(limits) })
 }
 
 func (t *Store) seed(ctx context.Context, seeds []Seed, before func()) error {
-	next, err := t.seeds.made(seeds)
+	next, err := t.seeds.build(seeds)
 	if err != nil {
 		return err
 	}
@@ -79,15 +76,15 @@ type seeds struct {
 	records *records
 	list    atomic.Pointer[seedList]
 
-	// writing is held while they are written, which may take long.
+	// writing is held while seeds are written, which may take long.
 	writing sync.Mutex
-	scans   uint64 // so far
+	scans   uint64 // number of scans
 
 	mu  sync.Mutex
 	due seedsDue
 }
 
-// seedList is the seeds of one file. It does not change.
+// seedList is the seeds of one file. It is not modified.
 type seedList struct {
 	bySum map[keySum]*seeded
 	byID  map[string]*seeded
@@ -105,7 +102,7 @@ func (s *seeds) raise(due seedsDue) {
 	s.due = max(s.due, due)
 }
 
-// take returns what is due, of which nothing is due then.
+// take returns the due part and resets it.
 func (s *seeds) take() seedsDue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,8 +111,8 @@ func (s *seeds) take() seedsDue {
 	return due
 }
 
-// made makes seeds of those of a file, and finds what is wrong with them. One whose key was revoked stays revoked.
-func (s *seeds) made(given []Seed) (*seedList, error) {
+// build checks the seeds of a file and converts them. A seed whose key is revoked stays revoked.
+func (s *seeds) build(given []Seed) (*seedList, error) {
 	before := s.list.Load()
 	next := &seedList{bySum: make(map[keySum]*seeded, len(given)), byID: make(map[string]*seeded, len(given))}
 	for i, seed := range given {
@@ -149,16 +146,16 @@ func (s *seeds) made(given []Seed) (*seedList, error) {
 	return next, nil
 }
 
-// digestBytes is how much of a digest is stored.
+// digestBytes is the length of a stored digest.
 const digestBytes = 12
 
-// bySum is the seed of a key; false: there is none.
+// bySum returns the seed of a key; false: there is none.
 func (s *seeds) bySum(sum keySum) (*seeded, bool) {
 	one, ok := s.list.Load().bySum[sum]
 	return one, ok
 }
 
-// byID is the seed of an id, which is its name, as it is now, and the sum of its key; false: there is none.
+// byID returns the present token of a seed by its id, which is its name, and the sum of its key; false: there is none.
 func (s *seeds) byID(id string) (Token, keySum, bool) {
 	one, ok := s.list.Load().byID[id]
 	if !ok {

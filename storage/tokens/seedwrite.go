@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// writeTogether is how many seeds are written before changes are followed again. They are fewer than the changes that Redis holds,
-	// so that a long write does not make its own process read everything again.
+	// writeTogether is the number of seeds that are written before changes are followed again. It is below the number of changes that
+	// Redis stores, so that a long write does not force its own process to read everything again.
 	writeTogether = 100
-	// scanTogether is how many fields of a hash are read in one round trip.
+	// scanTogether is the number of fields of a hash in one round trip.
 	scanTogether = 1000
 )
 
-// write writes what is due: it reads the digests of the seeded tokens, and the records of those that differ from the file. So its cost
-// depends on the file and on what changed, not on how many tokens Redis holds. Processes with different files do not fight: only a
-// Seed call writes the whole. It calls between after each round trip of records, so that the caller follows changes during a long
-// write. wrote: it put seeds into Redis, or tried to. The caller holds the lock of writing.
+// write writes the due seeds. It reads the digests of the seeded tokens, and the records of those that differ from the file. So its cost
+// depends on the file and its changes, not on the number of tokens in Redis. Processes with different files do not overwrite each other:
+// only a Seed call writes all seeds. write calls between after each round trip of records, so that the caller follows changes during a long
+// write. wrote: it put seeds into Redis, or tried to. The caller holds s.writing.
 func (s *seeds) write(ctx context.Context, between func(context.Context) error) (wrote bool, err error) {
 	due, list := s.take(), s.list.Load()
 	if due == seedsWritten || due == seedsMissing && len(list.byID) == 0 {
 		return false, nil
 	}
-	late := true
+	incomplete := true
 	defer func() {
-		if late || err != nil {
+		if incomplete || err != nil {
 			s.raise(due)
 		}
 	}()
@@ -66,11 +66,11 @@ func (s *seeds) write(ctx context.Context, between func(context.Context) error) 
 			}
 		}
 	}
-	late = changed
+	incomplete = changed
 	return wrote, nil
 }
 
-// scan marks the seeds that Redis has as the file has them, and returns the ids of seeded tokens that are not in the file.
+// scan marks the seeds whose digest is in Redis, and returns the ids of seeded tokens that are not in the file.
 func (s *seeds) scan(ctx context.Context, list *seedList) (left []string, err error) {
 	s.scans++
 	err = s.records.scan(ctx, seededTokensKey, func(id, digest string) {
@@ -84,8 +84,8 @@ func (s *seeds) scan(ctx context.Context, list *seedList) (left []string, err er
 	return left, err
 }
 
-// writePart puts seeds into Redis. late: another process changed one meanwhile, so that it must be tried again. wrote: it was tried.
-func (s *seeds) writePart(ctx context.Context, part []*seeded, due seedsDue) (late, wrote bool, err error) {
+// writePart puts seeds into Redis. changed: another process changed one meanwhile, so it must be written again. wrote: it sent a write.
+func (s *seeds) writePart(ctx context.Context, part []*seeded, due seedsDue) (changed, wrote bool, err error) {
 	ids := make([]string, len(part))
 	sums := make([]keySum, len(part))
 	for i, one := range part {
@@ -105,11 +105,11 @@ func (s *seeds) writePart(ctx context.Context, part []*seeded, due seedsDue) (la
 			changes = append(changes, change)
 		}
 	}
-	late, err = s.records.replaceAll(ctx, changes)
-	return late, len(changes) > 0, err
+	changed, err = s.records.replaceAll(ctx, changes)
+	return changed, len(changes) > 0, err
 }
 
-// change is what puts a seed into Redis; false where nothing is to be done. index is the hash of the key that its id is for now.
+// change returns the replacement that puts a seed into Redis; false: there is nothing to write. index is the present key hash of its id.
 func (s *seeds) change(ctx context.Context, one *seeded, index string, at map[keySum]record, due seedsDue) (replacement, bool) {
 	here := at[one.sum]
 	one.take(here)
@@ -127,7 +127,7 @@ func (s *seeds) change(ctx context.Context, one *seeded, index string, at map[ke
 		old = at[sum]
 	}
 	if due == seedsMissing && (here.raw != "" || old.raw != "") || token.Revoked && here.raw != "" {
-		return replacement{}, false // it is there, maybe as another process's file has it
+		return replacement{}, false // it is in Redis, possibly from another process's file
 	}
 	now := time.Now()
 	token.CreatedAt = now.UTC().Truncate(time.Second)
@@ -139,13 +139,13 @@ func (s *seeds) change(ctx context.Context, one *seeded, index string, at map[ke
 	}
 	digest := one.digest
 	if token.Revoked {
-		digest = "" // the next process learns it from the record
+		digest = "" // the next process reads the revocation from the record
 	}
 	return replacement{sum: one.sum, old: old, index: index, token: token, claim: claimTake, displaced: displaced, digest: digest}, true
 }
 
-// disable disables tokens that left the file, by their ids. late: another process changed one meanwhile.
-func (s *seeds) disable(ctx context.Context, ids []string) (late bool, err error) {
+// disable disables tokens that left the file, by their ids. changed: another process changed one meanwhile.
+func (s *seeds) disable(ctx context.Context, ids []string) (changed bool, err error) {
 	_, found, err := s.records.ofIDs(ctx, ids)
 	if err != nil {
 		return false, err
@@ -167,9 +167,9 @@ func (s *seeds) disable(ctx context.Context, ids []string) (late bool, err error
 		gone.Disabled = true
 		changes = append(changes, replacement{old: r, index: r.sum.String(), sum: r.sum, token: gone})
 	}
-	late, err = s.records.replaceAll(ctx, changes)
+	changed, err = s.records.replaceAll(ctx, changes)
 	if err == nil && len(stale) > 0 {
 		err = s.records.client.HDel(ctx, seededTokensKey, slices.Collect(maps.Keys(stale))...).Err()
 	}
-	return late, storage.RedisError("disable tokens", err)
+	return changed, storage.RedisError("disable tokens", err)
 }

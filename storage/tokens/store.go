@@ -1,6 +1,5 @@
-// Package tokens keeps the client credentials in Redis, by the hash of their keys, and answers for them from memory: it
-// follows changes, so that they hold everywhere within a second. It knows what a token may do and take, and neither counts
-// calls nor money.
+// Package tokens stores the client credentials in Redis, by the hash of their keys, and caches them. It follows changes, so that each
+// process applies them within a second. It holds a token's permissions and limits, but counts neither calls nor money.
 package tokens
 
 import (
@@ -16,15 +15,15 @@ import (
 	"modelrelay/storage"
 )
 
-// readTogether is how many records are read in one round trip.
+// readTogether is the number of records in one round trip.
 const readTogether = 512
 
 // The keys:
 //
 //	token:<key hash>  string  one token as JSON
 //	tokens            hash    token id -> key hash
-//	token-names       hash    token name -> token id, names in use only
-//	tokens-seeded     hash    id of a token of the configuration file -> digest of what the file has
+//	token-names       hash    token name -> token id, only names in use
+//	tokens-seeded     hash    id of a token of the configuration file -> digest of its key and settings
 //	token-index       zset    "<name> NUL <id>" of every token, all with score 0: ordered by name
 //	token-changes     list    "<nonce> <key hash>", newest first, the last 256 changes
 const (
@@ -39,16 +38,15 @@ func tokenKey(hash string) string { return storage.Prefix + "token:" + hash }
 
 // Options may be nil.
 type Options struct {
-	CacheFor time.Duration // a change elsewhere is seen within this time; default, and at most, 1 s
-	Grace    time.Duration // known tokens go on so long while Redis is away (redis_grace); default 10 min
+	CacheFor time.Duration // the process sees changes of other processes within this time; default, and at most, 1 s
+	Grace    time.Duration // how long cached tokens are valid while Redis is unavailable (redis_grace); default 10 min
 	Log      *slog.Logger  // nil: silent
 }
 
-// Store keeps the client credentials, kept in Redis by the hash of their keys, and those of the configuration file.
-// Safe for concurrent use.
+// Store holds the client credentials of Redis and of the configuration file. It is safe for concurrent use.
 //
-// Tokens that were used are held in memory and followed: one goroutine asks Redis twice per CacheFor for the latest
-// change and reads again what changed. So a call with a known key never waits for Redis.
+// It caches tokens in use: one goroutine reads the latest change from Redis twice per CacheFor, and then the changed tokens. So a call with
+// a cached key never waits for Redis.
 type Store struct {
 	records  *records
 	memory   *memory
@@ -67,7 +65,7 @@ type lookup struct {
 	err   error
 }
 
-// New starts to follow changes in Redis until Close. The client stays the caller's.
+// New starts a Store that follows changes in Redis until Close. The caller closes the client.
 func New(client redis.UniversalClient, opts *Options) *Store {
 	o := *cmp.Or(opts, new(Options))
 	if o.CacheFor <= 0 || o.CacheFor > time.Second {
@@ -83,7 +81,7 @@ func New(client redis.UniversalClient, opts *Options) *Store {
 		contact: &contact{outage: storage.Outage{Log: o.Log, What: "tokens: known ones go on from memory"}, grace: o.Grace},
 		loop:    storage.NewLoop(),
 	}
-	t.contact.heard.Store(time.Now().UnixNano())
+	t.contact.last.Store(time.Now().UnixNano())
 	t.groups.Store(new(groups))
 	t.follower = &follower{records: records, contact: t.contact, memory: t.memory, seeds: t.seeds}
 	t.lookups = storage.Batch[*lookup]{Most: readTogether, Work: t.lookUp}
@@ -93,12 +91,12 @@ func New(client redis.UniversalClient, opts *Options) *Store {
 	return t
 }
 
-// Close stops following changes and waits for that. The client stays open.
+// Close stops following changes and waits for its end.
 func (t *Store) Close() { t.loop.Stop() }
 
-// Authenticate finds the token of a key, with the limits that hold for it. It does not judge the token: the caller asks
-// Usable. The token is shared and must not be changed. storage.ErrNotFound: there is no such key. storage.ErrUnavailable: Redis is away and
-// the key is not known here, or Redis has been away for longer than the grace.
+// Authenticate returns the token of a key with its effective limits. The caller checks Usable, and must not modify the shared token.
+// storage.ErrNotFound: there is no such key. storage.ErrUnavailable: Redis is unavailable, and the key is not cached or the grace has
+// ended.
 func (t *Store) Authenticate(ctx context.Context, key string) (*Token, error) {
 	if key == "" || len(key) > maxKey {
 		return nil, errUnknownKey
@@ -114,8 +112,8 @@ func (t *Store) Authenticate(ctx context.Context, key string) (*Token, error) {
 	if t.memory.isUnknown(sum, now) {
 		return nil, errUnknownKey
 	}
-	if t.contact.outage.Resting(now) {
-		return nil, errTokensAway
+	if t.contact.outage.CoolingDown(now) {
+		return nil, errUnavailable
 	}
 	changes := t.memory.changes.Load()
 	l := &lookup{sum: sum}
@@ -133,22 +131,22 @@ func (t *Store) Authenticate(ctx context.Context, key string) (*Token, error) {
 }
 
 var (
-	errUnknownKey = fmt.Errorf("authenticate: %w", storage.ErrNotFound)
-	errTokensAway = fmt.Errorf("authenticate: %w", storage.ErrUnavailable)
+	errUnknownKey  = fmt.Errorf("authenticate: %w", storage.ErrNotFound)
+	errUnavailable = fmt.Errorf("authenticate: %w", storage.ErrUnavailable)
 )
 
 // lookUp reads the records of several keys at once.
-func (t *Store) lookUp(ctx context.Context, asked []*lookup) {
-	sums := make([]keySum, len(asked))
-	for i, l := range asked {
-		sums[i], l.err = l.sum, errTokensAway
+func (t *Store) lookUp(ctx context.Context, lookups []*lookup) {
+	sums := make([]keySum, len(lookups))
+	for i, l := range lookups {
+		sums[i], l.err = l.sum, errUnavailable
 	}
 	if !t.contact.outage.Try(time.Now()) {
 		return
 	}
 	found, err := t.records.read(ctx, sums)
 	_ = t.contact.note(ctx, err)
-	for i, l := range asked {
+	for i, l := range lookups {
 		l.err = err
 		if err == nil && found[i].raw != "" {
 			l.token = &found[i].token
@@ -156,8 +154,8 @@ func (t *Store) lookUp(ctx context.Context, asked []*lookup) {
 	}
 }
 
-// Away reports whether Redis did not answer last time: known tokens are served from memory.
+// Away reports whether Redis did not answer last time, so that only cached tokens are served.
 func (t *Store) Away() bool { return t.contact.outage.Away() }
 
-// Ready reports whether keys can be checked: Redis has answered once, and not been away for longer than the grace since.
-func (t *Store) Ready() bool { return t.contact.met.Load() && !t.contact.stale.Load() }
+// Ready reports whether keys can be checked: Redis has answered once, and has not been unavailable for longer than the grace since.
+func (t *Store) Ready() bool { return t.contact.ever.Load() && !t.contact.stale.Load() }

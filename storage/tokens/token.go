@@ -16,28 +16,28 @@ import (
 )
 
 var (
-	// ErrDisabled says that a token is disabled or revoked.
+	// ErrDisabled: the token is disabled or revoked.
 	ErrDisabled = errors.New("token is disabled")
-	// ErrExpired is returned for a token whose time has passed.
+	// ErrExpired: the token's Expires has passed.
 	ErrExpired = errors.New("token has expired")
-	// ErrSeeded is returned where a token's key and secret are in the configuration file and can only be changed there.
+	// ErrSeeded: the token is in the configuration file, and can only be changed there.
 	ErrSeeded = errors.New("token comes from the configuration file: change it there")
 )
 
-// The words of Token.Operations.
+// The values of Token.Operations.
 const (
-	OperationRelay    = "relay"    // every relayed call, also in the background
-	OperationVideo    = "video"    // all that is done with videos
+	OperationRelay    = "relay"    // relayed calls, including background calls
+	OperationVideo    = "video"    // all operations on videos
 	OperationRealtime = "realtime" // realtime conversations
 )
 
-// Operations lists the words that a token's operations are made of.
+// Operations returns the values of Token.Operations.
 func Operations() []string { return []string{OperationRelay, OperationVideo, OperationRealtime} }
 
 // Token is a client credential without its key.
 type Token struct {
-	// ID is stable: the name of a token of the configuration file, else random ("tok_…"). It survives rotation, so
-	// ownership, usage and limits hang on it.
+	// ID is the name of a token of the configuration file, else random ("tok_…"). A rotation does not change it, so ownership, usage
+	// and limits refer to it.
 	ID     string   `json:"id"`
 	Name   string   `json:"name"`
 	Group  string   `json:"group"`
@@ -45,39 +45,38 @@ type Token struct {
 
 	Limits
 
-	Budget float64 `json:"budget,omitempty"` // money it may spend in its life, in units of the currency; 0: no limit
+	Budget float64 `json:"budget,omitempty"` // total money it may spend, in units of the currency; 0: no limit
 	Weight int     `json:"weight,omitempty"`
 	Lane   string  `json:"lane,omitempty"`
 
 	Expires       time.Time   `json:"expires,omitzero"`     // zero: never
-	Networks      []string    `json:"networks,omitempty"`   // sources a call may come from, CIDR; none: any
+	Networks      []string    `json:"networks,omitempty"`   // of the sources of calls, CIDR; none: any
 	Operations    []string    `json:"operations,omitempty"` // none: all
 	WebhookURL    string      `json:"webhook_url,omitempty"`
 	WebhookSecret secret.Text `json:"webhook_secret,omitempty"`
-	// OldWebhookSecrets are replaced ones that still sign, the newest first; set by RotateWebhookSecret and Seed.
+	// OldWebhookSecrets are replaced secrets that still sign, the newest first; RotateWebhookSecret, Update and Seed set them.
 	OldWebhookSecrets []OldSecret `json:"old_webhook_secrets,omitempty"`
 
 	Disabled  bool      `json:"disabled,omitempty"`
-	Revoked   bool      `json:"revoked,omitempty"` // by an operator, permanently; such a token is Disabled as well
+	Revoked   bool      `json:"revoked,omitempty"` // by an operator, permanently; then Disabled is set too
 	Seeded    bool      `json:"seeded,omitempty"`  // is in the configuration file
 	CreatedAt time.Time `json:"created_at,omitzero"`
-	// Version counts the changes of a token that is not of the configuration file, from 1; 0: it has not changed since they
-	// are counted.
+	// Version counts the changes of a token that is not in the configuration file, from 1; 0: unchanged since changes are counted.
 	Version int64  `json:"version,omitempty"`
-	Hint    string `json:"hint,omitempty"` // "sk-…abcd", the key's last four characters, for people
+	Hint    string `json:"hint,omitempty"` // "sk-…" and the key's last four characters, for display
 }
 
-// Allows reports whether the token may see a public model name. A "*" matches any run of characters, slashes too.
+// Allows reports whether the token may use a public model name. A "*" matches any run of characters, including slashes.
 func (t *Token) Allows(model string) bool {
 	return len(t.Models) == 0 || slices.ContainsFunc(t.Models, func(pattern string) bool { return matches(pattern, model) })
 }
 
-// Permits reports whether the token may be used for operations of a word.
+// Permits reports whether the token may be used for an operation, a value of Operations.
 func (t *Token) Permits(operation string) bool {
 	return len(t.Operations) == 0 || slices.Contains(t.Operations, operation)
 }
 
-// Admits reports whether a call may come from an address. One that is not known comes from no network.
+// Admits reports whether a call may come from an address. The zero Addr is in no network.
 func (t *Token) Admits(source netip.Addr) bool {
 	if len(t.Networks) == 0 {
 		return true
@@ -89,7 +88,7 @@ func (t *Token) Admits(source netip.Addr) bool {
 	})
 }
 
-// Usable is nil for a token that may be used at this moment, else ErrDisabled or ErrExpired.
+// Usable returns nil if the token may be used now, else ErrDisabled or ErrExpired.
 func (t *Token) Usable(now time.Time) error {
 	switch {
 	case t.Disabled || t.Revoked:
@@ -100,7 +99,7 @@ func (t *Token) Usable(now time.Time) error {
 	return nil
 }
 
-// State says in one word whether the token may be used at this moment: active, disabled, expired or revoked.
+// State returns the token's state: active, disabled, expired or revoked.
 func (t *Token) State(now time.Time) string {
 	err := t.Usable(now)
 	switch {
@@ -114,16 +113,16 @@ func (t *Token) State(now time.Time) string {
 	return "active"
 }
 
-// Reads is how many reads of tasks a minute one process takes of the token; 0: any number.
+// Reads returns the limit of the token's reads of tasks per minute and process; 0: no limit.
 func (t *Token) Reads() int { return inForce(t.ReadsPerMinute, DefaultReads) }
 
-// Watchers is how many event streams and waits of tasks the token may have open at one process; 0: any number.
+// Watchers returns the limit of the token's open event streams and waits of tasks per process; 0: no limit.
 func (t *Token) Watchers() int { return inForce(t.MaxWatchers, DefaultWatchers) }
 
-// Downloads is how many files one process sends the token at a time; 0: any number.
+// Downloads returns the limit of the token's open downloads per process; 0: no limit.
 func (t *Token) Downloads() int { return downloadsPerWatcher * t.Watchers() }
 
-// Counted is what admission counts of a call before anybody knows what it may cost: all limits but the budget.
+// Counted returns the allowance of a call whose cost is not known yet: all limits except the budget.
 func (t *Token) Counted() storage.Allowance {
 	return storage.Allowance{
 		Token: t.ID, RequestsPerMinute: t.RequestsPerMinute, TokensPerMinute: t.TokensPerMinute,
@@ -131,25 +130,24 @@ func (t *Token) Counted() storage.Allowance {
 	}
 }
 
-// Charged is what admission reserves the money of a counted call from: the budget alone.
+// Charged returns the allowance from which a counted call's money is reserved: only the budget.
 func (t *Token) Charged() storage.Allowance {
 	return storage.Allowance{Token: t.ID, Budget: storage.Billionths(t.Budget)}
 }
 
-// Admitted is both, for a call that is counted and whose money is reserved in one step.
+// Admitted returns both, for a call that is counted and reserves its money in one step.
 func (t *Token) Admitted() storage.Allowance {
 	whole := t.Counted()
 	whole.Budget = t.Charged().Budget
 	return whole
 }
 
-// Sockets is what admission counts of open realtime connections: each is a call in flight, of which there may be MaxSockets,
-// or DefaultSockets.
+// Sockets returns the allowance of open realtime connections. Each counts as a call in flight; the limit is MaxSockets, or DefaultSockets.
 func (t *Token) Sockets() storage.Allowance {
 	return storage.Allowance{Token: t.ID + "\x00sockets", Concurrency: inForce(t.MaxSockets, DefaultSockets)}
 }
 
-// matches compares a name with a pattern whose "*" takes any run of characters.
+// matches compares a name with a pattern whose "*" matches any run of characters.
 func matches(pattern, name string) bool {
 	part, rest, star := strings.Cut(pattern, "*")
 	name, ok := strings.CutPrefix(name, part)
@@ -162,13 +160,13 @@ func matches(pattern, name string) bool {
 	return ok && name == ""
 }
 
-// maxKey is the longest key in characters; a longer credential is none of ours and is not even hashed.
+// maxKey is the maximal length of a key in bytes; a longer credential is not hashed.
 const maxKey = 512
 
 // NewKey makes a token's key: "sk-" and 48 random letters and digits, 240 bits.
 func NewKey() string { return "sk-" + rand.Text() + rand.Text()[:22] }
 
-// keySum is the SHA-256 of a token's key, the only form in which a key is kept: in Redis in lower-case hex.
+// keySum is the SHA-256 of a token's key, the only form in which a key is stored: in Redis in lower-case hex.
 type keySum [sha256.Size]byte
 
 // sumOf hashes a key of at most maxKey bytes without an allocation.
@@ -185,7 +183,7 @@ func parseKeySum(text string) (keySum, bool) {
 	return s, err == nil && n == len(s) && len(text) == 2*len(s)
 }
 
-// hint is what a person may see of a key. A short key shows nothing of itself.
+// hint returns the part of a key that may be displayed; nothing of a short key.
 func hint(key string) string {
 	if len(key) < 16 {
 		return "…"

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Change is what an operator may set of a token; what is nil stays as it is. The commands' flags and the document of /admin are
-// made of it: doc is what both say of a field, placeholder and type are the flag parser's.
+// Change is an operator's change of a token; a nil field leaves the value unchanged. It defines the commands' flags and the document of
+// /admin: doc is the text of both, placeholder and type are for the flag parser.
 type Change struct {
 	Group      *string   `json:"group,omitempty" minLength:"1" placeholder:"NAME" doc:"Which channels it may use; of a new token: default"`
 	Models     *[]string `json:"models,omitempty" type:"list" placeholder:"LIST" doc:"Public model names with * patterns; empty: every model of the group"`
@@ -21,7 +21,7 @@ type Change struct {
 	Disabled   *bool    `json:"disabled,omitempty" placeholder:"BOOL" doc:"Refuse it (true) or accept it again (false)"`
 }
 
-// Apply puts what is there into the token. It checks nothing, and the token's lists are the change's afterwards.
+// Apply applies the change to the token without checks. The token then shares the change's lists.
 func (c Change) Apply(t *Token) {
 	set(&t.Group, c.Group)
 	set(&t.Models, c.Models)
@@ -35,17 +35,16 @@ func (c Change) Apply(t *Token) {
 	set(&t.Disabled, c.Disabled)
 }
 
-// set takes a value that is there.
+// set assigns value unless it is nil.
 func set[T any](field, value *T) {
 	if value != nil {
 		*field = *value
 	}
 }
 
-// Update changes a token as change says: what a Change holds, its expiry and its webhook secret. It holds here at once and everywhere
-// within a second. Key, id, name and the rest stay, whatever change does to them; it is called again when another process was faster, and
-// its error ends the matter. A webhook secret that is replaced signs with its successor for SecretOverlap. ErrSeeded: the token is in
-// the configuration file. ErrRevoked: it is revoked.
+// Update stores what change does to a token's fields of Change, expiry and webhook secret, and discards other changes. This process applies
+// it at once, all others within a second. change is called again if another process was faster; its error ends Update. A replaced
+// webhook secret signs with its successor for SecretOverlap. ErrSeeded: the token is in the configuration file. ErrRevoked: it is revoked.
 func (t *Store) Update(ctx context.Context, idOrName string, change func(*Token) error) (Token, error) {
 	return t.edit(ctx, "change token", idOrName, func(next *replacement) error {
 		token, old := &next.token, next.old.token

@@ -33,7 +33,7 @@ type unknownIDs struct {
 type missedID struct{ id, token string }
 
 func newUnknownIDs() *unknownIDs {
-	bounds := fair.CacheBounds{Total: missedMost, Share: missedShare, Life: missedFor}
+	bounds := fair.CacheBounds{Total: missedMost, Share: missedShare, TTL: missedFor}
 	owners, _ := lru.New[string, string](ownersMost) // fails for no size but one below 1
 	return &unknownIDs{gone: fair.NewCache[string, missedID, struct{}](bounds), owners: owners}
 }
