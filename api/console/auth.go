@@ -203,7 +203,7 @@ func (v *View) note(user User, what, subject, refused string) {
 	if log := v.s.o.Operator.Audit; log != nil {
 		x := edge.Of(v.R.Context())
 		log.Record(v.R.Context(), audit.Entry{
-			By: audit.Kind(cmp.Or(user.Kind, string(audit.Nobody))), Who: user.Owner, What: what, Subject: subject, Reason: refused,
+			By: audit.Kind(cmp.Or(user.Kind, string(audit.Unauthenticated))), Who: user.Owner, What: what, Subject: subject, Reason: refused,
 			From: x.From(v.R.Context()), RequestID: x.ID,
 		})
 	}

@@ -20,7 +20,8 @@ const (
 	Token    Kind = "token"    // the token's id is in Entry.Who
 	CLI      Kind = "cli"      // the command line, which accesses the stores directly
 	File     Kind = "file"     // the configuration file, when it is reloaded
-	Nobody   Kind = "nobody"   // an unauthenticated client: a refused sign-in
+	// Unauthenticated is a client without a credential: a refused sign-in.
+	Unauthenticated Kind = "nobody"
 )
 
 // The outcomes.

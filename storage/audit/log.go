@@ -22,7 +22,7 @@ import (
 const (
 	// Recent is the number of the newest entries that can be read.
 	Recent = 10_000
-	// dayMost bounds a day's file, in entries: far more than people cause, a protection against programs.
+	// dayMost bounds a day's file, in entries: far more than people cause, as a protection against programs.
 	dayMost = 100_000
 	// dayKept is how long a day waits in Redis for the archive.
 	dayKept = 8 * 24 * time.Hour
@@ -51,7 +51,7 @@ func dayKey(day string) string { return storage.Prefix + "audit:" + day }
 type Log struct {
 	client redis.UniversalClient
 	log    *slog.Logger
-	guests guests
+	limit  entryLimit
 
 	mu sync.Mutex
 	// waiting are entries that are not in Redis yet, the oldest first.
@@ -69,7 +69,7 @@ func New(client redis.UniversalClient, log *slog.Logger) *Log {
 func (l *Log) Record(ctx context.Context, entry Entry) {
 	entry = entry.bounded(time.Now())
 	l.log.LogAttrs(ctx, slog.LevelInfo, "audit", entry.attrs()...)
-	if l.guests.turnAway(entry) {
+	if l.limit.exceeded(entry) {
 		return
 	}
 	l.mu.Lock()

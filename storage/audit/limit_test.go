@@ -35,15 +35,15 @@ func TestGuestsAreBounded(t *testing.T) {
 	for i := range 30 {
 		record(audit.Token, "tok_loop", "192.0.2.1")
 		record(audit.Operator, "anna", "192.0.2.2")
-		record(audit.Nobody, "", fmt.Sprintf("192.0.2.%d", 3+i%2))
+		record(audit.Unauthenticated, "", fmt.Sprintf("192.0.2.%d", 3+i%2))
 	}
-	if a, b, c := kept(audit.Token, "tok_loop"), kept(audit.Operator, "anna"), kept(audit.Nobody, ""); a != 20 || b != 30 || c != 30 {
+	if a, b, c := kept(audit.Token, "tok_loop"), kept(audit.Operator, "anna"), kept(audit.Unauthenticated, ""); a != 20 || b != 30 || c != 30 {
 		t.Errorf("kept %d of one token, %d of an operator, %d of unauthenticated clients", a, b, c)
 	}
 	for i := range 100 {
-		record(audit.Nobody, "", fmt.Sprintf("198.51.100.%d", i))
+		record(audit.Unauthenticated, "", fmt.Sprintf("198.51.100.%d", i))
 	}
-	if all := kept(audit.Nobody, ""); all != 100 {
+	if all := kept(audit.Unauthenticated, ""); all != 100 {
 		t.Errorf("kept %d of unauthenticated clients in an hour", all)
 	}
 	at = start.Add(time.Hour)
