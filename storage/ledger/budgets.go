@@ -48,7 +48,7 @@ func dayModelsKey(day string) string         { return storage.Prefix + "usage-mo
 func dayChannelsKey(day string) string       { return storage.Prefix + "usage-channels:" + day }
 func tokenDayKey(day, tokenID string) string { return storage.Prefix + "usage:" + day + ":" + tokenID }
 
-// dayKeys are the keys of a day that the ledger's scripts take.
+// dayKeys returns the keys of a day for the ledger's scripts.
 func dayKeys(day string) []string {
 	return []string{dayTokensKey(day), dayModelsKey(day), dayChannelsKey(day)}
 }
@@ -219,11 +219,11 @@ func (b *Budgets) Settle(ctx context.Context, e TaskEnd) error {
 	} else {
 		later[inFailed] = -1
 	}
-	fields, mended := usageFields(e.Model, e.Channel, first), usageFields(e.Model, e.Channel, later)
+	fields, completed := usageFields(e.Model, e.Channel, first), usageFields(e.Model, e.Channel, later)
 	day := dayOf(at)
 	keys := append([]string{settledKey(e.ID), BudgetKey(e.Token), claimsKey(taskOf(e.ID)), tokenDayKey(day, e.Token)}, dayKeys(day)...)
 	return storage.RedisError("settle", redis.NewScript(settleScript).Run(ctx, b.client, keys, string(e.Outcome), int64(b.keep/time.Second),
-		"t"+e.ID, storage.BoundAmount(e.Cost), e.Token, fields, mended, int64(usageExpire/time.Second)).Err())
+		"t"+e.ID, storage.BoundAmount(e.Cost), e.Token, fields, completed, int64(usageExpire/time.Second)).Err())
 }
 
 // Charge returns what Settle counted for the task with the estimate's id, in billionths; false while the task is not settled, and after the
@@ -279,16 +279,16 @@ func (b *Budgets) Reservations(ctx context.Context, token string) ([]Reservation
 			}
 			if !r.Task {
 				process := r.process()
-				lives, known := processes[process]
+				alive, known := processes[process]
 				if !known {
 					n, err := b.client.Exists(ctx, ProcessKey(process)).Result()
 					if err != nil {
 						return nil, storage.RedisError("read reservations", err)
 					}
-					lives = n > 0
-					processes[process] = lives
+					alive = n > 0
+					processes[process] = alive
 				}
-				r.Lost = !lives
+				r.Lost = !alive
 			}
 			list = append(list, r)
 		}

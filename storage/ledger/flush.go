@@ -40,7 +40,7 @@ for k = 2, #KEYS, 5 do
 	local usage, budget, days = KEYS[k], KEYS[k + 1], {KEYS[k + 2], KEYS[k + 3], KEYS[k + 4]}
 	try(row, add, days, usage, ARGV[a], cjson.decode(ARGV[a + 1]), ARGV[2])
 	if ARGV[a + 2] ~= '0' then try(row, redis.call, 'HINCRBY', budget, 'spent', ARGV[a + 2]) end
-	redis.pcall('HSET', budget, 'used', used) -- for people: nothing is lost with it
+	redis.pcall('HSET', budget, 'used', used) -- only for display: its failure loses nothing
 	for _, lease in ipairs(cjson.decode(ARGV[a + 3])) do try(row, amend, budget, 'c' .. lease, -1) end
 	a, row = a + 4, row + 1
 end
@@ -96,9 +96,9 @@ func encode(rows []usageRow) (keys []string, args []any) {
 // applied reports the rows of which Redis refused a part.
 func (u *Usage) applied(ctx context.Context, rows []usageRow, answer string) {
 	for line := range strings.Lines(answer) {
-		index, why, _ := strings.Cut(line, " ")
+		index, reason, _ := strings.Cut(line, " ")
 		if i, err := strconv.Atoi(index); err == nil && i < len(rows) {
-			u.refuse(ctx, rows[i], strings.TrimSpace(why))
+			u.refuse(ctx, rows[i], strings.TrimSpace(reason))
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (u *Usage) lost(ctx context.Context, rows []usageRow, err error) {
 }
 
 // refuse logs a row that Redis did not accept completely, so that an operator can correct it.
-func (u *Usage) refuse(ctx context.Context, row usageRow, why string) {
+func (u *Usage) refuse(ctx context.Context, row usageRow, reason string) {
 	u.refused.Add(1)
 	attrs := []slog.Attr{
 		slog.String("day", row.day), slog.String("token", row.token), slog.String("model", row.model), slog.String("channel", row.channel),
@@ -121,7 +121,7 @@ func (u *Usage) refuse(ctx context.Context, row usageRow, why string) {
 			attrs = append(attrs, slog.Int64(name, row.sums[i]))
 		}
 	}
-	attrs = append(attrs, slog.Int("reservations", len(row.reservations)), slog.String("error", why))
+	attrs = append(attrs, slog.Int("reservations", len(row.reservations)), slog.String("error", reason))
 	u.log.LogAttrs(ctx, slog.LevelError, "redis refuses a row of the ledger", attrs...)
 }
 

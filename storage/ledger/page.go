@@ -17,28 +17,28 @@ import (
 	"modelrelay/storage/fair"
 )
 
-// ErrCursor is the error of a Query.After that is no cursor.
+// ErrCursor reports that a Query.After is not a cursor.
 var ErrCursor = errors.New("no cursor of sums")
 
 // Query selects sums of the ledger.
 type Query struct {
-	// From and To are within the first and the last day. Of a longer range Sums takes the last 400 days.
+	// From and To are times of the first and the last day. Of a longer range, Sums takes the last 400 days.
 	From, To time.Time
 	// Token is an id, Model a public name; "": all.
 	Token, Model string
-	// By are the words that the sums are by, as Sum takes them.
+	// By lists what to group by, as in Sum.
 	By []string
-	// After is the cursor that the page before returned, "" for the first page. Limit is the most rows of a page; 0: all rows.
+	// After is the cursor of the previous page, "" for the first page. Limit is the maximal number of rows; 0: all rows.
 	After string
 	Limit int
 }
 
-// tokensTogether is how many tokens are read before their rows are summed, so that a page has no more in memory.
+// tokensTogether is the number of tokens whose rows are in memory at a time.
 const tokensTogether = 100
 
-// Sums returns a page of sums, sorted by day, token, model and channel, and the cursor of the next page, "" at the end. A page by
-// token reads only the rows of its own tokens. Sums of all tokens by day, model or channel are in Redis; those by model and channel
-// together are read token by token. The error is ErrCursor, or storage.ErrUnavailable, also where too many such reads wait.
+// Sums returns a page of sums, sorted by day, token, model and channel, and the cursor of the next page; "": the end. A page by token
+// reads only the rows of its tokens. Redis has the sums of all tokens by day, model or channel; those by model and channel together are
+// read token by token. The error is ErrCursor or storage.ErrUnavailable. The latter also reports that too many reads of all tokens wait.
 func (r *Reader) Sums(ctx context.Context, q Query) (rows []Row, next string, err error) {
 	after, err := parseCursor(q.After)
 	if err != nil {
@@ -64,7 +64,7 @@ func (r *Reader) Sums(ctx context.Context, q Query) (rows []Row, next string, er
 	return p.rows, next, nil
 }
 
-// cursor is a row's name as text.
+// cursor encodes a row's name.
 func cursor(n rowName) string {
 	parts := []string{n.day, n.token, n.model, n.channel}
 	for i, part := range parts {
@@ -98,12 +98,12 @@ type paging struct {
 	rows   []Row
 }
 
-func (p *paging) by(word string) bool { return slices.Contains(p.By, word) }
+func (p *paging) by(group string) bool { return slices.Contains(p.By, group) }
 
-// full reports whether the page has one row more than it may, which shows that another page follows.
+// full reports whether the page has one row more than its limit, so that another page follows.
 func (p *paging) full() bool { return p.Limit > 0 && len(p.rows) > p.Limit }
 
-// read reads the days one by one where the sums are by day, else together.
+// read reads the days one by one if the sums are by day, else together.
 func (p *paging) read(ctx context.Context) error {
 	days := daysOf(p.From, p.To)
 	if !p.by(ByDay) {
@@ -161,7 +161,7 @@ func (p *paging) readDays(ctx context.Context, days []string) error {
 	return nil
 }
 
-// sum adds the sums of what add reads to the page, but for those up to its beginning.
+// sum adds the sums of what add reads to the page, except those up to the cursor.
 func (p *paging) sum(add func(*summer) error) error {
 	s := newSummer(p.By)
 	if err := add(s); err != nil {
@@ -249,7 +249,7 @@ type tokenList struct {
 	client redis.UniversalClient
 	days   []string
 	most   int // tokens of one part
-	// from is where the next part begins, as ZRANGE's BYLEX has it; "": at the beginning.
+	// from is the start of the next part, in the syntax of ZRANGE BYLEX; "": the beginning.
 	from  string
 	ended bool
 }

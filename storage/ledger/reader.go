@@ -12,10 +12,10 @@ import (
 	"modelrelay/storage/fair"
 )
 
-// daysMost is how many days one Read takes: all that Redis keeps.
+// daysMost is the number of days of one Read: all that Redis stores.
 const daysMost = int(usageExpire / (24 * time.Hour))
 
-// Reader reads the ledger that Usage writes. Safe for concurrent use.
+// Reader reads the ledger that Usage writes. It is safe for concurrent use.
 type Reader struct {
 	client redis.UniversalClient
 	// all bounds the reads of all tokens.
@@ -23,29 +23,29 @@ type Reader struct {
 }
 
 const (
-	// readersMost is how many reads of all tokens run at a time in a process, readersWaiting how many wait, for readerWait at most.
+	// readersMost is the number of concurrent reads of all tokens in a process. readersWaiting more may wait, for at most readerWait.
 	readersMost, readersWaiting = 2, 32
 	readerWait                  = 10 * time.Second
 )
 
-// NewReader reads what Usage has written. The client stays the caller's.
+// NewReader returns a Reader over the client, which the caller closes.
 func NewReader(client redis.UniversalClient) *Reader {
 	return &Reader{client: client, all: fair.New[struct{}](fair.Bounds{Total: readersMost, Line: readersWaiting})}
 }
 
-// Read is Reader.Read. What was not flushed yet is not in the rows.
+// Read is Reader.Read. The rows lack entries that are not flushed yet.
 func (u *Usage) Read(ctx context.Context, from, to time.Time, token string) ([]Row, error) {
 	return NewReader(u.client).Read(ctx, from, to, token)
 }
 
-// Read returns the rows of the days from and to, both included, of one token id or, when it is empty, of all; sorted
-// by day, token, model and channel. Of a longer range it takes the last 400 days, which is all that Redis keeps.
+// Read returns the rows of the days from and to, both included, of one token id or, if it is empty, of all; sorted by day, token, model and
+// channel. Of a longer range, it takes the last 400 days, which is all that Redis stores.
 func (r *Reader) Read(ctx context.Context, from, to time.Time, token string) ([]Row, error) {
 	rows, _, err := r.Sums(ctx, Query{From: from, To: to, Token: token, By: Groups()})
 	return rows, err
 }
 
-// Days is how many days Read takes of those from and to.
+// Days returns the number of days that Read takes of a range.
 func Days(from, to time.Time) int { return len(daysOf(from, to)) }
 
 func daysOf(from, to time.Time) []string {
@@ -60,7 +60,7 @@ func daysOf(from, to time.Time) []string {
 	return days
 }
 
-// rowsOf are the rows of a hash whose fields are escaped names, as many as there are in names, and a counter.
+// rowsOf decodes the rows of a hash, whose fields are one escaped name for each of names, and a counter. See storage.EachCounter.
 func rowsOf(row Row, fields map[string]string, names ...func(*Row) *string) []Row {
 	found := make(map[rowName]*Row)
 	storage.EachCounter(fields, len(names), func(of []string, counter string, n int64) {
@@ -83,7 +83,7 @@ func rowsOf(row Row, fields map[string]string, names ...func(*Row) *string) []Ro
 func modelOf(r *Row) *string   { return &r.Model }
 func channelOf(r *Row) *string { return &r.Channel }
 
-// counters are the sums of a row in the order of counterNames. Durations are in nanoseconds.
+// counters returns the sums of a row in the order of counterNames. Durations are in nanoseconds.
 func (r *Row) counters() [10]*int64 {
 	return [...]*int64{
 		inRequests: &r.Requests, inFailed: &r.Failed, inInput: &r.InputTokens, inCached: &r.CachedTokens, inOutput: &r.OutputTokens,
@@ -91,7 +91,7 @@ func (r *Row) counters() [10]*int64 {
 	}
 }
 
-// set takes one counter by its name in a usage hash.
+// set sets a counter by its name in a usage hash.
 func (r *Row) set(name string, n int64) {
 	i := slices.Index(strings.Fields(counterNames), name)
 	if i == inAudio || i == inVideo {
@@ -102,7 +102,7 @@ func (r *Row) set(name string, n int64) {
 	}
 }
 
-// Add sums the counters of two rows; what names them stays r's.
+// Add adds other's counters to r.
 func (r *Row) Add(other Row) {
 	all := r.counters()
 	for i, n := range other.counters() {

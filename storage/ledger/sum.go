@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// The words that a sum of the ledger may be asked for by.
+// The groups of sums.
 const (
 	ByDay     = "day"
 	ByToken   = "token"
@@ -13,11 +13,11 @@ const (
 	ByChannel = "channel"
 )
 
-// Groups lists them, in the order in which sums are sorted.
+// Groups returns the groups in the order in which sums are sorted.
 func Groups() []string { return []string{ByDay, ByToken, ByModel, ByChannel} }
 
-// Sum sums the rows that agree in all of the words by; what the others name is left empty. Without words there is one
-// sum of all, even where there are no rows. The sums are sorted by day, token, model and channel.
+// Sum sums the rows that agree in all groups of by, and leaves the other fields empty. Without groups there is one sum of all, even without
+// rows. The sums are sorted by day, token, model and channel.
 func Sum(rows []Row, by []string) []Row {
 	s := newSummer(by)
 	for _, row := range rows {
@@ -26,13 +26,13 @@ func Sum(rows []Row, by []string) []Row {
 	return s.rows()
 }
 
-// summer sums rows one after the other, so that they need not be in memory together.
+// summer sums rows one by one, so that they need not be in memory together.
 type summer struct {
 	by   []string
 	sums map[rowName]*Row
 }
 
-// rowName is what names a row.
+// rowName identifies a row.
 type rowName struct{ day, token, model, channel string }
 
 func (r *Row) name() rowName { return rowName{r.Day, r.Token, r.Model, r.Channel} }
@@ -52,8 +52,8 @@ func newSummer(by []string) *summer {
 
 func (s *summer) add(row Row) {
 	var name rowName
-	for _, word := range s.by {
-		switch word {
+	for _, group := range s.by {
+		switch group {
 		case ByDay:
 			name.day = row.Day
 		case ByToken:
