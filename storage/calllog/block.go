@@ -16,35 +16,34 @@ import (
 
 // The keys:
 //
-//	calls                stream  a block of lines, the newest last: "n" how many, "t" how many were written up to its end,
-//	                             "z" the lines, compressed by zstd
-//	calls-late           zset    ids of blocks by when the earliest of their calls came, in ms: those written more than lateAfter later
+//	calls                stream  blocks of lines, the newest last: "n" number of calls, "t" number of all calls up to the block's
+//	                             end, "z" the lines, compressed by zstd
+//	calls-late           zset    late block -> arrival of its earliest call, in ms: blocks written more than lateAfter after it
 //	calls-seq:<process>  string  the last batch of one process, see outbox
 //
-// A usual record has 520 bytes as a line, and takes Redis 100 bytes in a full block and some 360 in a block of its own. It costs the
-// process some 4 µs from the relay until Redis has it, 3 of them to compress, and 100,000 calls are scanned in 0.15 s of CPU
-// (BenchmarkWrite and BenchmarkScan).
+// A usual record has 520 bytes as a line. In Redis, it takes 100 bytes in a full block, and 360 alone in a block. Its write takes the
+// process about 4 µs of CPU, 3 of them for compression; a scan of 100,000 calls takes 0.15 s (BenchmarkWrite and BenchmarkScan).
 const (
 	streamKey = storage.Prefix + "calls"
 	lateKey   = storage.Prefix + "calls-late"
 )
 
-// lateAfter is how long after it came a call is written at most, but for those of the late blocks. Most calls are shorter.
+// lateAfter is the maximal time from a call's arrival to its write, except in late blocks. Most calls are shorter.
 const lateAfter = 5 * time.Minute
 
 const (
-	// blockRecords and blockBytes end a block: a reader decompresses it whole.
+	// blockRecords and blockBytes bound a block, which a reader decompresses as a whole.
 	blockRecords = 250
 	blockBytes   = 256 << 10
-	// blockMost bounds what is decompressed of a block.
+	// blockMost bounds the decompressed size of a block.
 	blockMost = 4 * blockBytes
-	// waitingMost is how many full blocks of records wait for a Redis that is away; then the oldest go.
+	// waitingMost is the number of records that wait while Redis is unavailable; then the oldest blocks are dropped.
 	waitingMost = 10_000
-	// freeMost is how many blocks are kept for later.
+	// freeMost is the number of unused blocks that are stored for reuse.
 	freeMost = 4
 )
 
-// block is lines on their way, each with its line feed.
+// block holds lines that are not in Redis yet, each with its line feed.
 type block struct {
 	lines   []byte
 	records int
@@ -52,12 +51,11 @@ type block struct {
 
 func (b *block) full() bool { return b.records >= blockRecords || len(b.lines) >= blockBytes }
 
-// addScript adds a block and drops the oldest blocks that are not needed for the number of calls to keep. Its answer is the block's
-// id.
+// addScript adds a block, and drops the oldest blocks beyond the number of calls to store. Its answer is the block's id.
 //
 //	KEYS  the outbox's, the stream, the late blocks
-//	ARGV  the outbox's, how many calls are kept at least, how many the block has, the block, when its earliest call came, in ms, and
-//	      after how many ms it is late
+//	ARGV  the outbox's, least number of calls to store, number of calls in the block, the block, arrival of its earliest call in ms,
+//	      lateAfter in ms
 const addScript = `
 local function total(entry) -- of the calls up to the end of an entry
 	return entry and tonumber(entry[2][4]) or 0
@@ -74,27 +72,27 @@ end
 return applied(id)
 `
 
-// encode returns what addScript takes.
+// encode returns the keys and arguments of addScript.
 func (l *Log) encode(b *block) (keys []string, args []any) {
 	l.packed = l.zstd.EncodeAll(b.lines, l.packed[:0])
-	return []string{streamKey, lateKey}, []any{l.recent, b.records, l.packed, earliest(b.lines), lateAfter.Milliseconds()}
+	return []string{streamKey, lateKey}, []any{l.recent, b.records, l.packed, earliestArrival(b.lines), lateAfter.Milliseconds()}
 }
 
-// earliest is when the earliest call of lines came, in ms.
-func earliest(lines []byte) int64 {
+// earliestArrival returns the arrival of the earliest call of lines, in ms.
+func earliestArrival(lines []byte) int64 {
 	first := int64(math.MaxInt64)
 	for line := range bytes.Lines(lines) {
-		first = min(first, cameAt(string(line[:min(len(line), len(`{"at":`)+20)])))
+		first = min(first, arrivedAt(string(line[:min(len(line), len(`{"at":`)+20)])))
 	}
 	return first
 }
 
-// newEncoder compresses in one goroutine and with little memory: what is compressed is small, and the machine is the relay's.
+// newEncoder compresses in one goroutine and with little memory: blocks are small, and the relay needs the machine.
 func newEncoder() *zstd.Encoder {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
 		zstd.WithWindowSize(blockBytes), zstd.WithLowerEncoderMem(true))
 	if err != nil {
-		panic(err) // options of this file alone
+		panic(err) // the options are constant
 	}
 	return encoder
 }
@@ -103,25 +101,25 @@ func newDecoder() *zstd.Decoder {
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(scansMost), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxMemory(blockMost))
 	if err != nil {
-		panic(err) // options of this file alone
+		panic(err) // the options are constant
 	}
 	return decoder
 }
 
-// place is where a call is in Redis: its block's id, which are two numbers, and where its line begins in the block. The first number
-// is when the block was written, in ms.
+// place is the place of a call in Redis: its block's id, which is two numbers, and the offset of its line in the block. The first number is
+// the time at which the block was written, in ms.
 type place [3]uint64
 
 func (p place) String() string { return p.block() + "-" + strconv.FormatUint(p[2], 10) }
 
-// block is the block's id.
+// block returns the block's id.
 func (p place) block() string { return fmt.Sprintf("%d-%d", p[0], p[1]) }
 
 func (p place) written() time.Time { return time.UnixMilli(int64(p[0])).UTC() }
 
 func (p place) compare(other place) int { return slices.Compare(p[:], other[:]) }
 
-// parsePlace reads a place, or a block's id as the place of its first call.
+// parsePlace parses a place, or a block's id as the place of its first call.
 func parsePlace(text string) (p place, ok bool) {
 	parts := strings.Split(text, "-")
 	if len(parts) != 2 && len(parts) != 3 {

@@ -8,34 +8,34 @@ import (
 
 // Filter selects calls; a zero field selects all.
 type Filter struct {
-	// Request is the request's id. ID is any id of the call: the request's, the client's own, its trace's, a vendor's, or its task's.
+	// Request is the request's id. ID is any id of the call: of the request, client, trace, vendor or task.
 	Request, ID string
 	// Token is a token's id.
 	Token string
-	// Channel is one that answered, or was asked and did not.
+	// Channel answered the call, or is the channel of one of its tries.
 	Model, Channel, Operation string
-	// Fault is a kind of fault; Failed selects all that have one, or a status of 400 and more.
+	// Fault is a kind of fault; Failed selects all calls with a fault or a status of at least 400.
 	Fault  string
 	Failed bool
-	// Status is one, or the hundreds of a class: 4 and 5 are 4xx and 5xx.
+	// Status is a status, or the first digit of a class: 4 is 4xx.
 	Status int
-	// Slower is how long the call took at least.
+	// Slower is the least duration of the call.
 	Slower time.Duration
 	Stream *bool
-	// Since and Until bound when the call came: not before Since, and before Until.
+	// Since and Until bound the arrival of the call: not before Since, and before Until.
 	Since, Until time.Time
 }
 
-// classes are below the least status.
+// classes is the least status; a smaller number is a class.
 const classes = 100
 
-// matcher looks for a filter in lines without decoding them.
+// matcher matches lines against a filter without decoding them.
 type matcher struct {
 	filter Filter
-	needs  []string // each is in a line that matches
-	id     string   // quoted, as any of the ids stands
-	// asked and tried are a channel as the one that answered and as one among the tries; "" for none.
-	asked, tried string
+	needs  []string // a line that matches contains all of them
+	id     string   // an id as the value of a member
+	// answered and tried are a channel as members of the call and of a try; "" for none.
+	answered, tried string
 }
 
 func (f Filter) matcher() matcher {
@@ -51,7 +51,7 @@ func (f Filter) matcher() matcher {
 		m.needs = append(m.needs, string(appendFlag(nil, "stream", true)))
 	}
 	if f.Channel != "" {
-		m.asked = string(appendText(nil, "channel", f.Channel, nameMost))
+		m.answered = string(appendText(nil, "channel", f.Channel, nameMost))
 		m.tried = string(appendText(nil, "c", f.Channel, nameMost))
 	}
 	if f.ID != "" {
@@ -60,7 +60,7 @@ func (f Filter) matcher() matcher {
 	return m
 }
 
-// fits reports whether a line is of a call that the filter selects.
+// fits reports whether the filter selects the line's call.
 func (m *matcher) fits(line string) bool {
 	for _, need := range m.needs {
 		if !strings.Contains(line, need) {
@@ -69,9 +69,9 @@ func (m *matcher) fits(line string) bool {
 	}
 	f := &m.filter
 	switch status := numberOf(line, "status"); {
-	case m.id != "" && !m.named(line):
+	case m.id != "" && !m.hasID(line):
 		return false
-	case m.asked != "" && !strings.Contains(line, m.asked) && !strings.Contains(line, m.tried):
+	case m.answered != "" && !strings.Contains(line, m.answered) && !strings.Contains(line, m.tried):
 		return false
 	case f.Stream != nil && !*f.Stream && numberOf(line, "stream") != 0:
 		return false
@@ -82,12 +82,12 @@ func (m *matcher) fits(line string) bool {
 	case f.Slower > 0 && numberOf(line, "ms") < f.Slower.Milliseconds():
 		return false
 	}
-	at := cameAt(line)
+	at := arrivedAt(line)
 	return (f.Since.IsZero() || at >= f.Since.UnixMilli()) && (f.Until.IsZero() || at < f.Until.UnixMilli())
 }
 
-// named reports whether one of the call's ids is the one that is searched.
-func (m *matcher) named(line string) bool {
+// hasID reports whether one of the call's ids is m.id.
+func (m *matcher) hasID(line string) bool {
 	for rest := line; ; {
 		i := strings.Index(rest, m.id)
 		if i < 0 {
@@ -103,7 +103,7 @@ func (m *matcher) named(line string) bool {
 	}
 }
 
-// numberOf is the number of a line's member, 0 where it has none.
+// numberOf returns a numeric member of a line, 0 without it.
 func numberOf(line, name string) int64 {
 	i := strings.Index(line, `,"`+name+`":`)
 	if i < 0 {
@@ -112,18 +112,18 @@ func numberOf(line, name string) int64 {
 	return leading(line[i+len(name)+len(`,"":`):])
 }
 
-// cameAt is when a line's call came, in ms.
-func cameAt(line string) int64 {
+// arrivedAt returns the arrival of a line's call, in ms.
+func arrivedAt(line string) int64 {
 	rest, _ := strings.CutPrefix(line, `{"at":`)
 	return leading(rest)
 }
 
-// leading is the number that a text begins with.
+// leading parses the number at the beginning of a text.
 func leading(text string) int64 {
 	end := 0
 	for end < len(text) && (text[end] >= '0' && text[end] <= '9' || end == 0 && text[end] == '-') {
 		end++
 	}
-	n, _ := strconv.ParseInt(text[:end], 10, 64) // ours is a number
+	n, _ := strconv.ParseInt(text[:end], 10, 64) // without a number: 0
 	return n
 }

@@ -18,58 +18,56 @@ import (
 	"modelrelay/storage"
 )
 
-// The history's files, one JSON line a call, packed with zstd:
+// The history's files, one JSON line per call, compressed by zstd:
 //
 //	calls/<day>/<hour>/<process>-<from>-<to>.jsonl.zst
 //
-// The folder says in which hour of UTC the file was begun. from is when the earliest of its calls came and to when the file was
-// closed, in milliseconds since 1970: who looks for a time opens only the files that may have it.
+// Day and hour are those in which the file was begun, in UTC. from is the arrival of its earliest call, to is the time at which it was
+// closed, in Unix milliseconds. So a search for a time opens only files that may contain it.
 const (
-	// HistoryFolder has a folder of each day.
+	// HistoryFolder contains a folder for each day.
 	HistoryFolder = "calls/"
 	historyEnding = ".jsonl.zst"
 	hourLayout    = "2006-01-02/15"
 )
 
 const (
-	// fileLines is how many bytes of lines one file has, before they are packed: a backward scan unpacks all of it.
+	// fileLines bounds the uncompressed bytes of a file, all of which a backward scan decompresses.
 	fileLines = 8 << 20
-	// fileFor is how long lines wait for company. A process that is killed loses them; the newest calls are in Redis as well.
+	// fileFor is how long lines wait for more lines. A killed process loses them; Redis has the newest calls too.
 	fileFor = 5 * time.Minute
-	// filesWaiting is how many packed files wait for an archive that is away; then the oldest go.
+	// filesWaiting is the number of files that wait while the archive is unavailable; then the oldest is dropped.
 	filesWaiting = 4
-	// putAgain is how long after a refusal the archive is tried again, and putWithin how long one try may take.
+	// putAgain is the time between two tries to put a file, putWithin the timeout of one.
 	putAgain  = 10 * time.Second
 	putWithin = time.Minute
 )
 
-// HistoryFiles is the archive that keeps the history. Names are paths below the archive's root.
+// HistoryFiles is the archive of the history. Names are paths below the archive's root.
 type HistoryFiles interface {
-	// Put stores a file whole.
+	// Put stores a complete file.
 	Put(ctx context.Context, name string, content []byte) error
-	// Open reads a file from its beginning; size is its length. The caller closes it. storage.ErrNotFound: there is none.
+	// Open reads a file; size is its length. The caller closes content. storage.ErrNotFound: there is none.
 	Open(ctx context.Context, name string) (content io.ReadCloser, size int64, err error)
-	// Folders yields the folders directly below one, with their slashes; List yields the files below one. Both in the order of
-	// their names; an error is the last thing they yield.
+	// Folders yields the folders directly below a folder, with a slash at the end; List yields the files below it. Both are ordered by
+	// name and end after an error.
 	Folders(ctx context.Context, folder string) iter.Seq2[string, error]
 	List(ctx context.Context, folder string) iter.Seq2[string, error]
 }
 
 // HistoryOptions may be nil.
 type HistoryOptions struct {
-	// Lines and For close a file: so many bytes of lines, before they are packed, and so long after its first. Default 8 MiB and
-	// five minutes.
+	// Lines and For bound a file: its uncompressed bytes, and the time since its first line. Default: 8 MiB and five minutes.
 	Lines int
 	For   time.Duration
-	// Again is how long after a refusal the archive is tried again; default ten seconds.
+	// Again is the time between two tries to put a file; default: ten seconds.
 	Again time.Duration
 	Log   *slog.Logger // nil: silent
 }
 
-// History packs the log's lines into files of the archive until Close. Its Take is a Log's Options.History. Safe for concurrent
-// use.
+// History writes the log's lines to files of the archive until Close. Its Take is a Log's Options.History. It is safe for concurrent use.
 //
-// In memory are one file that is filled and four packed ones that wait, at most.
+// It has at most one open file and four waiting compressed files in memory.
 type History struct {
 	files   HistoryFiles
 	log     *slog.Logger
@@ -80,14 +78,14 @@ type History struct {
 	mu      sync.Mutex
 	filling *pack
 	waiting []packed // the oldest first
-	last    int64    // when the last file was closed, in ms: no two have one name
+	last    int64    // time in ms at which the last file was closed: it makes names unique
 
-	sending sync.Mutex // held while putting
+	sending sync.Mutex // held during send
 	dropped atomic.Int64
 	loop    *storage.Loop
 }
 
-// pack is a file that is filled.
+// pack is the open file.
 type pack struct {
 	began    time.Time
 	earliest int64 // ms
@@ -97,14 +95,14 @@ type pack struct {
 	zstd     *zstd.Encoder
 }
 
-// packed is a file that waits for the archive.
+// packed is a compressed file that waits for the archive.
 type packed struct {
 	name    string
 	content []byte
 	calls   int64
 }
 
-// NewHistory starts a history. The files stay the caller's.
+// NewHistory starts a history; opts may be nil.
 func NewHistory(files HistoryFiles, opts *HistoryOptions) *History {
 	opts = cmp.Or(opts, new(HistoryOptions))
 	h := &History{
@@ -115,11 +113,11 @@ func NewHistory(files HistoryFiles, opts *HistoryOptions) *History {
 	return h
 }
 
-// Dropped counts the calls that were lost because the archive was away for too long.
+// Dropped returns the number of calls that were lost because the archive was unavailable for too long.
 func (h *History) Dropped() int64 { return h.dropped.Load() }
 
-// Take takes lines that each end with a line feed and keeps none of the bytes; id is that of their block in Redis, "" where it has
-// none. It never waits.
+// Take adds lines, each with a line feed, and does not retain the slice. id is their block's id in Redis, "" without one. It never waits
+// for the archive.
 func (h *History) Take(lines []byte, id string) {
 	now := time.Now()
 	h.mu.Lock()
@@ -139,17 +137,17 @@ func (h *History) Take(lines []byte, id string) {
 func newPack(now time.Time) *pack {
 	p := &pack{began: now.UTC()}
 	var err error
-	// One goroutine and a small window: what is packed is small, and the machine is the relay's.
+	// One goroutine and a small window: files are small, and the relay needs the machine.
 	p.zstd, err = zstd.NewWriter(&p.content, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
 	if err != nil {
-		panic(err) // options of this function alone
+		panic(err) // the options are constant
 	}
 	return p
 }
 
 func (p *pack) hour() string { return p.began.Format(hourLayout) }
 
-// add adds lines; each gets its place in Redis, where it has one.
+// add adds lines, each with its place in Redis if it has one.
 func (p *pack) add(lines []byte, id string) {
 	at, inRedis := parsePlace(id)
 	for line := range bytes.Lines(lines) {
@@ -159,24 +157,24 @@ func (p *pack) add(lines []byte, id string) {
 			at[2] += uint64(len(line))
 		}
 		line = bytes.TrimSuffix(line, []byte("}\n"))
-		_, _ = p.zstd.Write(line) // into memory
+		_, _ = p.zstd.Write(line) // into memory, without an error
 		_, _ = p.zstd.Write(tail)
 		p.lines += len(line) + len(tail)
 		p.calls++
-		if at := cameAt(string(line[:min(len(line), len(`{"at":`)+20)])); p.earliest == 0 || at < p.earliest {
+		if at := arrivedAt(string(line[:min(len(line), len(`{"at":`)+20)])); p.earliest == 0 || at < p.earliest {
 			p.earliest = at
 		}
 	}
 }
 
-// close packs the file that is filled. Of too many that wait the oldest goes.
+// close closes the open file, and drops the oldest of too many waiting files. The caller holds h.mu.
 func (h *History) close(now time.Time) {
 	p := h.filling
 	if p == nil {
 		return
 	}
 	h.filling = nil
-	_ = p.zstd.Close() // into memory
+	_ = p.zstd.Close() // into memory, without an error
 	h.last = max(now.UnixMilli(), h.last+1)
 	name := fmt.Sprintf("%s%s/%s-%d-%d%s", HistoryFolder, p.hour(), h.process, p.earliest, h.last, historyEnding)
 	if len(h.waiting) >= filesWaiting {
@@ -197,7 +195,7 @@ func (h *History) work(ctx context.Context, ticked bool) {
 	}
 }
 
-// closeOld closes the file whose time has passed, where no more calls come.
+// closeOld closes the open file after its time, even if no more calls come.
 func (h *History) closeOld(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -206,7 +204,7 @@ func (h *History) closeOld(now time.Time) {
 	}
 }
 
-// send puts what waits into the archive.
+// send puts the waiting files into the archive.
 func (h *History) send(ctx context.Context) error {
 	h.sending.Lock()
 	defer h.sending.Unlock()
@@ -235,7 +233,7 @@ func (h *History) put(ctx context.Context, file packed) error {
 	return h.files.Put(ctx, file.name, file.content)
 }
 
-// Flush closes the file that is filled and puts all that waits.
+// Flush closes the open file and puts all waiting files.
 func (h *History) Flush(ctx context.Context) error {
 	h.mu.Lock()
 	h.close(time.Now())
@@ -243,7 +241,7 @@ func (h *History) Flush(ctx context.Context) error {
 	return h.send(ctx)
 }
 
-// Close puts what waits and stops. The error says what could not be put; it is lost then.
+// Close flushes and stops. Its error means that the waiting files are lost.
 func (h *History) Close(ctx context.Context) error {
 	h.loop.Stop()
 	return h.Flush(ctx)

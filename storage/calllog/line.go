@@ -9,10 +9,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A line is a record as JSON, which Redis and the history store and readers scan. Members that are zero are absent. A
-// text cannot contain what begins a member, since a quote in one is escaped: a reader may look for bytes.
+// A line is a record as JSON, which Redis and the history store and readers scan. Zero members are absent. A text cannot contain the
+// beginning of a member, since quotes in it are escaped, so readers may search for bytes.
 
-// appendOpen writes a record's line without its skipped calls and its end, so that nothing of the record is kept.
+// appendOpen appends a record's line without the number of skipped calls and the end. It retains nothing of the record.
 func (r *Record) appendOpen(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `{"at":`...), r.At.UnixMilli(), 10)
 	b = appendText(b, "id", r.ID, idMost)
@@ -49,7 +49,7 @@ func (r *Record) appendOpen(b []byte) []byte {
 	return r.appendTries(b)
 }
 
-// appendTries writes the tries: the first, and of too many the last.
+// appendTries appends the tries: of too many, the first triesMost-1 and the last.
 func (r *Record) appendTries(b []byte) []byte {
 	if len(r.Tries) == 0 {
 		return b
@@ -72,12 +72,12 @@ func (r *Record) appendTries(b []byte) []byte {
 	return append(b, ']')
 }
 
-// appendEnd ends a line.
+// appendEnd appends the end of a line.
 func appendEnd(b []byte, skipped int64) []byte {
 	return append(appendNumber(b, "skipped", skipped), '}', '\n')
 }
 
-// upMS is a duration in ms, rounded up: what happened took time.
+// upMS converts a duration into ms, rounded up: 0 means that it is absent.
 func upMS(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 func appendName(b []byte, name string) []byte {
@@ -107,13 +107,13 @@ func appendText(b []byte, name, text string, most int) []byte {
 	return appendQuoted(appendName(b, name), text, most)
 }
 
-// appendQuoted writes a text of at most so many bytes as JSON. What is no UTF-8 becomes U+FFFD.
+// appendQuoted appends at most so many bytes of a text as JSON. Invalid UTF-8 becomes U+FFFD.
 func appendQuoted(b []byte, text string, most int) []byte {
-	b, _ = jsontext.AppendQuote(b, text[:min(len(text), most)]) // its error is that of such bytes
+	b, _ = jsontext.AppendQuote(b, text[:min(len(text), most)]) // the error reports invalid UTF-8
 	return b
 }
 
-// line is a line as it is read: the members are fields of a Record in lower case, unless a field of the line has the name.
+// line decodes a line: its members are the fields of Record in lower case, except those that are declared here.
 type line struct {
 	Record
 

@@ -15,29 +15,27 @@ import (
 	"modelrelay/storage/outbox"
 )
 
-// flushEvery is how long a record waits for company.
+// flushEvery is how long a record waits for other records.
 const flushEvery = time.Second
 
 // Options may be nil.
 type Options struct {
-	// Recent is how many calls the log keeps, about; default DefaultRecent.
+	// Recent is the approximate number of calls that Redis stores; default DefaultRecent.
 	Recent int
-	// FlushEvery is how long a record waits for company; default one second.
+	// FlushEvery is how long a record waits for other records; default one second.
 	FlushEvery time.Duration
-	// History takes every record's line once, in blocks of lines that each end with a line feed, one block at a time; the bytes are
-	// the log's again when it returns. id is that of their block in Redis; "": there is none, and will be none.
-	// nil: there is no history.
+	// History receives every record's line once, in blocks of lines with line feeds, one block at a time. It must not retain the slice. id
+	// is the block's id in Redis; "": Redis does not get the block. nil: there is no history.
 	History func(lines []byte, id string)
 	Log     *slog.Logger // nil: silent
 }
 
-// DefaultRecent is how many calls the log keeps by default.
+// DefaultRecent is the default number of stored calls.
 const DefaultRecent = 100_000
 
-// Log writes the log until Close. Safe for concurrent use.
+// Log writes the log until Close. It is safe for concurrent use.
 //
-// A record is written within about a second. While Redis is away records wait in memory; a process that is killed loses
-// those that wait.
+// A record is written within about a second. While Redis is unavailable, records wait in memory; a killed process loses them.
 type Log struct {
 	*outbox.Outbox[*block]
 
@@ -45,7 +43,7 @@ type Log struct {
 	history func(lines []byte, id string) // nil: there is none
 	recent  int
 	zstd    *zstd.Encoder
-	packed  []byte // of the block that is sent
+	packed  []byte // scratch of encode
 
 	mu       sync.Mutex
 	filling  *block
@@ -55,7 +53,7 @@ type Log struct {
 	dropped atomic.Int64
 }
 
-// New starts a log. The client stays the caller's.
+// New starts a log over the client, which the caller closes.
 func New(client redis.UniversalClient, opts *Options) *Log {
 	opts = cmp.Or(opts, new(Options))
 	l := &Log{
@@ -65,23 +63,23 @@ func New(client redis.UniversalClient, opts *Options) *Log {
 	l.Outbox = outbox.New(client, outbox.Options[*block]{
 		Name: "calls", Script: addScript, Part: "calls: the newest wait until it is back", Log: l.log,
 		Every: cmp.Or(opts.FlushEvery, flushEvery), Most: waitingMost / blockRecords,
-		Cut: l.cut, Encode: l.encode, Applied: l.pass, Lost: l.lost,
+		Cut: l.cut, Encode: l.encode, Applied: l.done, Lost: l.lost,
 	})
 	return l
 }
 
-// Add takes a record, of which it keeps nothing but what it writes. It never waits for Redis.
+// Add adds a record. It does not retain it, and never waits for Redis.
 func (l *Log) Add(r *Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r.Failed() && len(r.Tries) == 0 && l.refusals.skip(r) {
 		return
 	}
-	l.ended(r.appendOpen(l.filling.lines), r.Skipped)
+	l.end(r.appendOpen(l.filling.lines), r.Skipped)
 }
 
-// ended ends a line that was appended to the block. The caller holds mu.
-func (l *Log) ended(lines []byte, skipped int64) {
+// end ends a line that was appended to the block. The caller holds mu.
+func (l *Log) end(lines []byte, skipped int64) {
 	b := l.filling
 	b.lines = appendEnd(lines, skipped)
 	if b.records++; b.full() {
@@ -99,13 +97,13 @@ func (l *Log) next() {
 	}
 }
 
-// cut adds the last refused calls that were skipped, begins to count refused calls again, and ends the block that is filled.
+// cut adds each token's last skipped refusal, resets the counts of refusals, and returns the open block.
 func (l *Log) cut() []*block {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, who := range l.refusals {
-		if who.skipped > 0 {
-			l.ended(append(l.filling.lines, who.last...), who.skipped-1)
+	for _, of := range l.refusals {
+		if of.skipped > 0 {
+			l.end(append(l.filling.lines, of.last...), of.skipped-1)
 		}
 	}
 	clear(l.refusals)
@@ -117,17 +115,17 @@ func (l *Log) cut() []*block {
 	return []*block{b}
 }
 
-// lost gives a block that Redis does not get to the history.
+// lost passes a block that Redis does not get to the history.
 func (l *Log) lost(ctx context.Context, b *block, err error) {
 	l.dropped.Add(int64(b.records))
 	if !errors.Is(err, outbox.ErrFull) {
 		l.log.LogAttrs(ctx, slog.LevelError, "redis refuses calls of the log", slog.Int("calls", b.records), slog.Any("error", err))
 	}
-	l.pass(ctx, b, "")
+	l.done(ctx, b, "")
 }
 
-// pass gives a block's lines to the history, with its id in Redis, and keeps its memory for later.
-func (l *Log) pass(_ context.Context, b *block, id string) {
+// done passes a block's lines to the history, with its id in Redis, and stores the block for reuse.
+func (l *Log) done(_ context.Context, b *block, id string) {
 	if l.history != nil {
 		l.history(b.lines, id)
 	}
@@ -139,14 +137,14 @@ func (l *Log) pass(_ context.Context, b *block, id string) {
 	}
 }
 
-// Close writes what waits and stops. The error says what could not be written: only the history gets it.
+// Close flushes and stops. Its error means that Redis lacks the waiting records; the history gets them.
 func (l *Log) Close(ctx context.Context) error {
 	err := l.Outbox.Close(ctx)
 	for _, b := range l.Rest() {
-		l.pass(ctx, b, "")
+		l.done(ctx, b, "")
 	}
 	return err
 }
 
-// Dropped counts the records that were lost, because too many waited or because Redis refuses them.
+// Dropped returns the number of records that Redis did not get, because too many waited or Redis refused them.
 func (l *Log) Dropped() int64 { return l.dropped.Load() }

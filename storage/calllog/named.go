@@ -14,19 +14,19 @@ import (
 	"modelrelay/storage"
 )
 
-// lateMost is how many late blocks, and how many files of the history, one search by an id reads: the latest that may have it.
+// lateMost bounds the late blocks, and the files of the history, that one search by an id reads.
 const lateMost = 50
 
-// Named returns the calls of the filter that came at about a time and have filter.ID among their ids, at most so many, the newest first;
-// only the call of that request where there is one. It reads what was written within some minutes after that time and the late blocks.
-// Where Redis no longer has that time, it reads the history's files of it. caller is Range.For. The error is storage.ErrUnavailable.
-func (r *Reader) Named(ctx context.Context, filter Filter, came time.Time, most int, caller string) ([]Call, error) {
-	filter.Since, filter.Until = came.Add(-clocks), came.Add(clocks)
+// Named returns the calls of the filter that arrived at about a time and have the id filter.ID: at most most, the newest first, or only the
+// call of the request with that id. It reads blocks that were written within some minutes after that time, and the late blocks. If Redis no
+// longer has that time, it reads the history. caller is Range.For. The error is storage.ErrUnavailable.
+func (r *Reader) Named(ctx context.Context, filter Filter, arrived time.Time, most int, caller string) ([]Call, error) {
+	filter.Since, filter.Until = arrived.Add(-clockSkew), arrived.Add(clockSkew)
 	done, err := r.begin(ctx, caller, r.turns)
 	if err != nil {
 		return nil, err
 	}
-	n := &naming{reader: r, id: filter.ID, most: most, came: came, matcher: filter.matcher()}
+	n := &idSearch{reader: r, id: filter.ID, most: most, arrived: arrived, matcher: filter.matcher()}
 	missing, err := n.redis(ctx)
 	done()
 	if err == nil && !n.enough() && missing && r.files != nil {
@@ -40,21 +40,21 @@ func (r *Reader) Named(ctx context.Context, filter Filter, came time.Time, most 
 	return n.found, err
 }
 
-// naming is one search by an id.
-type naming struct {
+// idSearch is one search by an id.
+type idSearch struct {
 	reader  *Reader
 	matcher matcher
 	id      string
-	came    time.Time
+	arrived time.Time
 	most    int
 	found   []Call
-	own     bool // found is the request's own call
+	own     bool // found is only the call of the request with the id
 	lines   []byte
 }
 
-func (n *naming) enough() bool { return n.own || len(n.found) >= n.most }
+func (n *idSearch) enough() bool { return n.own || len(n.found) >= n.most }
 
-func (n *naming) take(lines string, place func(offset int) string) {
+func (n *idSearch) take(lines string, place func(offset int) string) {
 	for offset := 0; offset < len(lines) && !n.own; {
 		line := lines[offset:]
 		if end := strings.IndexByte(line, '\n'); end >= 0 {
@@ -67,7 +67,7 @@ func (n *naming) take(lines string, place func(offset int) string) {
 		}
 		record, err := parse(line)
 		switch {
-		case err != nil: // another program's
+		case err != nil: // of another program
 		case record.ID == n.id:
 			n.found, n.own = []Call{{record, at}}, true
 		case len(n.found) < n.most:
@@ -76,8 +76,8 @@ func (n *naming) take(lines string, place func(offset int) string) {
 	}
 }
 
-// redis reads Redis' calls. missing: Redis does not have all calls of the time.
-func (n *naming) redis(ctx context.Context) (missing bool, err error) {
+// redis searches Redis. missing: Redis no longer has all calls of the time.
+func (n *idSearch) redis(ctx context.Context) (missing bool, err error) {
 	client := n.reader.client
 	oldest, err := client.XRangeN(ctx, streamKey, "-", "+", 1).Result()
 	if err != nil {
@@ -86,9 +86,9 @@ func (n *naming) redis(ctx context.Context) (missing bool, err error) {
 	missing = true
 	if len(oldest) > 0 {
 		at, _ := parsePlace(oldest[0].ID)
-		missing = at.written().After(n.came.Add(-clocks))
+		missing = at.written().After(n.arrived.Add(-clockSkew))
 	}
-	from, to := n.came.Add(-clocks).UnixMilli(), n.came.Add(lateAfter+clocks).UnixMilli()
+	from, to := n.arrived.Add(-clockSkew).UnixMilli(), n.arrived.Add(lateAfter+clockSkew).UnixMilli()
 	start := strconv.FormatInt(max(0, from), 10)
 	for size := firstChunk; !n.enough(); size = nextChunk {
 		blocks, err := client.XRangeN(ctx, streamKey, start, strconv.FormatInt(max(0, to), 10), int64(size)).Result()
@@ -107,11 +107,11 @@ func (n *naming) redis(ctx context.Context) (missing bool, err error) {
 	return missing, n.late(ctx, to)
 }
 
-// late reads the late blocks that were written after a time and may have calls of the search's time.
-func (n *naming) late(ctx context.Context, after int64) error {
+// late searches the late blocks that were written after a time in ms.
+func (n *idSearch) late(ctx context.Context, after int64) error {
 	client := n.reader.client
 	ids, err := client.ZRangeArgs(ctx, redis.ZRangeArgs{
-		Key: lateKey, ByScore: true, Rev: true, Start: "-inf", Stop: n.came.Add(clocks).UnixMilli(), Count: lateMost,
+		Key: lateKey, ByScore: true, Rev: true, Start: "-inf", Stop: n.arrived.Add(clockSkew).UnixMilli(), Count: lateMost,
 	}).Result()
 	if err != nil {
 		return storage.RedisError("read calls", err)
@@ -129,24 +129,24 @@ func (n *naming) late(ctx context.Context, after int64) error {
 	return nil
 }
 
-func (n *naming) blocks(blocks []redis.XMessage) {
+func (n *idSearch) blocks(blocks []redis.XMessage) {
 	for _, b := range blocks {
 		at, _ := parsePlace(b.ID)
 		packed, _ := b.Values["z"].(string)
-		n.lines, _ = n.reader.zstd.DecodeAll([]byte(packed), n.lines[:0]) // as far as it is a block of lines
+		n.lines, _ = n.reader.zstd.DecodeAll([]byte(packed), n.lines[:0]) // of a broken block, the lines before the fault
 		n.take(string(n.lines), func(offset int) string { return place{at[0], at[1], uint64(offset)}.String() })
 	}
 }
 
-// history reads the files of the time, those that were closed first before the others.
-func (n *naming) history(ctx context.Context) error {
+// history searches the files of the time, in the order in which they were closed.
+func (n *idSearch) history(ctx context.Context) error {
 	files := n.reader.files
 	read := 0
-	last := n.came.Add(longestCall)
-	if now := time.Now().Add(clocks); now.Before(last) {
+	last := n.arrived.Add(longestCall)
+	if now := time.Now().Add(clockSkew); now.Before(last) {
 		last = now
 	}
-	for hour := n.came.Add(-clocks - fileFor).UTC().Truncate(time.Hour); !hour.After(last); hour = hour.Add(time.Hour) {
+	for hour := n.arrived.Add(-clockSkew - fileFor).UTC().Truncate(time.Hour); !hour.After(last); hour = hour.Add(time.Hour) {
 		folder := hour.Format(hourLayout)
 		var fit []historyFile
 		for name, err := range files.List(ctx, HistoryFolder+folder+"/") {
@@ -154,7 +154,7 @@ func (n *naming) history(ctx context.Context) error {
 				return err
 			}
 			file, err := parseHistory(name)
-			if err == nil && !file.from.After(n.came.Add(clocks)) && !file.to.Before(n.came.Add(-clocks)) {
+			if err == nil && !file.from.After(n.arrived.Add(clockSkew)) && !file.to.Before(n.arrived.Add(-clockSkew)) {
 				fit = append(fit, file)
 			}
 		}

@@ -17,28 +17,26 @@ import (
 )
 
 const (
-	// pastMost is how many packed bytes of the history one page reads, after which it ends; that of Redis' calls ends by time, as
-	// this one does as well.
+	// pastMost bounds the compressed bytes of the history that one page reads, in addition to scanMost.
 	pastMost = 64 << 20
-	// longestCall is how long before the end of its file a call may have come: a search for calls before a time reads no
-	// file that was begun so long after it.
+	// longestCall is the maximal duration of a call: a search for calls before a time skips files that were begun so long after it.
 	longestCall = 24 * time.Hour
-	// unpackedMost bounds what is unpacked of one file: twice of what is put into one.
+	// unpackedMost bounds the decompressed bytes of one file: twice fileLines.
 	unpackedMost = 2 * fileLines
-	// newestSeam is the time of a seam above which there is nothing: Redis had no call.
+	// newestSeam is the seam if Redis has no calls.
 	newestSeam = 1<<53 - 1
 )
 
-// historyFile is a file of the history by its name.
+// historyFile is the decoded name of a file of the history.
 type historyFile struct {
 	name string
-	// from is when the earliest of its calls came, to when it was closed.
+	// from is the arrival of its earliest call, to the time at which it was closed.
 	from, to time.Time
 }
 
 var errNoHistory = errors.New("no file of the history of calls")
 
-// parseHistory reads a file's name.
+// parseHistory parses a file's name.
 func parseHistory(name string) (historyFile, error) {
 	base, ours := strings.CutSuffix(path.Base(name), historyEnding)
 	parts := strings.Split(base, "-")
@@ -56,7 +54,7 @@ func parseHistory(name string) (historyFile, error) {
 	return historyFile{name: name, from: time.UnixMilli(int64(from)), to: time.UnixMilli(int64(to))}, nil
 }
 
-// read unpacks a file. One that is not ours, or is gone meanwhile, is empty.
+// read decompresses a file. A file of another program or that no longer exists is empty.
 func (f historyFile) read(ctx context.Context, files HistoryFiles) (lines string, size int64, err error) {
 	content, size, err := files.Open(ctx, f.name)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -76,20 +74,20 @@ func (f historyFile) read(ctx context.Context, files HistoryFiles) (lines string
 	if errors.Is(err, storage.ErrUnavailable) || ctx.Err() != nil {
 		return "", size, err
 	}
-	return text.String(), size, nil // as far as it could be unpacked
+	return text.String(), size, nil // of a broken file, the lines before the fault
 }
 
-// pastPlace is where a scan is in the history: after what is above the seam, and after a line of a file.
+// pastPlace is the place of a scan in the history.
 type pastPlace struct {
-	// seam is the place of the oldest call that was read in Redis: it and the newer ones are read there.
+	// seam is the place of the oldest call that was read from Redis: the scan skips it and newer calls.
 	seam place
-	// hour is the folder, such as 2026-11-22/16; "": the newest. file is the base of a file's name in it without its ending;
-	// "": the folder's newest. offset is where the line begins in it.
+	// hour is the folder, such as 2026-11-22/16; "": the newest. file is the name of a file in it without its ending; "": the newest.
+	// offset is the offset of the line at which the scan continues backwards.
 	hour, file string
 	offset     int
 }
 
-// pastMark begins a place of the history; one of Redis begins with a digit.
+// pastMark begins a place in the history; a place in Redis begins with a digit.
 const pastMark = "h"
 
 func (p pastPlace) String() string {
@@ -103,7 +101,7 @@ func (p pastPlace) String() string {
 	return text
 }
 
-// parsePast reads a place of the history.
+// parsePast parses a place in the history.
 func parsePast(text string) (pastPlace, error) {
 	parts := strings.Split(strings.TrimPrefix(text, pastMark), "/")
 	if n := len(parts); n != 1 && n != 3 && n != 5 {
@@ -136,24 +134,24 @@ type pastScan struct {
 	scan
 
 	at   pastPlace
-	read int64 // packed bytes
+	read int64 // compressed bytes
 	ends time.Time
 }
 
-// scanPast searches the history for calls, the newest file first. The calls of one process are in their order; those of several
-// come file by file, which hold five minutes at most.
+// scanPast searches the history, the newest file first. It returns the calls of one process in order, and those of several processes file
+// by file, each of at most five minutes.
 func (r *Reader) scanPast(ctx context.Context, s scan) (Page, error) {
 	at, err := parsePast(s.within.After)
 	if err != nil {
 		return s.page, err
 	}
 	p := &pastScan{scan: s, at: at, ends: time.Now().Add(scanMost)}
-	hours, behind, err := r.hours(ctx, p)
+	hours, next, err := r.hours(ctx, p)
 	if err != nil {
 		return p.page, err
 	}
 	for _, hour := range hours {
-		if p.over() {
+		if p.exhausted() {
 			p.more, p.page.Next = true, pastPlace{seam: at.seam, hour: hour}.String()
 			break
 		}
@@ -164,18 +162,18 @@ func (r *Reader) scanPast(ctx context.Context, s scan) (Page, error) {
 	}
 	switch {
 	case p.more:
-	case behind != "":
-		p.page.Next = pastPlace{seam: at.seam, hour: behind}.String()
+	case next != "":
+		p.page.Next = pastPlace{seam: at.seam, hour: next}.String()
 	default:
 		p.page.Next = ""
 	}
 	return p.page, nil
 }
 
-// over reports whether the page has searched for long enough.
-func (p *pastScan) over() bool { return p.read >= pastMost || time.Now().After(p.ends) }
+// exhausted reports whether the page has reached its bound of time or bytes.
+func (p *pastScan) exhausted() bool { return p.read >= pastMost || time.Now().After(p.ends) }
 
-// textOf is the text of a line's member as it is written there, "" where it has none.
+// textOf returns a text member of a line, still escaped; "" without it.
 func textOf(line, name string) string {
 	_, rest, found := strings.Cut(line, `,"`+name+`":"`)
 	if !found {
@@ -185,9 +183,9 @@ func textOf(line, name string) string {
 	return text
 }
 
-// hours are the folders that may hold what is looked for, the newest first, from the scan's place on. behind is where the next
-// page begins, where there are too many for one; "": these are all.
-func (r *Reader) hours(ctx context.Context, p *pastScan) (hours []string, behind string, err error) {
+// hours returns the folders that may contain calls of the filter, the newest first, from the scan's place on. next is the first folder of
+// the next page; "": these are all.
+func (r *Reader) hours(ctx context.Context, p *pastScan) (hours []string, next string, err error) {
 	days, err := r.folders(ctx, p, "", time.DateOnly, 25*time.Hour)
 	for _, day := range days {
 		if len(hours) >= hoursMost {
@@ -202,7 +200,8 @@ func (r *Reader) hours(ctx context.Context, p *pastScan) (hours []string, behind
 	return hours, "", err
 }
 
-// folders are those below one that may hold what is looked for, the newest first. Files of a folder are closed within late after its time.
+// folders returns the folders below a folder that may contain calls of the filter, the newest first. Files are closed within late of their
+// folder's time.
 func (r *Reader) folders(ctx context.Context, p *pastScan, below, layout string, late time.Duration) (names []string, err error) {
 	since, until := p.matcher.filter.Since, p.matcher.filter.Until
 	for folder, err := range r.files.Folders(ctx, HistoryFolder+below) {
@@ -224,13 +223,13 @@ func (r *Reader) folders(ctx context.Context, p *pastScan, below, layout string,
 }
 
 const (
-	// hoursMost is how many folders one page reads, about; a page of more ends where they end.
+	// hoursMost is the approximate number of folders of one page.
 	hoursMost = 1000
 	// lastHour ends the name of a day's newest folder.
 	lastHour = "/23"
 )
 
-// scanHour scans the files of an hour; true: it is enough.
+// scanHour scans the files of an hour; true: the page is complete.
 func (r *Reader) scanHour(ctx context.Context, p *pastScan, hour string) (enough bool, err error) {
 	var files []historyFile
 	for name, err := range r.files.List(ctx, HistoryFolder+hour+"/") {
@@ -258,7 +257,7 @@ func (r *Reader) scanHour(ctx context.Context, p *pastScan, hour string) (enough
 		if !since.IsZero() && file.to.Before(since) || !until.IsZero() && !file.from.Before(until) {
 			continue
 		}
-		if p.over() {
+		if p.exhausted() {
 			p.more, p.page.Next = true, p.place(hour, file, unpackedMost)
 			return true, nil
 		}
@@ -267,24 +266,24 @@ func (r *Reader) scanHour(ctx context.Context, p *pastScan, hour string) (enough
 			return false, err
 		}
 		p.read += size
-		if p.lookBack(lines[:min(len(lines), below)], p.writtenBelow, func(offset int) string { return p.place(hour, file, offset) }) {
+		if p.scanLines(lines[:min(len(lines), below)], p.writtenBelow, func(offset int) string { return p.place(hour, file, offset) }) {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// compareFiles puts the file that was closed last first.
+// compareFiles orders files by the time at which they were closed, the latest first.
 func compareFiles(a, b historyFile) int {
 	return cmp.Or(b.to.Compare(a.to), cmp.Compare(b.name, a.name))
 }
 
-// writtenBelow is when a line was written, false where it is read in Redis.
-func (p *pastScan) writtenBelow(line string) (at time.Time, looked bool) {
+// writtenBelow returns the time at which a line was written; false: the line is at or above the seam.
+func (p *pastScan) writtenBelow(line string) (at time.Time, below bool) {
 	if in, ok := parsePlace(textOf(line, "written")); ok {
 		return in.written(), in.compare(p.at.seam) < 0
 	}
-	return time.UnixMilli(cameAt(line) + numberOf(line, "ms")).UTC(), true
+	return time.UnixMilli(arrivedAt(line) + numberOf(line, "ms")).UTC(), true
 }
 
 func (p *pastScan) place(hour string, file historyFile, offset int) string {

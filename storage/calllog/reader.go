@@ -17,30 +17,30 @@ import (
 )
 
 const (
-	// firstChunk and nextChunk are how many blocks are read at once: few where the newest will do, and then as many as Redis
-	// hands out in about a millisecond.
+	// firstChunk and nextChunk are the numbers of blocks in one read: few at first, because the newest may suffice, then as many as Redis
+	// returns in about a millisecond.
 	firstChunk = 4
 	nextChunk  = 50
-	// scanMost is how long one page may look for calls.
+	// scanMost bounds the time of a page's scan.
 	scanMost = 2 * time.Second
-	// scansMost is how many scans of Redis' calls, and as many of the history's, go on at a time in a process; others wait.
+	// scansMost bounds the concurrent scans of Redis in a process, and those of the history; others wait.
 	scansMost = 4
-	// clocks is how far the clocks of processes and Redis may lie apart.
-	clocks = time.Minute
+	// clockSkew is the maximal difference between the clocks of processes and Redis.
+	clockSkew = time.Minute
 )
 
-// Reader reads the log. Safe for concurrent use.
+// Reader reads the log. It is safe for concurrent use.
 type Reader struct {
 	client redis.UniversalClient
 	files  HistoryFiles // nil: there is no history
 	zstd   *zstd.Decoder
-	// turns bounds the scans of the calls in Redis, and pastTurns those of the history, so that an archive that hangs delays only the latter.
-	// own has one for each reader.
+	// turns bounds the scans of Redis, and pastTurns those of the history, so that a slow archive delays only the latter. own allows one
+	// per reader.
 	turns, pastTurns, own *fair.Semaphore[string]
 }
 
-// NewReader reads what Logs have written and, behind Redis' calls, what Histories have put into files; nil: there are none.
-// The client and the files stay the caller's.
+// NewReader returns a Reader of the calls in Redis and of the older ones in the history's files; nil: there is no history. The caller
+// closes the client.
 func NewReader(client redis.UniversalClient, files HistoryFiles) *Reader {
 	turns := func(total, share int64) *fair.Semaphore[string] {
 		return fair.New[string](fair.Bounds{Total: total, Share: share, Line: math.MaxInt})
@@ -51,40 +51,39 @@ func NewReader(client redis.UniversalClient, files HistoryFiles) *Reader {
 	}
 }
 
-// Call is a call of the log at its place in it.
+// Call is a call of the log with its place.
 type Call struct {
 	Record
 
-	// Place is where it is: a Page continues after one, or begins above it.
+	// Place is a cursor for Range.
 	Place string
 }
 
-// Page is what one scan found, the newest call first.
+// Page is the result of one scan, the newest call first.
 type Page struct {
 	Calls []Call
-	// Looked is how many calls were read, and Back when the last of them was written; zero for none.
+	// Looked is the number of calls that were read, and Back the time at which the last of them was written; zero for none.
 	Looked int
 	Back   time.Time
-	// Next is the place after which the next page continues, "" at the log's end or where the filter's time ends.
+	// Next is the place after which the next page continues; "": the end of the log or of the filter's time.
 	Next string
-	// Newest is the place of the newest call that was read, "" for none.
+	// Newest is the place of the newest call that was read; "" for none.
 	Newest string
 }
 
-// Range is which part of the log a scan reads. A zero field bounds nothing.
+// Range is the part of the log that a scan reads. A zero field bounds nothing.
 type Range struct {
-	// After is a place behind which it begins, and Above one at which it ends.
+	// After is the place after which the scan begins, Above the place at which it ends.
 	After, Above string
-	// Limit is how many calls it finds at most; at least 1.
+	// Limit is the maximal number of calls; at least 1.
 	Limit int
-	// For is the reader's name: each has one scan at a time, so that a reader's own scans wait for each other; "" as many as there
-	// are turns.
+	// For is the reader's name. A named reader has one scan at a time; further ones wait. "": no such limit.
 	For string
 }
 
-// Scan looks for calls, the newest first, for two seconds at most: Page says how far it came. A page is of Redis' calls or of the
-// history's: the last one of Redis' ends short, and the history begins with the next. A range above a place ends in Redis. The
-// error is storage.ErrUnavailable, or that of a place that is none.
+// Scan searches the log, the newest call first, for at most two seconds; Page reports how far it got. A page is either of Redis or of the
+// history: the last page of Redis may have fewer calls, and the next one begins with the history. A range with Above ends in Redis. The
+// error is storage.ErrUnavailable or ErrPlace.
 func (r *Reader) Scan(ctx context.Context, filter Filter, within Range) (Page, error) {
 	s := scan{matcher: filter.matcher(), within: within, page: Page{Next: within.After}}
 	below := "+"
@@ -120,7 +119,7 @@ func (r *Reader) Scan(ctx context.Context, filter Filter, within Range) (Page, e
 		if err != nil {
 			return s.page, storage.RedisError("read calls", err)
 		}
-		enough := s.look(r.zstd, entries)
+		enough := s.scanBlocks(r.zstd, entries)
 		switch {
 		case enough && !s.more:
 			s.page.Next = ""
@@ -136,7 +135,7 @@ func (r *Reader) Scan(ctx context.Context, filter Filter, within Range) (Page, e
 	}
 }
 
-// begin waits for one of the turns, which lasts until done is called. A named reader has one turn at a time.
+// begin waits for a turn, which lasts until done is called. A named reader has one turn at a time.
 func (r *Reader) begin(ctx context.Context, reader string, turns *fair.Semaphore[string]) (done func(), err error) {
 	ask := fair.Ask[string]{Key: reader}
 	var own *fair.Semaphore[string]
@@ -156,7 +155,7 @@ func (r *Reader) begin(ctx context.Context, reader string, turns *fair.Semaphore
 	}, nil
 }
 
-// seam is the place at which the history begins behind a page that came to the end of Redis' calls, "" where there is none.
+// seam returns the place at which the history begins after the last page of Redis; "": there is no history.
 func (r *Reader) seam(page Page, within Range) string {
 	if r.files == nil || within.Above != "" {
 		return ""
@@ -168,7 +167,7 @@ func (r *Reader) seam(page Page, within Range) string {
 	return pastPlace{seam: seam}.String()
 }
 
-// ErrPlace says that a text is no place in the log.
+// ErrPlace reports that a text is not a place in the log.
 var ErrPlace = errors.New("no place in the log of calls")
 
 // scan is one scan in progress.
@@ -181,18 +180,18 @@ type scan struct {
 	lines        []byte
 }
 
-// look scans the next blocks; true: it is enough.
-func (s *scan) look(decoder *zstd.Decoder, blocks []redis.XMessage) bool {
+// scanBlocks scans the next blocks; true: the page is complete.
+func (s *scan) scanBlocks(decoder *zstd.Decoder, blocks []redis.XMessage) bool {
 	for _, b := range blocks {
 		at, _ := parsePlace(b.ID)
 		switch since := s.matcher.filter.Since; {
-		case !since.IsZero() && at.written().Before(since.Add(-clocks)): // calls are written after they came
+		case !since.IsZero() && at.written().Before(since.Add(-clockSkew)): // calls are written after they arrive
 			return true
 		case slices.Compare(at[:2], s.above[:2]) < 0:
 			return true
 		}
 		packed, _ := b.Values["z"].(string)
-		s.lines, _ = decoder.DecodeAll([]byte(packed), s.lines[:0]) // as far as it is a block of lines
+		s.lines, _ = decoder.DecodeAll([]byte(packed), s.lines[:0]) // of a broken block, the lines before the fault
 		lines, from := string(s.lines), 0
 		if slices.Equal(at[:2], s.after[:2]) {
 			lines = lines[:min(uint64(len(lines)), s.after[2])]
@@ -207,7 +206,7 @@ func (s *scan) look(decoder *zstd.Decoder, blocks []redis.XMessage) bool {
 		if lines = lines[from:]; lines != "" && s.page.Newest == "" {
 			s.page.Newest = in(lastLine(lines))
 		}
-		if s.lookBack(lines, written, in) {
+		if s.scanLines(lines, written, in) {
 			return true
 		}
 		s.page.Next = at.String()
@@ -218,15 +217,15 @@ func (s *scan) look(decoder *zstd.Decoder, blocks []redis.XMessage) bool {
 	return false
 }
 
-// lookBack scans lines, the last first; true: it is enough. written returns when a line was written, and false for one to pass
-// over.
-func (s *scan) lookBack(lines string, written func(line string) (time.Time, bool), place func(offset int) string) bool {
+// scanLines scans lines, the last first; true: the page is complete. written returns the time at which a line was written; false: the scan
+// skips it.
+func (s *scan) scanLines(lines string, written func(line string) (time.Time, bool), place func(offset int) string) bool {
 	for lines != "" {
 		offset := lastLine(lines)
 		line := lines[offset:]
 		lines = lines[:offset]
-		at, looked := written(line)
-		if !looked {
+		at, ok := written(line)
+		if !ok {
 			continue
 		}
 		s.page.Looked++
@@ -236,7 +235,7 @@ func (s *scan) lookBack(lines string, written func(line string) (time.Time, bool
 		}
 		record, err := parse(line)
 		if err != nil {
-			continue // another program's
+			continue // of another program
 		}
 		s.page.Calls = append(s.page.Calls, Call{record, place(offset)})
 		if len(s.page.Calls) >= s.within.Limit {
@@ -247,5 +246,5 @@ func (s *scan) lookBack(lines string, written func(line string) (time.Time, bool
 	return false
 }
 
-// lastLine is where the last of several lines begins.
+// lastLine returns the offset of the last line.
 func lastLine(lines string) int { return strings.LastIndexByte(lines[:len(lines)-1], '\n') + 1 }

@@ -1,5 +1,5 @@
-// Package calllog is the log of calls: their callers and channels, their outcome and cost, and never the text of prompts or answers. The
-// newest calls are in a stream of Redis, which readers filter by a search for bytes.
+// Package calllog is the log of calls: their callers and channels, their outcome and cost, and never the text of prompts or answers. Redis
+// has the newest calls in a stream, the archive has the history. Readers filter both by a search for bytes.
 package calllog
 
 import (
@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Record is one call, conversation or create of a task that has ended, or was refused.
+// Record is one ended or refused call, conversation or create of a task.
 type Record struct {
-	// At is when it came.
+	// At is the arrival of the request.
 	At time.Time
 	Names
 	Caller
@@ -17,29 +17,29 @@ type Record struct {
 	Outcome
 	Times
 	Used
-	// Tries are the requests to upstreams that it took, in their order.
+	// Tries are its requests to upstreams, in their order.
 	Tries []Try
-	// Skipped are calls like this one, refused within the same second, that have no record of their own.
+	// Skipped is the number of similar calls, refused within the same second, that have no record.
 	Skipped int64
 }
 
 // Names are the ids by which a call is found.
 type Names struct {
-	ID string // the request's, the gateway's own
-	// Client is the value that the client sent as x-request-id, "" for none. Several calls of several tokens may have it.
+	ID string // of the request, made by the gateway
+	// Client is the client's x-request-id, "" for none. It need not be unique, even among tokens.
 	Client string
-	// Trace is its trace's, and Task that of the task that it made; "" for none.
+	// Trace is the trace's id, Task the id of the task that the call created; "" for none.
 	Trace, Task string
 }
 
-// Caller is who called.
+// Caller is the token and client of a call.
 type Caller struct {
-	Token     string // id; "" where no token was admitted
+	Token     string // id; "" without a valid token
 	TokenName string `json:"name"`
 	Agent     string // User-Agent
 }
 
-// Asked is what was asked for.
+// Asked is the request.
 type Asked struct {
 	Operation string // operationId of the OpenAPI document
 	Format    string
@@ -47,30 +47,30 @@ type Asked struct {
 	Stream    bool   // the answer was a stream of events
 }
 
-// Outcome is how it ended.
+// Outcome is the end of a call.
 type Outcome struct {
-	Channel string // that answered, "" where none did
+	Channel string // that answered; "": none
 	Status  int
-	// Fault is how it failed, Words the message that the client got, Code the vendor's own word; "" where there is none.
+	// Fault is the kind of failure, Words the message to the client, Code the vendor's error code; "" for none.
 	Fault, Words, Code string
 	Bytes              int64 // of the answer
 }
 
-// Times are how long it took.
+// Times are durations since the request arrived.
 type Times struct {
-	// Before is when the call was handed to an upstream, First when the client was sent the first byte of an upstream's answer,
-	// both since the request came; 0 where that did not happen.
+	// Before ends when the gateway sends the call to an upstream, First when it sends the first byte of an upstream's answer to the client;
+	// 0: that did not happen.
 	Before, First time.Duration
 	Took          time.Duration
 }
 
-// Used is what it used and cost.
+// Used is the usage and cost of a call.
 type Used struct {
 	Input, Cached, Output int64 // tokens
 	Images                int64
 	Audio                 time.Duration
 	Cost                  int64 // in billionths of the currency
-	// Priced: the model has a price. Estimated: what it used is, since the upstream did not say.
+	// Priced: the model has a price. Estimated: the usage is estimated, because the upstream did not report it.
 	Priced, Estimated bool
 }
 
@@ -78,13 +78,13 @@ type Used struct {
 type Try struct {
 	Channel string
 	Key     string // fingerprint
-	Fault   string // "" where its answer began
-	// Vendor is what the upstream calls the request, "" where it does not say.
+	Fault   string // "": its answer began
+	// Vendor is the upstream's id of the request; "" for none.
 	Vendor string
 	Took   time.Duration
 }
 
-// VendorID is what the last upstream that said so calls the request, "" for none.
+// VendorID returns the last try's id from its upstream; "" for none.
 func (r *Record) VendorID() string {
 	for _, try := range slices.Backward(r.Tries) {
 		if try.Vendor != "" {
@@ -94,12 +94,12 @@ func (r *Record) VendorID() string {
 	return ""
 }
 
-// Failed reports whether the client got a fault.
+// Failed reports whether the client got an error.
 func (r *Record) Failed() bool { return r.Fault != "" || r.Status >= failedStatus }
 
 const failedStatus = 400
 
-// Bounds of a record's texts, in bytes: the texts of one client take no more of the log than others' calls do.
+// Bounds of a record's texts, in bytes, so that a client cannot fill the log with long texts. triesMost bounds the tries.
 const (
 	agentMost = 80
 	wordsMost = 300

@@ -1,39 +1,39 @@
 package calllog
 
 const (
-	// refusedMost is how many refused calls that no upstream saw each token, and all calls without one, may have in the log in a
-	// second, in each process: a client that calls in a loop must not push the calls of others out of it.
+	// refusedMost bounds the records of calls that were refused before any upstream got them: per second, process and token, and for all
+	// calls without a token. A client that calls in a loop must not displace the calls of others.
 	refusedMost = 10
-	// refusersMost is how many tokens are counted separately for that; others count as calls without a token.
+	// refusersMost is the number of tokens that are counted separately; others count as calls without a token.
 	refusersMost = 1000
 )
 
-// refusals are the tokens whose calls were refused in this second.
-type refusals map[string]*refuser
+// refusals counts the refused calls of this second by token.
+type refusals map[string]*refused
 
-type refuser struct {
-	kept    int
-	skipped int64
-	last    []byte // the line of the last one skipped, open
+type refused struct {
+	recorded int
+	skipped  int64
+	last     []byte // of appendOpen for the last skipped call
 }
 
-// skip reports whether a refused call has no record of its own.
+// skip counts a refused call, and reports whether it gets no record.
 func (f refusals) skip(r *Record) bool {
 	token := r.Token
-	who, known := f[token]
+	of, known := f[token]
 	if !known && len(f) >= refusersMost {
 		token = ""
-		who, known = f[token]
+		of, known = f[token]
 	}
 	if !known {
-		who = new(refuser)
-		f[token] = who
+		of = new(refused)
+		f[token] = of
 	}
-	if who.kept < refusedMost {
-		who.kept++
+	if of.recorded < refusedMost {
+		of.recorded++
 		return false
 	}
-	who.skipped++
-	who.last = r.appendOpen(who.last[:0])
+	of.skipped++
+	of.last = r.appendOpen(of.last[:0])
 	return true
 }
