@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// settled is how long after its end a minute does not change any more: calls are counted when they end, and written within
-	// seconds. What an outage delays for longer is missed by a reader that has read the minute before.
+	// settled is the time after its end from which a minute is cached: calls are counted when they end, and written within seconds. The
+	// cache lacks sums that an outage delays for longer.
 	settled = 5 * time.Minute
-	// readTogether is how many minutes are read in one round trip: about what Redis hands out in a millisecond.
+	// readTogether is the number of minutes in one round trip: about what Redis returns in a millisecond.
 	readTogether = 50
-	// minutesMost are all that there are.
+	// minutesMost is the number of minutes that Redis stores.
 	minutesMost = int(Kept / time.Minute)
 )
 
-// Row is what was counted of one minute, model and channel.
+// Row is the sum of one minute, model and channel.
 type Row struct {
 	Minute         time.Time // its start
-	Model, Channel string    // "": no model was named, no channel answered
+	Model, Channel string    // "": no model was given, no channel answered
 	Sums
 }
 
-// Reader reads what Traffic has written, and caches minutes that have ended. It is safe for concurrent use.
+// Reader reads what Traffic has written, and caches past minutes. It is safe for concurrent use.
 type Reader struct {
 	client redis.UniversalClient
 
@@ -38,19 +38,19 @@ type Reader struct {
 	past map[int64][]Row
 }
 
-// NewReader reads through the client, which stays the caller's.
+// NewReader returns a Reader over the client, which the caller closes.
 func NewReader(client redis.UniversalClient) *Reader {
 	return &Reader{client: client, past: make(map[int64][]Row)}
 }
 
-// Read returns the rows of the minutes that begin within [from, to), by minute; of a longer range than Traffic keeps, the last.
+// Read returns the rows of the minutes that begin within [from, to), by minute. Of a longer range than Kept, it reads the end.
 func (r *Reader) Read(ctx context.Context, from, to time.Time) ([]Row, error) {
 	now := time.Now()
 	end := now.Add(time.Minute)
 	if to.Before(end) {
 		end = to
 	}
-	last := end.Add(time.Minute-1).Unix()/secondsOfMinute - 1 // the one before the first that begins at the end or later
+	last := end.Add(time.Minute-1).Unix()/secondsOfMinute - 1 // the last minute that begins before the end
 	first := max((from.Unix()+secondsOfMinute-1)/secondsOfMinute, now.Unix()/secondsOfMinute-int64(minutesMost), last-int64(minutesMost))
 	minutes := make(map[int64][]Row)
 	var unknown []int64
@@ -89,7 +89,7 @@ func (r *Reader) fetch(ctx context.Context, minutes []int64, into map[int64][]Ro
 	return nil
 }
 
-// remember keeps the minutes that were read and have ended, and forgets those that are not asked for any more.
+// remember caches the settled minutes of a read, and drops those that Redis no longer stores.
 func (r *Reader) remember(read []int64, minutes map[int64][]Row, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +108,7 @@ func (r *Reader) remember(read []int64, minutes map[int64][]Row, now time.Time) 
 	}
 }
 
-// rowsOf puts the fields of a minute together. A field it does not know is left out.
+// rowsOf decodes the fields of a minute. It skips unknown fields.
 func rowsOf(minute int64, fields map[string]string) []Row {
 	names := strings.Fields(counterNames)
 	found := make(map[[2]string]*Row)

@@ -1,4 +1,4 @@
-// Package traffic sums calls by minute, channel and model, for charts of the last day. What is charged is in the ledger.
+// Package traffic sums calls by minute, channel and model, for charts of the last day. Charged amounts are in the ledger.
 package traffic
 
 import (
@@ -27,21 +27,21 @@ func minuteKey(minute int64) string {
 }
 
 const (
-	// Kept is how long a minute is kept: a day, and what a chart of one needs in addition.
+	// Kept is how long a minute is stored: a day, and the margin of a chart of one.
 	Kept = 26 * time.Hour
-	// rowsMost is how many rows of a minute each process writes, and fieldsMost how many fields a minute may have in all. What
-	// finds no room counts as OtherModel of its channel, so that a day of minutes full of names stays below 100 MB.
+	// rowsMost bounds the rows of a minute that each process writes, fieldsMost the fields of a minute. Further models count as OtherModel
+	// of their channel, so a day of full minutes stays below 100 MB.
 	rowsMost   = 100
 	fieldsMost = 1200
-	// waitingMost is how many rows wait for a Redis that is away; then the oldest minute goes.
+	// waitingMost is the number of rows that wait while Redis is unavailable; then the oldest minute is dropped.
 	waitingMost = 10_000
 	flushEvery  = time.Second
 )
 
-// OtherModel is the model of the rows that count what has no row of its own.
+// OtherModel is the model of rows beyond the bounds, and of unknown models.
 const OtherModel = "other"
 
-// Buckets are the upper bounds of the times to a first byte but for the last, which has none.
+// Buckets returns the upper bounds of the buckets of times to the first byte, except the last bucket, which has none.
 func Buckets() [7]time.Duration {
 	return [...]time.Duration{
 		100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second,
@@ -49,7 +49,7 @@ func Buckets() [7]time.Duration {
 	}
 }
 
-// Sums are what is counted of calls.
+// Sums are the sums of calls.
 type Sums struct {
 	Requests, Failed, Tokens int64
 	Cost                     int64 // in billionths of the currency
@@ -57,7 +57,7 @@ type Sums struct {
 	First [8]int64
 }
 
-// Add adds others.
+// Add adds other to s.
 func (s *Sums) Add(other Sums) {
 	s.Requests += other.Requests
 	s.Failed += other.Failed
@@ -68,8 +68,8 @@ func (s *Sums) Add(other Sums) {
 	}
 }
 
-// Quantile is the time to a first byte within which so large a share of the calls came, to the upper bound of its bucket and
-// linear within it; 0 where there was none. What lies beyond the last bound is that bound.
+// Quantile returns the quantile of the times to the first byte for a share from 0 to 1, interpolated linearly within a bucket. It is 0
+// without calls, and at most the last bound.
 func (s *Sums) Quantile(share float64) time.Duration {
 	var all int64
 	for _, n := range s.First {
@@ -78,13 +78,13 @@ func (s *Sums) Quantile(share float64) time.Duration {
 	if all == 0 {
 		return 0
 	}
-	want, bounds := share*float64(all), Buckets()
+	rank, bounds := share*float64(all), Buckets()
 	var below float64
 	var from time.Duration
 	for i, bound := range bounds {
 		n := float64(s.First[i])
-		if n > 0 && below+n >= want {
-			return from + time.Duration((want-below)/n*float64(bound-from))
+		if n > 0 && below+n >= rank {
+			return from + time.Duration((rank-below)/n*float64(bound-from))
 		}
 		below, from = below+n, bound
 	}
@@ -97,20 +97,20 @@ type Entry struct {
 	Model, Channel string    // Channel "": none answered
 	Failed         bool
 	Tokens, Cost   int64
-	// First is how long its first byte took, 0 where there was none.
+	// First is the time to its first byte; 0: there was none.
 	First time.Duration
 }
 
 // Options may be nil.
 type Options struct {
-	// Known reports whether a model has rows of its own; others, which clients make up, count as OtherModel. nil: none has.
+	// Known reports whether a model has its own rows; other names, which clients may invent, count as OtherModel. nil: no model has.
 	Known      func(model string) bool
 	FlushEvery time.Duration // default one second
 	Log        *slog.Logger  // nil: silent
 }
 
-// Traffic counts until Close, whose error is that of the sums that are lost. Safe for concurrent use. While Redis is away the sums
-// wait.
+// Traffic counts calls until Close, whose error reports that sums are lost. While Redis is unavailable, sums wait in memory. It is safe for
+// concurrent use.
 type Traffic struct {
 	*outbox.Outbox[[]row]
 
@@ -131,7 +131,7 @@ type row struct {
 	Sums
 }
 
-// New starts to count. The client stays the caller's.
+// New starts a Traffic over the client, which the caller closes.
 func New(client redis.UniversalClient, opts *Options) *Traffic {
 	opts = cmp.Or(opts, new(Options))
 	t := &Traffic{known: opts.Known, sums: make(map[place]Sums), rows: make(map[int64]int)}
@@ -191,7 +191,7 @@ func bucketOf(first time.Duration) int {
 	return len(bounds)
 }
 
-// dropOldest forgets the oldest minute that waits.
+// dropOldest drops the oldest waiting minute.
 func (t *Traffic) dropOldest() {
 	oldest := int64(-1)
 	for minute := range t.rows {
@@ -207,7 +207,7 @@ func (t *Traffic) dropOldest() {
 	delete(t.rows, oldest)
 }
 
-// cut takes the sums out of the way of Add, into a batch.
+// cut moves the sums into a batch, without blocking Add for long.
 func (t *Traffic) cut() [][]row {
 	t.mu.Lock()
 	sums := t.sums
@@ -224,10 +224,10 @@ func (t *Traffic) cut() [][]row {
 	return [][]row{rows}
 }
 
-// addScript adds a batch of an outbox. A row that finds its minute full counts as another model.
+// addScript adds a batch of an outbox. A new row of a full minute counts as OtherModel.
 //
 //	KEYS  the outbox's, then for each row its minute
-//	ARGV  the outbox's, expiry in s, most fields, the row of models that have none, then for each row: its name, JSON [counter, n, …]
+//	ARGV  the outbox's, expiry in s, most fields, OtherModel, then for each row: its name, JSON [counter, n, …]
 const addScript = `
 applied('')
 for k = 2, #KEYS do
@@ -244,7 +244,7 @@ return ''
 // counterNames end the fields of a minute.
 const counterNames = "requests failed tokens cost 0 1 2 3 4 5 6 7"
 
-// counters are the sums in the order of counterNames.
+// counters returns the sums in the order of counterNames.
 func (s *Sums) counters() [12]*int64 {
 	all := [12]*int64{&s.Requests, &s.Failed, &s.Tokens, &s.Cost}
 	for i := range s.First {
@@ -253,7 +253,7 @@ func (s *Sums) counters() [12]*int64 {
 	return all
 }
 
-// encode returns what addScript takes.
+// encode returns the keys and arguments of addScript.
 func encode(rows []row) (keys []string, args []any) {
 	args = []any{int64(Kept / time.Second), fieldsMost, url.QueryEscape(OtherModel)}
 	names := strings.Fields(counterNames)
