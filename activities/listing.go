@@ -49,7 +49,7 @@ func (l *Listing) changed(ctx context.Context, taskID string) {
 func (l *Listing) markEnded(ctx context.Context, taskID string) {
 	if l.Index != nil {
 		marked, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
-		err := l.Index.Disturb(marked, taskID)
+		err := l.Index.MarkChanged(marked, taskID)
 		cancel()
 		if err != nil {
 			l.Log.DebugContext(ctx, "end not marked", "task", taskID, "error", err)

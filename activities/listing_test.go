@@ -50,7 +50,7 @@ func TestPollRestoresTheEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed(1, 0)
-	if err := index.Bury(t.Context(), "demo", "video_x", created); err != nil {
+	if err := index.MarkRemoval(t.Context(), "demo", "video_x", created); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.acts.Settler.Settle(t.Context(), settle); err != nil {

@@ -150,7 +150,7 @@ func (a *Remover) deleteRuns(ctx context.Context, taskID string, execution Execu
 // be found if the removal deleted itself, so then it only ends.
 func (a *Remover) removed(ctx context.Context, in RemoveInput, execution Execution) error {
 	if a.Index != nil {
-		if err := errors.Join(a.Index.Remove(ctx, in.Token, in.TaskID, in.Created), a.Index.Lift(ctx, in.TaskID, in.Created)); err != nil {
+		if err := errors.Join(a.Index.Remove(ctx, in.Token, in.TaskID, in.Created), a.Index.EndRemoval(ctx, in.TaskID, in.Created)); err != nil {
 			return again(record(err), 0)
 		}
 	}

@@ -10,36 +10,35 @@ import (
 	"modelrelay/storage"
 )
 
-// changesChannel carries task ids with a mark in front: a dash for those that are gone, an exclamation mark for those to cancel, a question
-// mark and a plus sign for Asked and Sending.
+// changesChannel carries task ids after a mark: a dash for Ended, an exclamation mark for Cancelled, a question mark for Asked, a plus sign
+// for Sending.
 const changesChannel = storage.Prefix + "task-changes"
 
 // Change is a hint that a task may have changed. It carries no state.
 type Change struct {
 	TaskID string
-	// Ended: it has ended or is being removed, so that nothing that was read of it before should be shown again.
+	// Ended: the task has ended or is being removed; earlier reads of it are stale.
 	Ended bool
-	// Cancelled: Temporal has accepted its cancel.
+	// Cancelled: Temporal has accepted its cancellation.
 	Cancelled bool
-	// Asked: a worker asks whether another one sends the call of the task. Sending is the answer, if one does.
+	// Asked: a worker asks whether another worker is sending the call of the task. Sending is the answer of a worker that does.
 	Asked, Sending bool
 }
 
-// Changes passes hints between processes, best effort: one that is lost costs its readers a moment, nothing else. Safe
-// for concurrent use.
+// Changes passes hints between processes, best effort: a lost hint only delays readers. It is safe for concurrent use.
 type Changes struct {
 	client redis.UniversalClient
 }
 
-// NewChanges uses the client, which stays the caller's.
+// NewChanges returns Changes over the client, which the caller closes.
 func NewChanges(client redis.UniversalClient) *Changes {
 	return &Changes{client: client}
 }
 
-// publishTimeout bounds a hint, on which nothing depends.
+// publishTimeout bounds Publish.
 const publishTimeout = 250 * time.Millisecond
 
-// Publish sends a change to all followers, if there are any, even if ctx has ended. Nil sends nothing.
+// Publish sends a change to all followers, even if ctx has ended. A nil Changes sends nothing.
 func (c *Changes) Publish(ctx context.Context, change Change) error {
 	if c == nil {
 		return nil

@@ -13,28 +13,28 @@ import (
 )
 
 const (
-	durationsKept   = 15                  // the running median is of this many jobs
-	durationsNeeded = 3                   // fewer say nothing about the next one
+	durationsKept   = 15                  // jobs of the running median
+	durationsNeeded = 3                   // fewer jobs have no median
 	durationsExpire = 30 * 24 * time.Hour // after the last job
 )
 
-// durationKey names a list, the last durations in ms, newest first. Names are escaped, so that a colon in one never makes two
-// meet.
+// durationKey returns the key of a list: the last durations in ms, newest first. Names are escaped, so that a colon in one makes no two
+// keys equal.
 func durationKey(channel, model string) string {
 	return storage.Prefix + "duration:" + url.QueryEscape(channel) + ":" + url.QueryEscape(model)
 }
 
-// Durations remembers how long a model's jobs usually take on a channel. Safe for concurrent use.
+// Durations stores the usual duration of a model's jobs on a channel. It is safe for concurrent use.
 type Durations struct {
 	client redis.UniversalClient
 }
 
-// NewDurations uses the client, which stays the caller's.
+// NewDurations returns Durations over the client, which the caller closes.
 func NewDurations(client redis.UniversalClient) *Durations {
 	return &Durations{client: client}
 }
 
-// Observe adds one finished job. A duration that is not positive is left out.
+// Observe adds one finished job. It ignores a duration that is not positive.
 func (d *Durations) Observe(ctx context.Context, channel, model string, took time.Duration) error {
 	if took <= 0 {
 		return nil
@@ -49,7 +49,7 @@ func (d *Durations) Observe(ctx context.Context, channel, model string, took tim
 	return storage.RedisError("observe duration", err)
 }
 
-// Usual is the median of the last jobs, at most 15; false while fewer than three are known.
+// Usual returns the median of the last jobs, at most 15; false while there are fewer than three.
 func (d *Durations) Usual(ctx context.Context, channel, model string) (time.Duration, bool, error) {
 	timed := Timed{channel, model}
 	usual, err := d.UsualOf(ctx, []Timed{timed})
@@ -57,10 +57,10 @@ func (d *Durations) Usual(ctx context.Context, channel, model string) (time.Dura
 	return median, ok, err
 }
 
-// Timed is what a duration is usual for.
+// Timed identifies a usual duration.
 type Timed struct{ Channel, Model string }
 
-// UsualOf is Usual of several, in one round trip. What is not known is not among the answers.
+// UsualOf is Usual for several, in one round trip. It omits unknown ones.
 func (d *Durations) UsualOf(ctx context.Context, of []Timed) (map[Timed]time.Duration, error) {
 	usual := make(map[Timed]time.Duration, len(of))
 	answers, err := storage.Pipelined(ctx, d.client, "read usual durations", of, func(to redis.Pipeliner, timed Timed) *redis.StringSliceCmd {
@@ -77,7 +77,7 @@ func (d *Durations) UsualOf(ctx context.Context, of []Timed) (map[Timed]time.Dur
 	return usual, nil
 }
 
-// medianOf is that of durations as Redis has them; false where they are too few.
+// medianOf returns the median of durations in ms; false: there are too few.
 func medianOf(values []string) (time.Duration, bool) {
 	known := make([]int64, 0, len(values))
 	for _, v := range values {

@@ -1,6 +1,5 @@
-// Package taskindex keeps in Redis what makes tasks quick to find: the lists of a token's tasks, the marks of those under
-// removal, hints that a task has changed, repeats of creates, and how long jobs usually take. None of it is the truth about a
-// task, and it knows no workflow.
+// Package taskindex stores indexes of tasks in Redis: the lists of a token's tasks, the marks of tasks under removal, hints that a task has
+// changed, repeats of creates, and usual durations of jobs. Temporal has the state of tasks; the package does not depend on workflows.
 package taskindex
 
 import (
@@ -16,43 +15,43 @@ import (
 	"modelrelay/storage"
 )
 
-// ErrTooMany says that a token has as many unfinished tasks as it may have.
+// ErrTooMany reports that a token has reached its limit of unfinished tasks.
 var ErrTooMany = errors.New("too many unfinished tasks")
 
-// taskKeep is how long an index remembers a task by default: longer than Temporal usually remembers it, and readers drop what Temporal
-// has forgotten.
+// taskKeep is the default lifetime of a task in an index: longer than Temporal's usual retention. Readers skip tasks that Temporal has
+// removed.
 const taskKeep = 30 * 24 * time.Hour
 
 // Entry is one task of an index.
 type Entry struct {
 	TaskID string
-	// At is when the task was created, and for unfinished ones when the index learned of it; whole milliseconds.
+	// At is the task's creation or, in Unfinished, the time at which it was added; whole milliseconds.
 	At time.Time
 }
 
-// Index lists the tasks of a token, knows the unfinished ones and those under removal. It holds no truth: it can be
-// lost at any time and be made again from what Temporal knows. Safe for concurrent use.
+// Index lists the tasks of a token, its unfinished tasks and those under removal. If Redis loses it, it can be restored from Temporal. It
+// is safe for concurrent use.
 type Index struct {
 	client redis.UniversalClient
 	keep   time.Duration
 }
 
-// New uses the client, which stays the caller's. keep is how long after its creation a task is forgotten; 0: 30 days.
+// New returns an Index over the client, which the caller closes. keep is a task's lifetime in the index; 0: 30 days.
 func New(client redis.UniversalClient, keep time.Duration) *Index {
 	return &Index{client: client, keep: cmp.Or(keep, taskKeep)}
 }
 
-// ExcludedError is that of a task which another one on the list excludes, which was created then.
+// ExcludedError reports that another task on the list, created then, excludes a new one.
 type ExcludedError struct{ Created time.Time }
 
 // Error implements error.
 func (e *ExcludedError) Error() string { return "another task excludes this one" }
 
-// addTaskScript adds a task that is not known yet, unless another one excludes it or the token has too many unfinished ones.
+// addTaskScript adds a new task, unless another one excludes it or the token has too many unfinished tasks.
 //
 //	KEYS   tasks, unfinished
 //	ARGV   task id, created in ms, most unfinished (0: any number), keep in ms, ids that exclude it
-//	answer 1 added, 0 known already, -1 too many; above 1 the creation, in ms, of one that excludes it
+//	answer 1: added, 0: already known, -1: too many; above 1: the creation, in ms, of a task that excludes it
 const addTaskScript = `
 local id, created, most, keep = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 if redis.call('ZSCORE', KEYS[1], id) then return 0 end
@@ -72,9 +71,9 @@ redis.call('PEXPIRE', KEYS[2], keep)
 return 1
 `
 
-// Add notes a task that is about to start, and counts it as unfinished. ErrTooMany: the token has most unfinished tasks
-// already; 0 allows any number. A task that is known stays as it is, also beyond the limit, and added is false: a repeat
-// of a create is never refused here. *ExcludedError: one of the others is on the list.
+// Add adds a task that is about to start, and counts it as unfinished. A known task stays as it is, even beyond the limit, and added is
+// false: Add never refuses a repeat of a create. ErrTooMany: the token already has most unfinished tasks; 0: no limit. *ExcludedError: one
+// of the others is on the list.
 func (x *Index) Add(ctx context.Context, tokenID, taskID string, created time.Time, most int, others ...string) (added bool, err error) {
 	args := []any{taskID, created.UnixMilli(), most, x.keep.Milliseconds()}
 	for _, other := range others {
@@ -92,15 +91,15 @@ func (x *Index) Add(ctx context.Context, tokenID, taskID string, created time.Ti
 	return answer > 0, nil
 }
 
-// End takes a task out of the unfinished ones. It returns nil where it is not among them.
+// End removes a task from the unfinished ones. It returns nil if the task is not one of them.
 func (x *Index) End(ctx context.Context, tokenID, taskID string) error {
 	return storage.RedisError("end task", x.client.ZRem(ctx, unfinishedKey(tokenID), taskID).Err())
 }
 
-// removeTaskScript takes a task off the list, but not another one with its id.
+// removeTaskScript removes a task from the lists, but not another one with its id.
 //
 //	KEYS   tasks, unfinished
-//	ARGV   task id, created in ms ("": whenever)
+//	ARGV   task id, created in ms ("": any)
 const removeTaskScript = `
 local created = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if ARGV[2] == '' or not created or tonumber(created) == tonumber(ARGV[2]) then
@@ -109,13 +108,13 @@ if ARGV[2] == '' or not created or tonumber(created) == tonumber(ARGV[2]) then
 end
 `
 
-// Remove forgets the task that was created then; a zero time: whatever task has the id. It returns nil for an unknown one.
+// Remove removes the task that was created then; the zero time: any task with the id. It returns nil for an unknown task.
 func (x *Index) Remove(ctx context.Context, tokenID, taskID string, created time.Time) error {
 	keys := []string{tasksKey(tokenID), unfinishedKey(tokenID)}
-	return ran("remove task", redis.NewScript(removeTaskScript).Run(ctx, x.client, keys, taskID, scoreOf(created)))
+	return scriptError("remove task", redis.NewScript(removeTaskScript).Run(ctx, x.client, keys, taskID, scoreOf(created)))
 }
 
-// restoreScript puts a task into the index as it is, unless it is under removal.
+// restoreScript puts a task into the index, unless it is under removal.
 //
 //	KEYS   tasks, unfinished, tombstone
 //	ARGV   task id, created in ms, 1 for an unfinished one, keep in ms, the tombstone's mark
@@ -132,19 +131,19 @@ redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 `
 
-// Restore puts a task into the index as it is, finished or not. Restoring it again changes nothing. One that is under
-// removal, as far as Redis knows, stays off the list and does not count as unfinished.
+// Restore puts a task into the index, finished or not. It is idempotent. A task that is marked as under removal is not listed and does not
+// count as unfinished.
 func (x *Index) Restore(ctx context.Context, tokenID, taskID string, created time.Time, unfinished bool) error {
 	keys := []string{tasksKey(tokenID), unfinishedKey(tokenID), tombstoneKey(taskID)}
-	return ran("restore task", redis.NewScript(restoreScript).Run(ctx, x.client, keys,
+	return scriptError("restore task", redis.NewScript(restoreScript).Run(ctx, x.client, keys,
 		taskID, created.UnixMilli(), unfinished, x.keep.Milliseconds(), mark(created)))
 }
 
-// pageScript reads the entries behind one.
+// pageScript reads the entries after a task.
 //
 //	KEYS   tasks
-//	ARGV   task id to begin behind ("": at the beginning), most, 1 for oldest first
-//	answer members and scores in turn; nil where the task is not known
+//	ARGV   id of the task ("": from the beginning), most, 1 for oldest first
+//	answer members and scores in turn; nil: the task is unknown
 const pageScript = `
 local command, rank, from = 'ZREVRANGE', 'ZREVRANK', 0
 if ARGV[3] == '1' then command, rank = 'ZRANGE', 'ZRANK' end
@@ -156,8 +155,8 @@ end
 return redis.call(command, KEYS[1], from, from + tonumber(ARGV[2]) - 1, 'WITHSCORES')
 `
 
-// Page lists up to limit tasks of a token by creation, newest first or, ascending, oldest first, behind the task named
-// after; "" begins at the beginning. storage.ErrNotFound: the index does not know that task.
+// Page returns up to limit tasks of a token by creation, newest first or, ascending, oldest first. They follow the task with the id after;
+// "": from the beginning. storage.ErrNotFound: the index does not have that task.
 func (x *Index) Page(ctx context.Context, tokenID, after string, limit int, ascending bool) ([]Entry, error) {
 	if limit <= 0 {
 		return nil, nil
@@ -178,8 +177,7 @@ func (x *Index) Page(ctx context.Context, tokenID, after string, limit int, asce
 	return entries, nil
 }
 
-// Unfinished lists up to limit unfinished tasks of a token behind the first `from`, those that have been so longest first,
-// and returns how many there are in all.
+// Unfinished returns up to limit unfinished tasks of a token after the first `from`, the oldest first, and the number of all of them.
 func (x *Index) Unfinished(ctx context.Context, tokenID string, from, limit int) (entries []Entry, all int, err error) {
 	if limit <= 0 {
 		return nil, 0, nil
@@ -203,7 +201,7 @@ func (x *Index) Unfinished(ctx context.Context, tokenID string, from, limit int)
 	return entries, int(count.Val()), nil
 }
 
-// scoreOf is a time as the lists have it, "" for zero.
+// scoreOf returns a time as a score, "" for zero.
 func scoreOf(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -211,8 +209,8 @@ func scoreOf(at time.Time) string {
 	return strconv.FormatInt(at.UnixMilli(), 10)
 }
 
-// ran is the error of a script that answers nothing.
-func ran(doing string, answer *redis.Cmd) error {
+// scriptError returns the error of a script that answers nothing.
+func scriptError(doing string, answer *redis.Cmd) error {
 	if err := answer.Err(); !errors.Is(err, redis.Nil) {
 		return storage.RedisError(doing, err)
 	}
@@ -222,6 +220,6 @@ func ran(doing string, answer *redis.Cmd) error {
 // The keys of a token's lists:
 //
 //	tasks:<token id>       zset  task id -> creation in ms
-//	unfinished:<token id>  zset  task id -> when it was added, in ms
+//	unfinished:<token id>  zset  task id -> time at which it was added, in ms
 func tasksKey(tokenID string) string      { return storage.Prefix + "tasks:" + tokenID }
 func unfinishedKey(tokenID string) string { return storage.Prefix + "unfinished:" + tokenID }

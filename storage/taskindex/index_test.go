@@ -187,7 +187,7 @@ func TestTaskIndexBuries(t *testing.T) {
 		index := taskindex.New(storagetest.Redis(t), 0)
 		buried := func(want bool, created time.Time) {
 			t.Helper()
-			if got, err := index.Buried(t.Context(), "t1", created); err != nil || got != want {
+			if got, err := index.UnderRemoval(t.Context(), "t1", created); err != nil || got != want {
 				t.Errorf("%s: buried = %v, %v, want %v", name, got, err, want)
 			}
 		}
@@ -195,7 +195,7 @@ func TestTaskIndexBuries(t *testing.T) {
 			t.Fatal(err)
 		}
 		buried(false, always)
-		if err := index.Bury(t.Context(), "anna", "t1", tc.buried); err != nil {
+		if err := index.MarkRemoval(t.Context(), "anna", "t1", tc.buried); err != nil {
 			t.Fatal(err)
 		}
 		buried(tc.first, first)
@@ -213,11 +213,11 @@ func TestTaskIndexBuries(t *testing.T) {
 		if got, err := index.Page(t.Context(), "anna", "", 10, false); err != nil || len(got) != tc.listed {
 			t.Errorf("%s: listed after its removal: %v, %v", name, got, err)
 		}
-		if err := index.Lift(t.Context(), "t1", second); err != nil {
+		if err := index.EndRemoval(t.Context(), "t1", second); err != nil {
 			t.Fatal(err)
 		}
 		buried(!tc.buried.IsZero(), always) // lifted for another
-		if err := index.Lift(t.Context(), "t1", first); err != nil {
+		if err := index.EndRemoval(t.Context(), "t1", first); err != nil {
 			t.Fatal(err)
 		}
 		buried(false, always)
@@ -230,11 +230,11 @@ func TestTaskIndexAway(t *testing.T) {
 	_, add := index.Add(t.Context(), "anna", "t1", time.Now(), 1)
 	_, page := index.Page(t.Context(), "anna", "", 1, false)
 	_, _, open := index.Unfinished(t.Context(), "anna", 0, 1)
-	_, buried := index.Buried(t.Context(), "t1", time.Now())
+	_, buried := index.UnderRemoval(t.Context(), "t1", time.Now())
 	for name, err := range map[string]error{
 		"add": add, "end": index.End(t.Context(), "anna", "t1"),
-		"remove": index.Remove(t.Context(), "anna", "t1", time.Now()), "bury": index.Bury(t.Context(), "anna", "t1", time.Now()),
-		"restore": index.Restore(t.Context(), "anna", "t1", time.Now(), true), "lift": index.Lift(t.Context(), "t1", time.Now()),
+		"remove": index.Remove(t.Context(), "anna", "t1", time.Now()), "bury": index.MarkRemoval(t.Context(), "anna", "t1", time.Now()),
+		"restore": index.Restore(t.Context(), "anna", "t1", time.Now(), true), "lift": index.EndRemoval(t.Context(), "t1", time.Now()),
 		"page": page, "unfinished": open, "buried": buried,
 	} {
 		if !errors.Is(err, storage.ErrUnavailable) {

@@ -11,51 +11,48 @@ import (
 	"modelrelay/storage"
 )
 
-// repeatsKept is how long an unkeyed create is remembered for its SDK's own retry: the ten minutes that the SDKs wait for
-// an answer by default, and a little for the retry to come in.
+// repeatsKept is how long an unkeyed create is stored for its SDK's retry: SDKs wait ten minutes for an answer by default, and the retry
+// needs some time to arrive.
 const repeatsKept = 11 * time.Minute
 
 const (
-	// noteLease is how long the create that takes an open note has for its start. Then the note is open again: the create's
-	// process may have died.
+	// noteLease is the time in which the create that takes an open note must start its task. Then the note is open again: the create's
+	// process may have crashed.
 	noteLease = time.Minute
-	// retryLead is how much older a first try is than its retry, at least: SDKs wait half a second, less a quarter of it. It
-	// distinguishes a first try from another equal create that is in progress at the time of the retry.
+	// retryLead is the least time between a first try and its retry: SDKs wait half a second, less a quarter of it. It distinguishes a
+	// first try from another equal create that is in progress at the time of the retry.
 	retryLead = 300 * time.Millisecond
 	// notesMost bounds the open notes of one request.
 	notesMost = 100
 )
 
-// repeatKeys are the keys of the creates of one request, in the order that beginScript wants them.
+// repeatKeys returns the keys of the creates of one request, in the order of beginScript.
 //
 //	retry:<token id>:<hash>       string  task id of the last unkeyed create
-//	retry-open:<token id>:<hash>  zset    open notes: task id -> when a create may take it, in ms
-//	retry-mark:<token id>:<hash>  hash    id and at of a retry that found nothing
+//	retry-open:<token id>:<hash>  zset    open notes: task id -> time from which a create may take it, in ms
+//	retry-mark:<token id>:<hash>  hash    id and at: the task id and time of a retry that found nothing
 func repeatKeys(tokenID, requestHash string) []string {
 	of := tokenID + ":" + requestHash
 	return []string{storage.Prefix + "retry:" + of, storage.Prefix + "retry-open:" + of, storage.Prefix + "retry-mark:" + of}
 }
 
-// Repeats recognises the repeats of creates that carried no idempotency key: those that an SDK marks, and those of clients
-// that had to come again. Safe for concurrent use.
+// Repeats recognises repeats of creates without an idempotency key: an SDK's marked retries, and repeats by clients whose first create had
+// an unknown result. It is safe for concurrent use.
 type Repeats struct {
 	client redis.UniversalClient
 	clock  redisClock
 }
 
-// NewRepeats uses the client, which stays the caller's.
+// NewRepeats returns Repeats over the client, which the caller closes.
 func NewRepeats(client redis.UniversalClient) *Repeats {
 	return &Repeats{client: client}
 }
 
 // beginScript gives a create the id of its task.
 //
-// The open notes are a sorted set of task ids by the time from which a create may take them. The mark is the id that a
-// retry was given which found nothing, and when.
-//
-//	KEYS   last task, open notes, mark
-//	ARGV   new task id, 1 for a retry, when the request came in ms, keep in ms, lease of a note in ms, least lead of a first try in ms
-//	answer task id, 1 when it is not the new one, 1 when it was taken from a note, the time in ms
+//	KEYS   those of repeatKeys
+//	ARGV   new task id, 1 for a retry, arrival of the request in ms, keep in ms, noteLease in ms, retryLead in ms
+//	answer task id, 1 if it is not the new one, 1 if it is of a note, the time in ms
 const beginScript = `
 local id, keep, lease = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[5])
 local time = redis.call('TIME')
@@ -86,7 +83,7 @@ end
 return {id, 0, 0, now}
 `
 
-// noteScript leaves an open note, unless there are too many.
+// noteScript opens a note, and removes the oldest of too many.
 //
 //	KEYS   open notes
 //	ARGV   task id, keep in ms, most
@@ -97,31 +94,31 @@ redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -1 - tonumber(ARGV[3]))
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 `
 
-// Beginning is the id of a create that begins.
+// Beginning is the result of Begin.
 type Beginning struct {
 	TaskID string
 	// Known: an earlier create of the same request may have started the task.
 	Known bool
-	// Noted: the id was taken from an open note, which is the create's for a minute: Note closes it, or leaves it open again.
+	// Noted: the id is of an open note, which is reserved for this create for a minute: Note closes it, or opens it again.
 	Noted bool
 }
 
-// Begin gives a create of this token and request the id of its task, newID where it is a task of its own:
+// Begin gives a create of this token and request the id of its task, newID for a new task:
 //
-//   - A retry, as an SDK marks it, has the task of the last equal create. Where there is none the first try may still be under
-//     way in another process, and has the retry's task, if it is older than the retry.
-//   - Any other create has the task of an open note, each note once: that of an equal create whose client had to come
-//     again, since it was unknown whether its task had started.
+//   - A retry that an SDK marks gets the task of the last equal create. Without one, the first try may still be in progress in another
+//     process: it then gets the retry's task if it is older than the retry.
+//   - Any other create gets the task of an open note, each note once. A note is of an equal create that may or may not have started its
+//     task.
 //
-// age is since when the request is at the gateway. The id is remembered for eleven minutes; of several creates of the same
-// request the last one's. With storage.ErrUnavailable the create must not go on: without the note its retry would be paid twice.
+// age is the time since the request arrived. The id is stored for eleven minutes, of several creates of the same request the last one.
+// storage.ErrUnavailable: the create must end, because its retry could not be recognised and would be paid twice.
 func (r *Repeats) Begin(ctx context.Context, tokenID, requestHash, newID string, retry bool, age time.Duration) (Beginning, error) {
-	came, err := r.clock.of(ctx, r.client, time.Now().Add(-max(0, age)))
+	arrived, err := r.clock.of(ctx, r.client, time.Now().Add(-max(0, age)))
 	if err != nil {
 		return Beginning{}, storage.RedisError("begin create", err)
 	}
 	sent := time.Now()
-	answer, err := redis.NewScript(beginScript).Run(ctx, r.client, repeatKeys(tokenID, requestHash), newID, retry, came,
+	answer, err := redis.NewScript(beginScript).Run(ctx, r.client, repeatKeys(tokenID, requestHash), newID, retry, arrived,
 		repeatsKept.Milliseconds(), noteLease.Milliseconds(), retryLead.Milliseconds()).Slice()
 	if err != nil {
 		return Beginning{}, storage.RedisError("begin create", err)
@@ -138,27 +135,27 @@ func (r *Repeats) Begin(ctx context.Context, tokenID, requestHash, newID string,
 	return Beginning{TaskID: id, Known: known == 1, Noted: noted == 1}, nil
 }
 
-// Note leaves an open note of a task that may have started, for the next equal create, or closes the task's.
+// Note opens a note of a task that may have started, for the next equal create, or closes it.
 func (r *Repeats) Note(ctx context.Context, tokenID, requestHash, taskID string, open bool) error {
 	notes := repeatKeys(tokenID, requestHash)[1]
 	if !open {
 		return storage.RedisError("close note", r.client.ZRem(ctx, notes, taskID).Err())
 	}
-	return ran("leave note", redis.NewScript(noteScript).Run(ctx, r.client, []string{notes}, taskID, repeatsKept.Milliseconds(), notesMost))
+	return scriptError("leave note", redis.NewScript(noteScript).Run(ctx, r.client, []string{notes}, taskID, repeatsKept.Milliseconds(), notesMost))
 }
 
-// Recall returns the task that the same token started with the same request within the last eleven minutes, else
-// storage.ErrNotFound. The next retry has as long again.
-func (r *Repeats) Recall(ctx context.Context, tokenID, requestHash string) (string, error) {
+// Last returns the last task of the same token and request within eleven minutes, else storage.ErrNotFound. It extends the entry by eleven
+// minutes.
+func (r *Repeats) Last(ctx context.Context, tokenID, requestHash string) (string, error) {
 	taskID, err := r.client.GetEx(ctx, repeatKeys(tokenID, requestHash)[0], repeatsKept).Result()
 	return taskID, storage.RedisError("recall create", err)
 }
 
-// sampleFor is how long a sample of Redis's clock is used without another.
+// sampleFor is the lifetime of a sample of Redis's clock.
 const sampleFor = time.Minute
 
-// redisClock converts times of this process to times of Redis's clock, which several processes share. The result does not depend on how
-// long the request that carries it is on its way. The zero value is ready. It is safe for concurrent use.
+// redisClock converts times of this process to times of Redis's clock, which all processes share. The time in transit of the request that
+// carries the result does not matter. The zero value is ready. It is safe for concurrent use.
 type redisClock struct {
 	mu     sync.Mutex
 	sample sample
@@ -166,12 +163,12 @@ type redisClock struct {
 
 // sample is one reading of Redis's clock.
 type sample struct {
-	ms       int64         // that Redis returned
-	received time.Time     // here
-	trip     time.Duration // from the question to the answer, which bounds the error
+	ms       int64         // Redis's time
+	received time.Time     // by this process's clock
+	trip     time.Duration // the round trip, which bounds the error
 }
 
-// of is a time in ms of Redis's clock, or up to one round trip earlier. It asks Redis only where there is no sample of the last minute.
+// of returns a time in ms of Redis's clock, or up to one round trip less. It reads Redis's clock only without a sample of the last minute.
 func (c *redisClock) of(ctx context.Context, client redis.UniversalClient, at time.Time) (int64, error) {
 	c.mu.Lock()
 	s := c.sample
@@ -187,7 +184,7 @@ func (c *redisClock) of(ctx context.Context, client redis.UniversalClient, at ti
 	return s.ms - s.received.Sub(at).Milliseconds(), nil
 }
 
-// take uses a reading, unless a better one is not yet old, and returns what is used.
+// take stores a reading, unless the present sample is more precise and not old, and returns the sample.
 func (c *redisClock) take(ms int64, sent, received time.Time) sample {
 	c.mu.Lock()
 	defer c.mu.Unlock()

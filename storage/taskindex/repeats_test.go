@@ -27,22 +27,22 @@ func TestRetries(t *testing.T) {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
 	}
-	if _, err := retries.Recall(ctx, "a", "h"); !errors.Is(err, storage.ErrNotFound) {
+	if _, err := retries.Last(ctx, "a", "h"); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("nothing remembered: %v", err)
 	}
 	begin("video_1", false, taskindex.Beginning{TaskID: "video_1"})
 	begin("video_2", true, taskindex.Beginning{TaskID: "video_1", Known: true})
-	if got, err := retries.Recall(ctx, "a", "h"); err != nil || got != "video_1" {
+	if got, err := retries.Last(ctx, "a", "h"); err != nil || got != "video_1" {
 		t.Errorf("got %q, %v", got, err)
 	}
 	for _, other := range [][2]string{{"b", "h"}, {"a", "i"}} {
-		if _, err := retries.Recall(ctx, other[0], other[1]); !errors.Is(err, storage.ErrNotFound) {
+		if _, err := retries.Last(ctx, other[0], other[1]); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("%v: %v", other, err)
 		}
 	}
 	// An SDK gives up after ten minutes and then comes again, and once more.
 	for what, again := range map[string]func(){
-		"recalled": func() { _, _ = retries.Recall(ctx, "a", "h") },
+		"recalled": func() { _, _ = retries.Last(ctx, "a", "h") },
 		"repeated": func() { begin("video_3", true, taskindex.Beginning{TaskID: "video_1", Known: true}) },
 	} {
 		client.Expire(ctx, "mr:retry:a:h", time.Minute)
@@ -61,7 +61,7 @@ func TestRetries(t *testing.T) {
 	if err := away.Note(ctx, "a", "h", "video_1", true); !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("away: %v", err)
 	}
-	if _, err := away.Recall(ctx, "a", "h"); !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrNotFound) {
+	if _, err := away.Last(ctx, "a", "h"); !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("away: %v", err)
 	}
 }

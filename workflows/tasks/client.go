@@ -275,7 +275,7 @@ func (c *Client) complete(ctx context.Context, task *Task, object string) {
 func (c *Client) underRemoval(ctx context.Context, id string, created time.Time) bool {
 	ctx, cancel := context.WithTimeout(ctx, markTimeout)
 	defer cancel()
-	buried, err := c.opts.Index.Buried(ctx, id, created)
+	buried, err := c.opts.Index.UnderRemoval(ctx, id, created)
 	return err == nil && buried
 }
 

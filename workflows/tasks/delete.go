@@ -83,7 +83,7 @@ func removalEnded(ctx context.Context, engine client.Client, run client.Workflow
 
 // hide hides a task whose removal begins: in this process at once, in others when they receive the hint.
 func (c *Client) hide(ctx context.Context, tokenID, id string, created time.Time) error {
-	if err := c.opts.Index.Bury(ctx, tokenID, id, created); err != nil {
+	if err := c.opts.Index.MarkRemoval(ctx, tokenID, id, created); err != nil {
 		return err
 	}
 	return c.opts.Changes.Publish(ctx, taskindex.Change{TaskID: id, Ended: true})
@@ -91,7 +91,7 @@ func (c *Client) hide(ctx context.Context, tokenID, id string, created time.Time
 
 // unhide shows a task again whose removal did not begin.
 func (c *Client) unhide(ctx context.Context, task Task) error {
-	if err := c.opts.Index.Lift(ctx, task.ID, task.CreatedAt); err != nil {
+	if err := c.opts.Index.EndRemoval(ctx, task.ID, task.CreatedAt); err != nil {
 		return err
 	}
 	return c.opts.Index.Restore(ctx, task.Token, task.ID, task.CreatedAt, !task.Ended())

@@ -133,14 +133,14 @@ func TestListReadsEndedTasksTogether(t *testing.T) {
 	for _, id := range ids[3:] { // three run
 		engine.end(t, id)
 	}
-	if err := index.Disturb(t.Context(), ids[10]); err != nil {
+	if err := index.MarkChanged(t.Context(), ids[10]); err != nil {
 		t.Fatal(err)
 	}
 	removed, err := maker.Find(t.Context(), ids[20], "demo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := index.Bury(t.Context(), "demo", ids[20], removed.CreatedAt); err != nil {
+	if err := index.MarkRemoval(t.Context(), "demo", ids[20], removed.CreatedAt); err != nil {
 		t.Fatal(err)
 	}
 	if err := index.Restore(t.Context(), "demo", tasks.RandomID(), time.Now(), true); err != nil { // its start is in progress

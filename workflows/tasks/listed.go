@@ -70,7 +70,7 @@ func (c *Client) preload(ctx context.Context, tokenID string, entries []taskinde
 	for id := range ended {
 		ids = append(ids, id)
 	}
-	calm, err := c.opts.Index.CalmOf(reading, ids)
+	calm, err := c.opts.Index.UnchangedOf(reading, ids)
 	if err != nil {
 		return
 	}

@@ -43,14 +43,14 @@ func (c *Client) changed(ctx context.Context, id string) bool {
 func (c *Client) calm(ctx context.Context, id string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, markTimeout)
 	defer cancel()
-	return c.opts.Index.Calm(ctx, id)
+	return c.opts.Index.Unchanged(ctx, id)
 }
 
 // markChanged makes every process read the task from Temporal, while one may have an older read. Without Redis they do anyway.
 func (c *Client) markChanged(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(ctx, markTimeout)
 	defer cancel()
-	if err := c.opts.Index.Disturb(ctx, id); err != nil {
+	if err := c.opts.Index.MarkChanged(ctx, id); err != nil {
 		c.opts.Log.WarnContext(ctx, "change not marked, other processes may see it late", "task", id, "error", err)
 	}
 }

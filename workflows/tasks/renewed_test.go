@@ -142,7 +142,7 @@ func TestReadsAfterAnEvent(t *testing.T) {
 		find(workflows.Queued)
 		is(workflows.PhaseCompleted, &workflows.Result{State: workflows.Completed})
 		find(workflows.Queued) // shared with the read before
-		if err := taskindex.New(redis, 0).Disturb(t.Context(), id); err != nil {
+		if err := taskindex.New(redis, 0).MarkChanged(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 		find(workflows.Completed)

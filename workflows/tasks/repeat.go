@@ -136,7 +136,7 @@ func (c *creation) known(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", unreadable(err)
 		}
-		id, err := c.opts.Repeats.Recall(ctx, c.in.TokenID, hash)
+		id, err := c.opts.Repeats.Last(ctx, c.in.TokenID, hash)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return "", away("The protection against double payment", err)
 		}

@@ -53,7 +53,7 @@ func TestRepeatBesideTheRemovalOfAnEarlierTask(t *testing.T) {
 	t.Parallel()
 	service, engine, index := newListing(storagetest.Redis(t))
 	made := mustCreate(t, service, keyed("a", 0))
-	if err := index.Bury(t.Context(), "demo", made.ID, made.CreatedAt.Add(-time.Minute)); err != nil {
+	if err := index.MarkRemoval(t.Context(), "demo", made.ID, made.CreatedAt.Add(-time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
