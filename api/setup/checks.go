@@ -185,7 +185,7 @@ func (s *Setup) rights(ctx context.Context) ([]Finding, error) {
 	bucket := s.Config().Bucket
 	err := s.Archive.CheckRights(ctx)
 	switch {
-	case errors.Is(err, archive.ErrNotHeeded):
+	case errors.Is(err, archive.ErrNoConditions):
 		return found(Warning, "archive: {endpoint: …} of a store with conditional writes", "store.unconditional"), nil
 	case err != nil:
 		return found(Failed, "give the key this right for "+bucket+" and "+bucket+"/*", "store.rightless", "bucket", bucket, "error", err), nil

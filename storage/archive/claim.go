@@ -17,7 +17,7 @@ const ownerMost = 1 << 10
 
 // Claim writes the owner's name to the key unless the key has an owner, and returns its owner: exactly one owner gets the key, until it
 // is deleted. A repeated claim by the same owner succeeds. After an error the claim may have been made. It requires a store that
-// supports If-None-Match, as MinIO and S3 do. On a store that ignores or rejects it, two owners who claim the key at the same moment
+// supports If-None-Match, as MinIO and S3 do. On a store that ignores or rejects it, two owners that claim the key at the same moment
 // may both get it.
 func (s *Store) Claim(ctx context.Context, key, owner string) (holder string, err error) {
 	if err := CheckKey(key); err != nil {
@@ -39,7 +39,7 @@ func (s *Store) Claim(ctx context.Context, key, owner string) (holder string, er
 	case err == nil:
 		return owner, nil
 	case minio.ToErrorResponse(err).StatusCode == http.StatusPreconditionFailed:
-		return s.holder(ctx, key) // another owner's, or this one's whose answer was lost
+		return s.holder(ctx, key) // another owner, or this one, whose answer was lost
 	default:
 		return "", s3Error(ctx, "claim "+key, err)
 	}

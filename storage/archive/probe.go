@@ -19,12 +19,12 @@ import (
 // probeFolder holds the objects of CheckRights.
 const probeFolder = "probe/"
 
-// ErrNotHeeded reports that the store ignores If-None-Match: two owners who claim a key at the same moment may both get it.
-var ErrNotHeeded = errors.New("the store ignores If-None-Match")
+// ErrNoConditions reports that the store ignores If-None-Match: two owners that claim a key at the same moment may both get it.
+var ErrNoConditions = errors.New("the store ignores If-None-Match")
 
-// CheckRights does everything once that the archive does with the bucket, with an object that it then deletes: write (in one piece, with a
-// condition, in parts) with the encryption and the checksums of all objects, read, list, delete. The error names the S3 action that is
-// denied; ErrNotHeeded is the error of a store where no right is missing.
+// CheckRights tries each operation of the archive with an object that it then deletes: write (in one piece, with a condition, in parts)
+// with the encryption and the checksums of all objects, read, list, delete. The error names the denied S3 action. ErrNoConditions: no right
+// is missing.
 func (s *Store) CheckRights(ctx context.Context) error {
 	key := probeFolder + rand.Text()
 	body := []byte("written by gateway config check\n")
@@ -40,9 +40,9 @@ func (s *Store) CheckRights(ctx context.Context) error {
 			case http.StatusPreconditionFailed:
 				return nil
 			case http.StatusNotImplemented:
-				return ErrNotHeeded
+				return ErrNoConditions
 			default:
-				return cmp.Or(err, ErrNotHeeded)
+				return cmp.Or(err, ErrNoConditions)
 			}
 		}},
 		{"s3:GetObject", func() error {
@@ -76,14 +76,14 @@ func (s *Store) CheckRights(ctx context.Context) error {
 		}},
 		{"s3:DeleteObject", func() error { return s.core.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{}) }},
 	}
-	var notHeeded error
+	var noConditions error
 	for i, step := range steps {
 		err := step.do()
 		if err == nil {
 			continue
 		}
-		if errors.Is(err, ErrNotHeeded) { // no right is missing
-			notHeeded = fmt.Errorf("%s: %w", step.action, err)
+		if errors.Is(err, ErrNoConditions) { // no right is missing
+			noConditions = fmt.Errorf("%s: %w", step.action, err)
 			continue
 		}
 		if i == 0 && minio.ToErrorResponse(err).StatusCode == 0 {
@@ -97,7 +97,7 @@ func (s *Store) CheckRights(ctx context.Context) error {
 		}
 		return s3Error(ctx, step.action, err)
 	}
-	return notHeeded
+	return noConditions
 }
 
 // answerWithoutBody returns the store's error for a request without a body, otherwise err. If a request with a body fails, the connection

@@ -164,7 +164,7 @@ func (p *put) sendPart(ctx context.Context, number int, current part) (etag stri
 	return sent.ETag, s3Error(ctx, fmt.Sprintf("store part %d", number), err)
 }
 
-// abort aborts the multipart upload, even if the caller has left. If that fails, the parts stay invisible until the store or AbortUploads
+// abort aborts the multipart upload, even if ctx has ended. If that fails, the parts stay invisible until the store or AbortUploads
 // removes them.
 func (p *put) abort(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortWithin)

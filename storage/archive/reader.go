@@ -38,9 +38,9 @@ func NewReader(object Object, open func(offset, length int64) (io.ReadCloser, er
 // end of ctx ends its reads. A lost or stalled connection is opened again at the same position. ErrModified: the object was replaced
 // meanwhile.
 func (s *Store) Open(ctx context.Context, key string) (*Reader, error) {
-	asked, cancel := context.WithTimeout(ctx, s.stall)
+	bounded, cancel := context.WithTimeout(ctx, s.stall)
 	defer cancel()
-	object, err := s.Stat(asked, key)
+	object, err := s.Stat(bounded, key)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (s *Store) Open(ctx context.Context, key string) (*Reader, error) {
 	}), nil
 }
 
-// errStalled reports a read on which no bytes came.
+// errStalled reports a read without bytes for too long.
 var errStalled = errors.New("the store sends nothing")
 
 // storeBody wraps the errors of a body and ends one that stalls.

@@ -32,10 +32,10 @@ const (
 	within = time.Second
 )
 
-// ErrTooLarge says that a response is larger than MaxSize.
+// ErrTooLarge reports that a response is larger than MaxSize.
 var ErrTooLarge = errors.New("the response is too large to store")
 
-// Response is what is stored of one.
+// Response is a stored response.
 type Response struct {
 	// Object is the response as its client received it, with the output items.
 	Object []byte
@@ -185,8 +185,8 @@ func (s *Store) Find(ctx context.Context, token, id string) (response Response, 
 	return response, err
 }
 
-// Items returns those of the output items with these ids that the token has. It passes their total size to room before it reads them, whose
-// error ends the search. Another error is storage.ErrUnavailable.
+// Items returns the token's output items among these ids, by id. It passes their total size to room before it reads them, and returns
+// room's error. Another error is storage.ErrUnavailable.
 func (s *Store) Items(ctx context.Context, token string, ids []string, room func(size int) error) (map[string][]byte, error) {
 	var keys, names []string
 	for _, id := range ids {
@@ -244,14 +244,14 @@ func (s *Store) Delete(ctx context.Context, token, id string) error {
 	})
 }
 
-// ask does something at Redis unless Redis is known to be away. It returns an error of storage.
+// ask calls do, unless Redis is known to be unavailable. It returns an error of storage.
 func (s *Store) ask(ctx context.Context, doing string, do func(ctx context.Context) error) error {
 	if !s.out.Try(time.Now()) {
 		return fmt.Errorf("%s: %w", doing, storage.ErrUnavailable)
 	}
-	asked, cancel := context.WithTimeout(ctx, within)
+	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	return s.out.Note(ctx, time.Now(), storage.RedisError(doing, do(asked)))
+	return s.out.Note(ctx, time.Now(), storage.RedisError(doing, do(bounded)))
 }
 
 // encode writes a response without its Items: each part after its length.
@@ -264,7 +264,7 @@ func encode(r Response) []byte {
 	return doc
 }
 
-// decode reads what encode wrote. It is false for anything else.
+// decode reverts encode; whole is false for other bytes.
 func decode(doc []byte) (r Response, whole bool) {
 	for _, part := range [...]*[]byte{&r.Object, &r.Earlier, &r.Input} {
 		length, n := binary.Uvarint(doc)

@@ -35,8 +35,8 @@ const (
 	// client must not fill.
 	mostBegun   = 20
 	begunWithin = time.Minute
-	// mostWords bounds the words of one operator or token in Once: a new one removes the oldest.
-	mostWords = 500
+	// mostNonces bounds the nonces of one operator or token in Once: a new one removes the oldest.
+	mostNonces = 500
 
 	secretBytes = 32 // of a session
 	codeBytes   = 16 // of a link, which is short-lived
@@ -48,7 +48,7 @@ const (
 //	sessions:<kind>:<name>   zset    the hashes of one operator's or token's sessions, by their latest end
 //	sign-in:<hash>           string  a Link as JSON, until it is used or expires
 //	begun:<kind>:<name>      string  the number of one operator's or token's new sessions within a minute
-//	once:<kind>:<name>       zset    the hashes of one operator's or token's words, by time
+//	once:<kind>:<name>       zset    the hashes of one operator's or token's nonces, by time
 func sessionKey(id string) string { return storage.Prefix + "session:" + id }
 
 func ownerKey(kind, owner string) string { return storage.Prefix + "sessions:" + kind + ":" + owner }
@@ -88,7 +88,7 @@ type Session struct {
 	// Kind is operator or token. Owner is the operator's name or the token's stable id.
 	Kind  string `json:"kind"`
 	Owner string `json:"owner"`
-	// Fingerprint is that of the key that the session was started with. The session ends with its key.
+	// Fingerprint is the fingerprint of the key that started the session. The session ends with its key.
 	Fingerprint string    `json:"fingerprint"`
 	Since       time.Time `json:"since"`
 	Seen        time.Time `json:"seen"`
@@ -303,13 +303,13 @@ func readLink(answer *redis.StringCmd) (Link, error) {
 	return link, nil
 }
 
-// Once reports whether the owner has not used the word within Longest, nor among its last mostWords words. It records the word.
-func (t *Store) Once(ctx context.Context, kind, owner, word string) (first bool, err error) {
+// Once reports whether the nonce is new: not used by the owner within Longest, nor one of its last mostNonces. It records the nonce.
+func (t *Store) Once(ctx context.Context, kind, owner, nonce string) (first bool, err error) {
 	key := onceKey(kind, owner)
 	var added *redis.IntCmd
 	_, err = t.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		added = p.ZAddNX(ctx, key, redis.Z{Score: float64(time.Now().UnixMilli()), Member: hash(word)})
-		p.ZRemRangeByRank(ctx, key, 0, -mostWords-1)
+		added = p.ZAddNX(ctx, key, redis.Z{Score: float64(time.Now().UnixMilli()), Member: hash(nonce)})
+		p.ZRemRangeByRank(ctx, key, 0, -mostNonces-1)
 		p.Expire(ctx, key, Longest)
 		return nil
 	})

@@ -1,4 +1,4 @@
-// Package signatures caches in Redis, for a day, what a token's upstreams require back although its clients have no field for it, such as
+// Package signatures caches in Redis, for a day, data that upstreams require back but that the client's format cannot carry, such as
 // the signatures of thoughts. Entries are bytes under names. Each is encrypted with a key derived from the token's own key, so that only a
 // request with that key can read it.
 package signatures
@@ -64,8 +64,8 @@ func New(client redis.UniversalClient, log *slog.Logger) *Store {
 	return s
 }
 
-// entriesKey returns the key of an owner's encrypted entries by name, with their total size under "". timesKey returns that of the names by
-// the time they were stored. The id is in hexadecimal, since it may contain any characters.
+// entriesKey returns the key of an owner's encrypted entries by name, with their total size under "". timesKey returns the key of the names
+// by the time they were stored. The id is in hexadecimal, since it may contain any characters.
 func entriesKey(owner string) string {
 	return storage.Prefix + "signatures:{" + hex.EncodeToString([]byte(owner)) + "}"
 }

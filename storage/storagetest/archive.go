@@ -21,7 +21,7 @@ import (
 	"modelrelay/storage/archive"
 )
 
-// Store is what the suite asks of an archive: *archive.Store and *MemoryArchive.
+// Store is the archive under test: *archive.Store or *MemoryArchive.
 type Store interface {
 	Put(ctx context.Context, key string, r io.Reader, size int64, opts archive.PutOptions) (archive.Object, error)
 	Open(ctx context.Context, key string) (*archive.Reader, error)
@@ -40,8 +40,8 @@ type Store interface {
 
 const mebi = 1 << 20
 
-// Archive is the conformance suite of archives. open returns the archive under test, with its bucket; the tests keep
-// to a prefix of their own and remove it.
+// Archive is the conformance suite of archives. open returns the archive under test, with its bucket; each test uses its own prefix and
+// removes it.
 func Archive(t *testing.T, open func(t *testing.T) Store) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, Store, string){
@@ -73,7 +73,7 @@ func Archive(t *testing.T, open func(t *testing.T) Store) {
 	}
 }
 
-// content is n bytes that look random and are the same for the same n.
+// content returns n pseudo-random bytes, the same for the same n.
 func content(n int) []byte {
 	b := make([]byte, n)
 	chacha := rand.NewChaCha8([32]byte{byte(n), byte(n >> 8), byte(n >> 16)})
@@ -86,7 +86,7 @@ func sum(b []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// stream hides everything of a reader but Read.
+// stream hides the methods of a reader except Read.
 type stream struct{ io.Reader }
 
 func mustPut(t *testing.T, store Store, key string, body []byte) archive.Object {

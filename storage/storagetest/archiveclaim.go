@@ -10,7 +10,7 @@ import (
 	"modelrelay/storage/archive"
 )
 
-// testClaim: of many owners one gets a key, all get the same answer, and it keeps the key until that is deleted.
+// testClaim: of concurrent owners, one gets the key until it is deleted, and all get the same answer.
 func testClaim(t *testing.T, store Store, prefix string) {
 	t.Helper()
 	for round := range 10 {

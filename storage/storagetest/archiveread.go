@@ -69,14 +69,14 @@ func testSeek(t *testing.T, store Store, prefix string) {
 	}
 }
 
-// firstBytes is the beginning of a reader that stays seekable.
+// firstBytes is the first n bytes of a reader, with Seek.
 type firstBytes struct {
 	r  io.ReadSeeker
 	n  int64
 	at int64
 }
 
-// Read reads up to the last of them.
+// Read implements io.Reader.
 func (f *firstBytes) Read(p []byte) (int, error) {
 	if f.at >= f.n {
 		return 0, io.EOF
@@ -86,7 +86,7 @@ func (f *firstBytes) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Seek moves within the first bytes.
+// Seek implements io.Seeker.
 func (f *firstBytes) Seek(offset int64, whence int) (int64, error) {
 	if whence == io.SeekEnd {
 		offset, whence = f.n+offset, io.SeekStart

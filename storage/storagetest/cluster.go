@@ -12,11 +12,11 @@ import (
 	"modelrelay/storage/testwait"
 )
 
-// slotsOfCluster is how many slots the nodes of a Redis Cluster share.
+// slotsOfCluster is the number of slots of a Redis Cluster.
 const slotsOfCluster = 16384
 
-// StartCluster starts a Redis Cluster of three primaries, and of one replica of each where they are asked for, and waits until
-// it serves. The primaries come first. See Full.
+// StartCluster starts a Redis Cluster of three primaries, with replicas one of each, and waits until it serves. The primaries come first.
+// See Full.
 func StartCluster(tb testing.TB, replicas bool, lines ...string) []*Process {
 	tb.Helper()
 	Full(tb)

@@ -12,15 +12,15 @@ import (
 	"modelrelay/storage/testwait"
 )
 
-// Failover is a primary, its replica, and three sentinels that replace it when it is gone.
+// Failover is a primary, its replica, and three sentinels that promote the replica when the primary is gone.
 type Failover struct {
 	Servers   []*Process // the primary comes first
 	Sentinels []*Process
 
-	tls *tls.Config // what clients speak TLS by; nil: there is none
+	tls *tls.Config // of clients; nil: no TLS
 }
 
-// What a Failover is called, and its credentials.
+// The primary's name and the credentials of a Failover.
 const (
 	FailoverMaster           = "gateway"
 	FailoverUser             = "relay"
@@ -28,14 +28,13 @@ const (
 	FailoverSentinelPassword = "sentinel-secret"
 )
 
-// StartFailover starts them and waits until the sentinels know each other and the replica follows. See Full.
+// StartFailover starts a Failover and waits until the sentinels know each other and the replica follows. See Full.
 func StartFailover(tb testing.TB) *Failover {
 	tb.Helper()
 	return startFailover(tb, nil, nil)
 }
 
-// StartSecuredFailover is StartFailover of servers and sentinels that speak TLS alone, with one certificate for all of them; config
-// is what clients reach them by.
+// StartSecuredFailover is StartFailover with TLS only, and one certificate for all servers and sentinels; config is of their clients.
 func StartSecuredFailover(tb testing.TB, files SecureFiles, config *tls.Config) *Failover {
 	tb.Helper()
 	return startFailover(tb, &files, config)
@@ -63,7 +62,7 @@ func startFailover(tb testing.TB, files *SecureFiles, config *tls.Config) *Failo
 	}
 	for _, sentinel := range f.Sentinels {
 		client := sentinel.Client(tb, func(o *redis.Options) { o.Password, o.TLSConfig = FailoverSentinelPassword, config })
-		// A sentinel that stood still for two seconds, as on a busy machine, does nothing for half a minute, again and again.
+		// After two seconds without CPU, as on a busy machine, a sentinel would otherwise do nothing for half a minute.
 		if err := client.Do(tb.Context(), "SENTINEL", "DEBUG", "tilt-trigger", Patience.Milliseconds()).Err(); err != nil {
 			tb.Fatal(err)
 		}
@@ -81,8 +80,8 @@ func startFailover(tb testing.TB, files *SecureFiles, config *tls.Config) *Failo
 	return f
 }
 
-// KillPrimary kills the server that is the primary at this time, once the other one has all that was written to it, and returns which
-// it was: 0 or 1. Sentinels of a busy machine may have made another one the primary than the first.
+// KillPrimary waits until the replica has all writes, kills the present primary and returns its index, 0 or 1: on a busy machine, the
+// sentinels may have promoted the second server.
 func (f *Failover) KillPrimary(tb testing.TB) (killed int) {
 	tb.Helper()
 	clients := []*redis.Client{f.Client(tb, 0), f.Client(tb, 1)}
@@ -97,13 +96,13 @@ func (f *Failover) KillPrimary(tb testing.TB) (killed int) {
 	return killed
 }
 
-// Client speaks to one of the servers itself.
+// Client returns a client of one of the servers.
 func (f *Failover) Client(tb testing.TB, server int) *redis.Client {
 	tb.Helper()
 	return f.Servers[server].Client(tb, func(o *redis.Options) { o.Username, o.Password, o.TLSConfig = FailoverUser, FailoverPassword, f.tls })
 }
 
-// Addresses are those of the sentinels.
+// Addresses returns the addresses of the sentinels.
 func (f *Failover) Addresses() []string {
 	var addresses []string
 	for _, sentinel := range f.Sentinels {

@@ -10,7 +10,7 @@ import (
 	"modelrelay/storage/ledger"
 )
 
-// Usage returns a ledger that is written soon, closed at the end of the test.
+// Usage returns a ledger with a short flush interval, closed at the end of the test.
 func Usage(tb testing.TB, client redis.UniversalClient) *ledger.Usage {
 	tb.Helper()
 	usage := ledger.NewUsage(client, &ledger.UsageOptions{FlushEvery: 20 * time.Millisecond})
@@ -29,7 +29,7 @@ func ReadUsage(t *testing.T, usage *ledger.Usage, from, to time.Time, token stri
 	return rows
 }
 
-// FlushUsage writes what is counted.
+// FlushUsage flushes the ledger.
 func FlushUsage(t *testing.T, usage *ledger.Usage) {
 	t.Helper()
 	if err := usage.Flush(t.Context()); err != nil {
@@ -37,7 +37,7 @@ func FlushUsage(t *testing.T, usage *ledger.Usage) {
 	}
 }
 
-// Balance reads what a token has spent and reserved.
+// Balance returns a token's balance.
 func Balance(t *testing.T, client redis.UniversalClient, token string) ledger.Balance {
 	t.Helper()
 	b, err := ledger.NewBudgets(client, 0).Balance(t.Context(), token)

@@ -22,14 +22,14 @@ import (
 	"modelrelay/storage/archive"
 )
 
-// MemoryArchive is an archive in memory for tests of other packages, with the methods of archive.Store. It passes
-// the same conformance suite. Safe for concurrent use.
+// MemoryArchive is an archive in memory for tests of other packages, with the methods of archive.Store. It passes the same conformance
+// suite. It is safe for concurrent use.
 type MemoryArchive struct {
-	// Fail, when set before use, may refuse an operation ("put", "open", "stat", "delete", "list", "presign", "ping") on
-	// a key by returning its error, for example storage.ErrUnavailable.
+	// Fail, if set before use, may return an error for an operation ("put", "open", "stat", "delete", "list", "presign", "ping") on a key,
+	// for example storage.ErrUnavailable.
 	Fail func(operation, key string) error
 
-	// Uploads are the keys of uploads that were begun and not completed, and when. Set before use.
+	// Uploads maps the keys of incomplete uploads to their start. Set before use.
 	Uploads map[string]time.Time
 
 	mu      sync.Mutex
@@ -58,7 +58,7 @@ func (m *MemoryArchive) begin(ctx context.Context, operation, key string) error 
 	return nil
 }
 
-// AbortUploads is archive.Store's.
+// AbortUploads is archive.Store.AbortUploads.
 func (m *MemoryArchive) AbortUploads(ctx context.Context, prefix string, before time.Time) (aborted int, err error) {
 	if err := m.begin(ctx, "uploads", prefix); err != nil {
 		return 0, err
@@ -74,7 +74,7 @@ func (m *MemoryArchive) AbortUploads(ctx context.Context, prefix string, before 
 	return aborted, nil
 }
 
-// Put is archive.Store's.
+// Put is archive.Store.Put.
 func (m *MemoryArchive) Put(ctx context.Context, key string, r io.Reader, size int64, opts archive.PutOptions) (archive.Object, error) {
 	if err := archive.CheckKey(key); err != nil {
 		return archive.Object{}, err
@@ -138,7 +138,7 @@ func (m *MemoryArchive) find(ctx context.Context, operation, key string) (memory
 	return found, nil
 }
 
-// Open is archive.Store's.
+// Open is archive.Store.Open.
 func (m *MemoryArchive) Open(ctx context.Context, key string) (*archive.Reader, error) {
 	found, err := m.find(ctx, "open", key)
 	if err != nil {
@@ -156,13 +156,13 @@ func (m *MemoryArchive) Open(ctx context.Context, key string) (*archive.Reader, 
 	}), nil
 }
 
-// Stat is archive.Store's.
+// Stat is archive.Store.Stat.
 func (m *MemoryArchive) Stat(ctx context.Context, key string) (archive.Object, error) {
 	found, err := m.find(ctx, "stat", key)
 	return found.object, err
 }
 
-// Delete is archive.Store's.
+// Delete is archive.Store.Delete.
 func (m *MemoryArchive) Delete(ctx context.Context, key string) error {
 	if err := archive.CheckKey(key); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (m *MemoryArchive) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// DeletePrefix is archive.Store's.
+// DeletePrefix is archive.Store.DeletePrefix.
 func (m *MemoryArchive) DeletePrefix(ctx context.Context, prefix string) error {
 	if err := archive.CheckKey(strings.TrimSuffix(prefix, "/")); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (m *MemoryArchive) DeletePrefix(ctx context.Context, prefix string) error {
 	return nil
 }
 
-// Claim is archive.Store's.
+// Claim is archive.Store.Claim.
 func (m *MemoryArchive) Claim(ctx context.Context, key, owner string) (string, error) {
 	if err := archive.CheckKey(key); err != nil {
 		return "", err
@@ -213,7 +213,7 @@ func (m *MemoryArchive) Claim(ctx context.Context, key, owner string) (string, e
 	return owner, nil
 }
 
-// Folders is archive.Store's.
+// Folders is archive.Store.Folders.
 func (m *MemoryArchive) Folders(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		last := ""
@@ -232,7 +232,7 @@ func (m *MemoryArchive) Folders(ctx context.Context, prefix string) iter.Seq2[st
 	}
 }
 
-// List is archive.Store's.
+// List is archive.Store.List.
 func (m *MemoryArchive) List(ctx context.Context, prefix string) iter.Seq2[archive.Object, error] {
 	return func(yield func(archive.Object, error) bool) {
 		if prefix != "" {
@@ -260,14 +260,14 @@ func (m *MemoryArchive) List(ctx context.Context, prefix string) iter.Seq2[archi
 	}
 }
 
-// Keys lists what is there, in order.
+// Keys returns all keys, sorted.
 func (m *MemoryArchive) Keys() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Sorted(maps.Keys(m.objects))
 }
 
-// PutJSON is archive.Store's.
+// PutJSON is archive.Store.PutJSON.
 func (m *MemoryArchive) PutJSON(ctx context.Context, key string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -280,7 +280,7 @@ func (m *MemoryArchive) PutJSON(ctx context.Context, key string, v any) error {
 	return err
 }
 
-// GetJSON is archive.Store's.
+// GetJSON is archive.Store.GetJSON.
 func (m *MemoryArchive) GetJSON(ctx context.Context, key string, v any) error {
 	found, err := m.find(ctx, "open", key)
 	switch {
@@ -295,7 +295,7 @@ func (m *MemoryArchive) GetJSON(ctx context.Context, key string, v any) error {
 	return nil
 }
 
-// Presign returns a link that names the key and leads nowhere.
+// Presign returns a link with the key that cannot be opened.
 func (m *MemoryArchive) Presign(ctx context.Context, key string, ttl time.Duration) (string, error) {
 	if err := archive.CheckKey(key); err != nil {
 		return "", err

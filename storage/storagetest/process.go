@@ -15,45 +15,43 @@ import (
 	"modelrelay/storage/testwait"
 )
 
-// serverVariable names the program of a real Redis: redis-server unless it is set, or valkey-server.
+// serverVariable names the program of a real Redis, such as valkey-server; default redis-server.
 const serverVariable = "MODELRELAY_TEST_REDIS_SERVER"
 
-// fullVariable selects the tests that .ci/full alone runs, in this module as in dev/e2e.
+// fullVariable selects the tests that only .ci/full runs, in this module and in dev/e2e.
 const fullVariable = "MODELRELAY_TEST_FULL"
 
-// Full skips the test unless everything is tested. Servers that elect a primary do so by real time, so on a busy machine
-// a test of them takes long.
+// Full skips the test unless fullVariable is set. Servers elect a primary by real time, so on a busy machine such a test takes long.
 func Full(tb testing.TB) {
 	tb.Helper()
-	if os.Getenv(fullVariable) == "" { //nolint:forbidigo // only tests come here
+	if os.Getenv(fullVariable) == "" { //nolint:forbidigo // only tests run this
 		tb.Skip("runs with " + fullVariable + "=1")
 	}
 }
 
-// Process is a real server of Redis, or a sentinel, with an address and a folder of its own, which a test may kill and start
-// again. It ends with the test.
+// Process is a real Redis server or sentinel with its own address and folder. A test may kill it and start it again. It ends with the test.
 type Process struct {
 	Address string // 127.0.0.1:port
-	// Dir holds its data and its configuration, which it may write itself.
+	// Dir contains its data and its configuration, which it may write itself.
 	Dir string
 
 	args []string
 	cmd  *exec.Cmd
-	done chan struct{} // closed when the running one has ended
+	done chan struct{} // closed when the process has ended
 	out  *Log
 }
 
-// StartProcess starts a server with the given lines of configuration, its address and its folder, and waits until it
-// accepts connections. A test on a machine without the program is skipped.
+// StartProcess starts a server with the given lines of configuration, and waits until it accepts connections. Without the program, it skips
+// the test.
 func StartProcess(tb testing.TB, lines ...string) *Process {
 	tb.Helper()
 	return startProcess(tb, nil, nil, lines)
 }
 
-// SecureFiles are what a server speaks TLS with. It asks clients for a certificate that CA has signed.
+// SecureFiles are the TLS files of a server. It requires client certificates that CA has signed.
 type SecureFiles struct{ Cert, Key, CA string }
 
-// StartSecured is StartProcess of a server that speaks TLS and nothing else, also to a primary of its own.
+// StartSecured is StartProcess of a server with TLS only, also to its primary.
 func StartSecured(tb testing.TB, files SecureFiles, lines ...string) *Process {
 	tb.Helper()
 	return startProcess(tb, &files, nil, lines)
@@ -81,10 +79,10 @@ func startProcess(tb testing.TB, secure *SecureFiles, args, lines []string) *Pro
 	return p
 }
 
-// Start runs the server, again after a Kill.
+// Start starts the server, also after a Kill.
 func (p *Process) Start(tb testing.TB) {
 	tb.Helper()
-	program := os.Getenv(serverVariable) //nolint:forbidigo // only tests come here
+	program := os.Getenv(serverVariable) //nolint:forbidigo // only tests run this
 	if program == "" {
 		program = "redis-server"
 		if _, err := exec.LookPath(program); err != nil {
@@ -125,7 +123,7 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// Client speaks to the server itself, without a gateway's ways; closed at the end of the test. change may be nil.
+// Client returns a plain client of the server, closed at the end of the test. change may be nil.
 func (p *Process) Client(tb testing.TB, change func(*redis.Options)) *redis.Client {
 	tb.Helper()
 	opts := &redis.Options{Addr: p.Address}

@@ -1,5 +1,5 @@
-// Package storagetest has what tests of storage and of its users need: a Redis, an archive in memory, and the
-// conformance suite that every archive passes. Only tests import it.
+// Package storagetest provides tests of storage and of its users with a Redis, an archive in memory, and the conformance suite of archives.
+// Only tests import it.
 package storagetest
 
 import (
@@ -17,13 +17,12 @@ import (
 	"modelrelay/storage"
 )
 
-// Redis returns a client of an empty Redis for this test alone, closed at its end: an embedded one whose keys expire
-// in real time, or the real one that the environment variable MODELRELAY_TEST_REDIS names: redis://host:port, of
-// which each test gets a numbered database that is emptied before and after, or cluster://host:port of a Redis Cluster, in
-// which each test has a prefix of its own.
+// Redis returns a client of an empty Redis for this test, closed at its end. It is an embedded one, whose keys expire in real time, or the
+// real one of the environment variable MODELRELAY_TEST_REDIS. In redis://host:port, each test gets a numbered database, which is emptied
+// before and after. In cluster://host:port, a Redis Cluster, each test has its own prefix.
 func Redis(tb testing.TB) redis.UniversalClient {
 	tb.Helper()
-	url := os.Getenv("MODELRELAY_TEST_REDIS") //nolint:forbidigo // only tests come here
+	url := os.Getenv("MODELRELAY_TEST_REDIS") //nolint:forbidigo // only tests run this
 	if node, cluster := strings.CutPrefix(url, "cluster://"); cluster {
 		return inCluster(tb, node)
 	}
@@ -34,8 +33,8 @@ func Redis(tb testing.TB) redis.UniversalClient {
 	return Client(tb, "redis://"+server.Addr())
 }
 
-// Miniredis starts an embedded Redis with an address of its own. Its keys expire by the clock, and sooner where the test
-// calls its FastForward. stop ends it before the test does.
+// Miniredis starts an embedded Redis with its own address. Its keys expire by the clock, or by FastForward. stop ends it before the end of
+// the test.
 func Miniredis(tb testing.TB) (server *miniredis.Miniredis, stop func()) {
 	tb.Helper()
 	server = miniredis.NewMiniRedis()
@@ -47,11 +46,11 @@ func Miniredis(tb testing.TB) (server *miniredis.Miniredis, stop func()) {
 	return server, server.Close
 }
 
-// clientTimeout is how long a client of a test waits for an answer: a busy machine is slow, and that is no outage. Who tests
-// what a Redis that hangs does opens a client with a timeout of its own.
+// clientTimeout is the timeout of a test's client: a slow answer of a busy machine is not an outage. A test of a Redis that hangs opens its
+// own client.
 const clientTimeout = 30 * time.Second
 
-// Client opens a client, closed at the end of the test. It fails at once where no server listens.
+// Client opens a client, closed at the end of the test. Its commands fail at once if no server listens.
 func Client(tb testing.TB, url string) *redis.Client {
 	tb.Helper()
 	client, err := storage.OpenRedis(url, &storage.RedisOptions{Timeout: clientTimeout})
@@ -59,10 +58,10 @@ func Client(tb testing.TB, url string) *redis.Client {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = client.Close() })
-	return client.(*redis.Client) //nolint:forcetypeassert // one server, whose keys begin as ever
+	return client.(*redis.Client) //nolint:forcetypeassert // one server with the default prefix
 }
 
-// Again opens another client of the Redis to which one of Redis leads, closed at the end of the test.
+// Again opens another client of the same Redis, closed at the end of the test. client is of the function Redis.
 func Again(tb testing.TB, client redis.UniversalClient) redis.UniversalClient {
 	tb.Helper()
 	var again redis.UniversalClient
@@ -78,7 +77,7 @@ func Again(tb testing.TB, client redis.UniversalClient) redis.UniversalClient {
 	return again
 }
 
-// Empty makes the Redis to which one of Redis leads as it is when it has lost everything.
+// Empty deletes all data of a client's Redis. client is of the function Redis.
 func Empty(tb testing.TB, client redis.UniversalClient) {
 	tb.Helper()
 	if c, ok := client.(clustered); ok {
@@ -101,7 +100,7 @@ func (c clustered) Channel(channel string) string {
 	return storage.ChannelName(c.UniversalClient, channel)
 }
 
-// inCluster gives a test a prefix of its own, of which it leaves nothing.
+// inCluster gives a test its own prefix, and deletes its keys at the end.
 func inCluster(tb testing.TB, node string) redis.UniversalClient {
 	tb.Helper()
 	c := clustered{node: node, prefix: "{" + rand.Text() + "}"}
@@ -115,7 +114,7 @@ func (c clustered) empty(tb testing.TB) {
 	tb.Helper()
 	ctx := context.WithoutCancel(tb.Context()) // also used while the test ends
 	nodes := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{c.node}})
-	defer nodes.Close() //nolint:errcheck // nothing is lost with it
+	defer nodes.Close() //nolint:errcheck // its error does not matter
 	node, err := nodes.MasterForKey(ctx, c.prefix)
 	if err != nil {
 		tb.Fatal(err)
@@ -139,7 +138,7 @@ func (c clustered) open(tb testing.TB) redis.UniversalClient {
 	return client
 }
 
-// realRedis takes one of the server's sixteen databases by a lock that lives in database 0.
+// realRedis takes one of the server's sixteen databases by a lock in database 0.
 func realRedis(tb testing.TB, url string) *redis.Client {
 	tb.Helper()
 	ctx := context.WithoutCancel(tb.Context()) // also used while the test ends

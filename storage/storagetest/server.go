@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Server is an embedded Redis without a port, so that no other process takes that while the server is away. It serves within a
-// bubble of testing/synctest as well, and its keys then expire by the bubble's clock.
+// Server is an embedded Redis without a port, which another process could take during Leave. It also works within a bubble of
+// testing/synctest; its keys then expire by the bubble's clock.
 type Server struct {
 	*miniredis.Miniredis
 
@@ -39,7 +39,7 @@ func (s *Server) Client(tb testing.TB) *redis.Client {
 	return client
 }
 
-// Leave ends all connections and refuses others until Return. What was written stays.
+// Leave closes all connections and refuses new ones until Return. The data stays.
 func (s *Server) Leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *Server) Leave() {
 	s.Close()
 }
 
-// Return serves again after Leave. A client may find that connections it kept are broken, and say so once for each.
+// Return accepts connections again after Leave. A client may get an error once for each broken connection in its pool.
 func (s *Server) Return() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

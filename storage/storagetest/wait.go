@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Patience is how long a test waits for what normally takes milliseconds.
+// Patience is the time limit of a test for events that normally take milliseconds.
 const Patience = time.Minute
 
-// CPU is what this process has used so far, of user and system together.
+// CPU returns the CPU time of this process, user and system together.
 func CPU(tb testing.TB) time.Duration {
 	tb.Helper()
 	var usage syscall.Rusage
@@ -21,7 +21,7 @@ func CPU(tb testing.TB) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// Log is a buffer for a logger, which may be written and read at the same time.
+// Log is a buffer for a logger. It is safe for concurrent use.
 type Log struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -34,7 +34,7 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// String is what was written so far.
+// String returns all writes so far.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,7 +17,7 @@ type Authority struct {
 	File string
 }
 
-// NewAuthority makes one, whose certificate is written to a file of the test's own.
+// NewAuthority makes an Authority with its certificate in a temporary file.
 func NewAuthority(tb testing.TB) *Authority {
 	tb.Helper()
 	key, serial := newKey(tb)
@@ -31,7 +31,7 @@ func NewAuthority(tb testing.TB) *Authority {
 	return a
 }
 
-// Sign writes a certificate for the name, valid until then, and its key into files, replacing what they hold.
+// Sign writes a certificate for the name, valid until then, and its key into files. It replaces existing files.
 func (a *Authority) Sign(tb testing.TB, name string, until time.Time, certFile, keyFile string) {
 	tb.Helper()
 	key, serial := newKey(tb)
@@ -43,7 +43,7 @@ func (a *Authority) Sign(tb testing.TB, name string, until time.Time, certFile, 
 	write(tb, certFile, keyFile, cert, key)
 }
 
-// Pool has the authority's certificate and no other.
+// Pool returns a pool of only the authority's certificate.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)

@@ -17,25 +17,25 @@ import (
 	"time"
 )
 
-// Pair is a certificate that signs itself, for 127.0.0.1 and localhost, in files.
+// Pair is a self-signed certificate for 127.0.0.1 and localhost, in files.
 type Pair struct {
 	Cert, Key string // files of PEM
 	TLS       tls.Certificate
 }
 
-// New writes a certificate that lasts for an hour into the folder, in place of one that is there.
+// New writes a certificate that is valid for an hour into the folder. It replaces an existing one.
 func New(tb testing.TB, dir string) Pair {
 	tb.Helper()
 	return Ending(tb, dir, time.Now().Add(time.Hour))
 }
 
-// Ending is New for a certificate that ends at a time.
+// Ending is New for a certificate that expires at a time.
 func Ending(tb testing.TB, dir string, ends time.Time) Pair {
 	tb.Helper()
 	return Files(tb, filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), ends)
 }
 
-// Files is Ending for files of any names.
+// Files is Ending with names of files.
 func Files(tb testing.TB, certFile, keyFile string, ends time.Time) Pair {
 	tb.Helper()
 	key, serial := newKey(tb)
@@ -48,7 +48,7 @@ func Files(tb testing.TB, certFile, keyFile string, ends time.Time) Pair {
 	return Pair{Cert: certFile, Key: keyFile, TLS: tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key, Leaf: cert}}
 }
 
-// newKey makes a key, and a number for the certificate of it.
+// newKey makes a key, and a serial number for its certificate.
 func newKey(tb testing.TB) (key *ecdsa.PrivateKey, serial *big.Int) {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -61,7 +61,7 @@ func newKey(tb testing.TB) (key *ecdsa.PrivateKey, serial *big.Int) {
 	return key, serial
 }
 
-// sign makes the certificate of a key as a template says, signed by another one's key.
+// sign makes the certificate of a key from a template, signed by the key of another certificate.
 func sign(tb testing.TB, template, by *x509.Certificate, key, byKey *ecdsa.PrivateKey) *x509.Certificate {
 	tb.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, template, by, key.Public(), byKey)
@@ -75,8 +75,7 @@ func sign(tb testing.TB, template, by *x509.Certificate, key, byKey *ecdsa.Priva
 	return cert
 }
 
-// write writes a certificate and its key into files, in place of what they hold; a concurrent reader reads whole files. An
-// empty name writes none.
+// write writes a certificate and its key into files. It replaces existing files atomically. An empty name writes no file.
 func write(tb testing.TB, certFile, keyFile string, cert *x509.Certificate, key *ecdsa.PrivateKey) {
 	tb.Helper()
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
@@ -99,7 +98,7 @@ func write(tb testing.TB, certFile, keyFile string, cert *x509.Certificate, key 
 	}
 }
 
-// Trusted is what a client trusts the certificates with, and nothing else.
+// Trusted returns the configuration of a client that trusts only these certificates.
 func Trusted(pairs ...Pair) *tls.Config {
 	roots := x509.NewCertPool()
 	for _, pair := range pairs {

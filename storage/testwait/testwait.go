@@ -1,4 +1,4 @@
-// Package testwait waits in tests for what gives no signal of its own. It is for tests only and knows nothing of the product.
+// Package testwait waits in tests for conditions without a signal. It is only for tests and imports nothing of the product.
 package testwait
 
 import (
@@ -10,8 +10,8 @@ import (
 // A condition is checked again after firstPause, then after twice as long each time, up to longestPause.
 const firstPause, longestPause = time.Millisecond, 25 * time.Millisecond
 
-// Eventually looks until the condition holds, and fails the test where it does not within the limit. Only what fails waits so
-// long, so the limit may be generous.
+// Eventually polls until the condition holds, and fails the test if it does not within the limit. Only a failing test waits so long, so the
+// limit may be generous.
 func Eventually(tb testing.TB, what string, limit time.Duration, holds func() bool) {
 	tb.Helper()
 	if !InTime(tb, limit, holds) {
@@ -19,7 +19,7 @@ func Eventually(tb testing.TB, what string, limit time.Duration, holds func() bo
 	}
 }
 
-// InTime looks until the condition holds; false where it does not within the limit.
+// InTime polls until the condition holds; false: it does not within the limit.
 func InTime(tb testing.TB, limit time.Duration, holds func() bool) bool {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), limit)

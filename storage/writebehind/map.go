@@ -160,7 +160,7 @@ func (m *Map[K, V]) Close() {
 	m.send()
 }
 
-// work writes what waits after the delay, or at once when the map stops.
+// work writes the waiting entries after the delay, or at once when the map stops.
 func (m *Map[K, V]) work(ctx context.Context, _ bool) {
 	delay := time.NewTimer(m.opts.Delay)
 	defer delay.Stop()
