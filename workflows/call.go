@@ -75,7 +75,7 @@ func (v *task) conclude(ctx workflow.Context, in activities.RelayInput) (answer 
 	}
 }
 
-// callBill returns what a call is charged for: what its activity counted.
+// callBill completes the bill of a call with its activity's result.
 func callBill(b activities.Bill, result Result) activities.Bill {
 	b.Call = result.Call
 	if result.Call == nil { // terminated in Temporal's own tools

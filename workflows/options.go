@@ -52,7 +52,7 @@ const (
 	// removeQuick bounds the try to remove an ended task within the workflow task, of ten seconds at most. Usually it is a few requests.
 	removeQuick = 5 * time.Second
 	removeTry   = time.Minute
-	// admitLimit bounds the choice of a channel, with the time in the worker's own queue: an overloaded worker may exceed it.
+	// admitLimit bounds the choice of a channel, including the time in the worker's queue; an overloaded worker may exceed it.
 	admitLimit = 10 * time.Second
 	// awaitTry bounds one request for a slot. A worker that died during it is noticed then.
 	awaitTry = 10 * time.Second
@@ -66,7 +66,7 @@ const (
 	notifySlack = activities.LastTryGrace + 5*time.Minute
 	// relayHeartbeat is the silence after which the worker of a call counts as lost.
 	relayHeartbeat = 20 * time.Second
-	// relayMargin is the time after the deadline of a call in which its activity stores and reports what there is.
+	// relayMargin is the time after the deadline of a call in which its activity stores and reports the answer so far.
 	relayMargin = time.Minute
 	// stopMargin is the time after the grace of a stopping worker in which its calls report that their answers are lost.
 	stopMargin = 5 * time.Second
@@ -99,8 +99,8 @@ func retried(ctx workflow.Context, limit, try time.Duration, summary string) wor
 	})
 }
 
-// withRelay returns the options of a call. Each try lasts until the deadline at most; its heartbeat shows that it is alive. A cancelled
-// call reports what it used. Calls of an earlier lane go first where many wait for workers.
+// withRelay returns the options of a call. A try ends at the deadline at the latest, and sends heartbeats. A cancelled call reports its
+// usage. When calls wait for workers, an earlier lane comes first.
 func withRelay(ctx workflow.Context, left time.Duration, lane, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ScheduleToCloseTimeout: left + relayMargin, HeartbeatTimeout: relayHeartbeat, RetryPolicy: unlimitedRetries(), WaitForCancellation: true,

@@ -19,7 +19,7 @@ const (
 	pollETAs     = 3
 	pollSlack    = 5 * time.Minute
 	archiveUsual = 15 * time.Minute
-	// endUsual covers what follows the result: settling, and starting the webhook.
+	// endUsual covers the steps after the result: settle, and start the webhook.
 	endUsual = 5 * time.Minute
 )
 

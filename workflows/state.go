@@ -148,7 +148,7 @@ type Limits struct {
 	Archive  activities.Duration `json:"archive"`
 	// Retention is the time from the completion to the removal of the outputs.
 	Retention activities.Duration `json:"retention"`
-	// Jobs bounds the jobs of a task whose vendors report a failure of their own without a charge; 0 means one.
+	// Jobs bounds the jobs of a task whose vendors report failures on their side without a charge; 0 means one.
 	Jobs int `json:"jobs,omitempty"`
 }
 
@@ -176,7 +176,7 @@ type Input struct {
 	// Reservation is the id of the task's reservation of money. Footage is what was requested.
 	Reservation string            `json:"reservation"`
 	Footage     providers.Footage `json:"footage,omitzero"`
-	// Pin is the only channel and key for the task: those of the job to remix.
+	// Pin is the only channel and key for the task: that of the job to remix.
 	Pin *activities.Assignment `json:"pin,omitempty"`
 	// Notify: the end is delivered to a webhook, of the request or of the token.
 	Notify bool   `json:"notify,omitempty"`

@@ -26,7 +26,7 @@ func (v *task) submit(ctx workflow.Context) (activities.Job, *providers.VideoFai
 		wait  = queueFirst
 		until = v.began.Add(time.Duration(v.in.Limits.Queue)) // from the first run
 	)
-	if v.jobs > 0 { // the queue limit does not include the time of the job before
+	if v.jobs > 0 { // the queue limit does not include the time of the previous job
 		until = v.again.Add(time.Duration(v.in.Limits.Queue))
 	}
 	if v.failedAt != "" && v.in.Pin == nil {
@@ -98,7 +98,7 @@ func (v *task) submit(ctx workflow.Context) (activities.Job, *providers.VideoFai
 			return none, refusal(*fault), nil
 		}
 		last = fault
-		if fault.Archive { // no channel is to blame
+		if fault.Archive { // not a fault of the channel
 			var failure *providers.VideoFailure
 			if wait, failure, err = v.awaitArchive(ctx, until, wait); err != nil || failure != nil {
 				return none, failure, err

@@ -49,7 +49,7 @@ type FinishInput struct {
 	Revision int `json:"revision"`
 	// Task is the input of the run. Its Notify is false if the webhook was started before.
 	Task Input `json:"task"`
-	// Result is the result that readers of the task see.
+	// Result is the result that reads of the task return.
 	Result Result    `json:"result"`
 	Began  time.Time `json:"began"`
 	// Channel is the channel of the last attempt, "" for none.

@@ -1,8 +1,8 @@
-// Package workflows decides when a task does something, and when it does it again: submit, poll, archive, finish. Package activities
-// does it.
+// Package workflows determines the order, timeouts and retries of a task's steps: submit, poll, archive, finish. Package activities
+// implements the steps.
 //
-// It must not import net/http, Redis, S3, HTTP formats, vendors, or package tasks, which is the service over it. Workflow code is
-// pure: no clock, random, map iteration, I/O or global.
+// It must not import net/http, Redis, S3, HTTP formats, vendors, or package tasks, which uses it. Workflow code is pure: no clock, random,
+// map iteration, I/O or global.
 package workflows
 
 import (
@@ -93,7 +93,7 @@ func (v *task) run(ctx workflow.Context) (Result, error) {
 	}.of(job), nil
 }
 
-// prepareNextJob prepares another job, at another channel first: the vendor reports a failure of its own without a charge.
+// prepareNextJob prepares another job, first at another channel: the vendor reported a failure on its side without a charge.
 func (v *task) prepareNextJob(now time.Time, job activities.Job, failure providers.VideoFailure) {
 	v.tries[len(v.tries)-1].Fault = &activities.Record{
 		Kind: providers.Upstream, Message: failure.Message, Code: failure.Code, Accepted: providers.NotAccepted, Retryable: true,
@@ -167,7 +167,7 @@ func (v *task) entry() activities.Entry {
 	return activities.Entry{Token: v.in.Token, Created: v.in.Created}
 }
 
-// bill returns what the task is charged for.
+// bill returns the bill of the task.
 func (v *task) bill(result Result) activities.Bill {
 	b := activities.Bill{Reservation: v.in.Reservation, Model: v.in.Model, Ending: activities.EndedFailed, At: result.CompletedAt}
 	if v.in.Call != nil {
@@ -218,7 +218,7 @@ func failed(failure *providers.VideoFailure, progress int) Result {
 // isCancelled reports whether the client or an operator cancelled the task. That is an outcome, not an error.
 func isCancelled(ctx workflow.Context) bool { return ctx.Err() != nil }
 
-// cancelFailure returns the failure of a cancelled task. It processes signals first: an operator's reason that came with the cancel counts.
+// cancelFailure returns the failure of a cancelled task. It processes signals first: an operator's reason that arrived with the cancel counts.
 func (v *task) cancelFailure(ctx workflow.Context) *providers.VideoFailure {
 	yield(ctx)
 	if !v.ended {

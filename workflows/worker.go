@@ -34,14 +34,14 @@ const (
 type WorkerOptions struct {
 	Namespace *Namespace
 	TaskQueue string
-	// CallQueue is the task queue of calls, Calls how many of them the worker relays at a time, and Grace how long a stopping worker lets
-	// them run.
+	// CallQueue is the task queue of calls, Calls the number of calls that the worker relays concurrently, and Grace the time for them when
+	// the worker stops.
 	CallQueue string
 	Calls     int
 	Grace     time.Duration
 	// Version is the version of the worker.
 	Version Version
-	// Retention is that of outputs; the worker checks the namespace's against it.
+	// Retention is the retention of outputs; the worker checks that the namespace's retention suffices.
 	Retention time.Duration
 	Log       *slog.Logger
 }
@@ -101,7 +101,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	options.DisableWorkflowWorker = true
 	copies := worker.New(w.temporal, CopyQueue(w.opts.TaskQueue), options)
 	copies.RegisterActivity(w.acts.Copier.Archive)
-	// The last one stops first: other processes take over copies at once, while submits still end here.
+	// The last one stops first: other processes take over copies at once, while this one completes its submits.
 	for _, part := range []struct {
 		name   string
 		worker worker.Worker
@@ -120,7 +120,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 }
 
-// Register adds all workflows and activities to a worker, a replayer or a test environment. acts may be nil where only workflows run.
+// Register adds all workflows and activities to a worker, a replayer or a test environment. acts may be nil if only workflows run.
 func Register(to worker.Registry, acts *activities.Activities) {
 	for _, run := range []any{Video, Call, Remove, Sweep, SweepEnded, Finish, Notify} {
 		to.RegisterWorkflow(run)

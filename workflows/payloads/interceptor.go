@@ -23,10 +23,10 @@ import (
 // logEvery is the interval at which the log repeats that payloads cannot be decrypted. Every try of a task would repeat it otherwise.
 const logEvery = time.Minute
 
-// Interceptor encrypts the payloads of requests to Temporal and decrypts those of answers. It logs what it cannot decrypt.
+// Interceptor encrypts the payloads of requests to Temporal and decrypts those of answers. It logs payloads that it cannot decrypt.
 //
 // An undecryptable payload fails no task. A workflow task is refused, so that Temporal offers it again until a worker has the key. An
-// activity is dropped, which to Temporal is the death of its worker. A read of one execution returns FailedPrecondition; lists return
+// activity is dropped, which Temporal handles as the loss of its worker. A read of one execution returns FailedPrecondition; lists return
 // the payload as it is.
 func (c *Codec) Interceptor(log *slog.Logger) grpc.UnaryClientInterceptor {
 	return (&interceptor{codec: c, log: log}).intercept
@@ -103,7 +103,7 @@ func (i *interceptor) visit(ctx context.Context, message proto.Message, do func(
 	})
 }
 
-// read decrypts an answer, and decides what happens to one that cannot be decrypted.
+// read decrypts an answer, and handles one that cannot be decrypted.
 func (i *interceptor) read(ctx context.Context, answer proto.Message, again func(string, proto.Message, proto.Message) error) error {
 	switch got := answer.(type) {
 	case *workflowservice.PollWorkflowTaskQueueResponse:
@@ -176,7 +176,7 @@ func (i *interceptor) step(
 	return false
 }
 
-// report logs what cannot be decrypted, once in logEvery.
+// report logs a failed decryption, at most once per logEvery.
 func (i *interceptor) report(ctx context.Context, what, id string, err error) {
 	if i.logged.Take(struct{}{}, 1, fair.Quota{Units: 1, Per: logEvery}, time.Now()) > 0 {
 		return

@@ -40,8 +40,8 @@ func read(ctx context.Context, header map[string]*commonpb.Payload) (trace.SpanC
 	return span, span.IsSampled()
 }
 
-// noContext is the context of what happens in a workflow, whose own context is not a context.Context.
-func noContext() context.Context { return context.Background() } //nolint:forbidigo // see above
+// noContext is the context of spans in a workflow, because a workflow.Context is not a context.Context.
+func noContext() context.Context { return context.Background() } //nolint:forbidigo // a workflow has no other
 
 type givenID struct{}
 
