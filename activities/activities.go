@@ -1,8 +1,8 @@
-// Package activities has the side effects of tasks: submits, polls, copies and cancels at upstreams, deliveries, removals. Package
-// workflows decides when they happen, and when they happen again.
+// Package activities implements the steps of tasks: submits, polls, copies and cancels at upstreams, deliveries, removals. Package
+// workflows determines their order, timeouts and retries.
 //
-// Any activity may be run again after a crash at any line; each documents what happens then. This package must not import net/http
-// formats, the api, or any vendor.
+// Any activity may run again after a crash at any line; each documents the effect. This package must not import HTTP formats, the api, or
+// any vendor.
 package activities
 
 import (
@@ -26,7 +26,7 @@ type Objects interface {
 	PutJSON(ctx context.Context, key string, doc any) error
 	GetJSON(ctx context.Context, key string, into any) error
 	DeletePrefix(ctx context.Context, prefix string) error
-	// Claim writes the owner to the key unless the key has one, and returns the owner that it has.
+	// Claim writes the owner to the key unless the key has one, and returns the key's owner.
 	Claim(ctx context.Context, key, owner string) (holder string, err error)
 	// Folders, List and Delete are for sweeps and removals.
 	Folders(ctx context.Context, prefix string) iter.Seq2[string, error]
@@ -81,7 +81,7 @@ type Job struct {
 	Assignment Assignment       `json:"assignment"`
 	Ticket     providers.Ticket `json:"ticket"`
 	AcceptedAt time.Time        `json:"accepted_at"`
-	// Sent is what the upstream was asked to make.
+	// Sent is the footage that the upstream was asked to make.
 	Sent providers.Footage `json:"sent,omitzero"`
 }
 

@@ -49,7 +49,7 @@ type AdmitInput struct {
 	// Except are channels, and ExceptKeys single keys, that refused the task in this round.
 	Except     []string           `json:"except,omitempty"`
 	ExceptKeys []providers.KeyRef `json:"except_keys,omitempty"`
-	// Lacking are those of Except without the model. Later rounds exclude them too.
+	// Lacking are the channels of Except without the model. Later rounds exclude them too.
 	Lacking []string `json:"lacking,omitempty"`
 	// Pin is the only permitted channel and key; nil for any.
 	Pin    *Assignment `json:"pin,omitempty"`
@@ -62,7 +62,7 @@ type AdmitInput struct {
 type Admission struct {
 	Assignment *Assignment `json:"assignment,omitempty"`
 	Refused    *Record     `json:"refused,omitempty"`
-	// Full: every candidate has all the jobs it may have, and the task is in their lines. Await waits there.
+	// Full: all slots of every candidate are in use, and the task is in their lines. Await waits there.
 	Full *Waiting `json:"full,omitempty"`
 }
 
@@ -77,7 +77,7 @@ type Waiting struct {
 	RetryIn  Duration `json:"retry_in"`
 	// Fault is the reason for the last request without an answer, nil after an answer.
 	Fault *Record `json:"fault,omitempty"`
-	// UnavailableSince is when Redis became unavailable; zero while it answers.
+	// UnavailableSince is the time at which Redis became unavailable; zero while it answers.
 	UnavailableSince time.Time `json:"unavailable_since,omitzero"`
 	// Listed: the task is known to be on its token's list.
 	Listed bool `json:"listed,omitempty"`
@@ -103,7 +103,7 @@ type AwaitInput struct {
 	Admit AdmitInput `json:"admit"`
 	// Waiting is the answer of Admit.
 	Waiting Waiting `json:"waiting"`
-	// ExceptUntil is when channels that refused the task may be tried again.
+	// ExceptUntil is the time from which channels that refused the task may be tried again.
 	ExceptUntil time.Time `json:"except_until,omitzero"`
 	Until       time.Time `json:"until"`
 	Entry       Entry     `json:"entry"`
@@ -174,7 +174,7 @@ func (a *Admitter) admit(ctx context.Context, in AdmitInput) (Admission, error) 
 		a.leave(ctx, in.Waiter, in.Held)
 		return refused(err), nil
 	}
-	// limited are the channels before the first without a limit; open is that one, which always has room.
+	// limited are the channels before the first without a limit; open is the latter, which always has room.
 	var (
 		limited []slots.Channel
 		names   []string

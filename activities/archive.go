@@ -46,7 +46,7 @@ type ArchiveInput struct {
 	Outputs int `json:"outputs"`
 	// Expires is the expiry date in the objects' keys.
 	Expires time.Time `json:"expires"`
-	// Dies is when the upstream deletes the videos, zero if unknown. The earliest is copied first.
+	// Dies is the time at which the upstream deletes the videos; zero if unknown. The earliest is copied first.
 	Dies time.Time `json:"dies,omitzero"`
 	// Unmeasured: the length of the videos must be read from the files.
 	Unmeasured bool `json:"unmeasured,omitempty"`
@@ -60,7 +60,7 @@ type Output struct {
 	SHA256      string `json:"sha256"`
 	// Seconds is the length in the file, "" if it was not read.
 	Seconds string `json:"seconds,omitempty"`
-	// Variants are the archived pictures of the video, without those that the vendor does not have or that could not be copied.
+	// Variants are the archived pictures of the video, except pictures that the vendor does not have or that could not be copied.
 	Variants []Variant `json:"variants,omitempty"`
 }
 

@@ -21,11 +21,11 @@ import (
 	"modelrelay/storage/eventlog"
 )
 
-// nth is the number of the claim whose answer this try stores: its own, or the last one that it knows.
+// nth returns the number of the claim whose answer this try stores: its own, or the last known one.
 func (c *calling) nth() int { return max(1, c.claimed) }
 
-// stored returns the answer that an earlier try has stored, that of the last claim first, or storage.ErrNotFound. An answer of which there
-// is only the record is lost.
+// stored returns the stored answer of an earlier try, of the last claim first, or storage.ErrNotFound. An answer with only a record is
+// lost.
 func (c *calling) stored(ctx context.Context) (answer Answered, err error) {
 	for n := c.nth(); n > 0; n-- {
 		if answer, err = c.storedUnder(ctx, n); !errors.Is(err, storage.ErrNotFound) {
@@ -205,7 +205,7 @@ func (c *calling) streamed(ctx context.Context, log eventlog.Object, kind string
 	return &Output{Object: object.Key, ContentType: kind, Size: object.Size, SHA256: object.SHA256}, nil
 }
 
-// record writes the record of the answer before its output, so that no answer is stored without what it used and costs. The output has no
+// record writes the record of the answer before its output, so that no answer is stored without its usage and cost. The output has no
 // object if it is the log of events. Once both are stored, the call is never sent again.
 func (c *calling) record(ctx context.Context, answer *Answered, output Output) error {
 	answer.Output = &output

@@ -34,14 +34,14 @@ func (c *calling) claimFor(ctx context.Context, channel string) error {
 }
 
 func (c *calling) lostAt(owner string) {
-	if parts := strings.SplitN(owner, " ", 3); len(parts) == 3 { // that of Conclude names none
+	if parts := strings.SplitN(owner, " ", 3); len(parts) == 3 { // Conclude's owner has no channel
 		c.update(func(p *CallProgress) { p.Channel = parts[2] })
 	}
 }
 
 // unclear records that this try may have a claim under which it sends nothing.
 func (c *calling) unclear() {
-	if !c.holds { // otherwise its claims have one owner
+	if !c.holds { // otherwise all its claims have one owner
 		c.update(func(p *CallProgress) { p.Unsent = append(p.Unsent, activity.GetInfo(c.task).Attempt) })
 	}
 }
@@ -119,7 +119,7 @@ func (c *calling) claimNext(ctx context.Context, owner string) error {
 	return &providers.Fault{Kind: providers.Upstream, Message: lostMessage, Err: errLost}
 }
 
-// answeredBefore returns a fault if an earlier try has stored its answer, and if that cannot be determined; else nil.
+// answeredBefore returns a fault if an earlier try has stored its answer, or if that cannot be determined; else nil.
 func (c *calling) answeredBefore(ctx context.Context) error {
 	switch stored, err := c.stored(ctx); {
 	case err == nil:
@@ -132,8 +132,7 @@ func (c *calling) answeredBefore(ctx context.Context) error {
 	return nil
 }
 
-// takeClaims takes what is left of the right to send the call. The claims of other tries then count as sent, unless nothing was sent under
-// them.
+// takeClaims takes the remaining claims of the call. The claims of other tries then count as sent, unless nothing was sent under them.
 func (c *calling) takeClaims(ctx context.Context) error {
 	for c.sent() < callClaims {
 		try, cancel := context.WithTimeout(ctx, claimTimeout)

@@ -10,14 +10,14 @@ import (
 const (
 	// copyLineMost bounds the copies of one channel that wait for a slot in a worker. Others come back later.
 	copyLineMost = 64
-	// slowShare is the divisor of the slots that slow sources have, and that one channel leaves to the others.
+	// slowShare is the divisor for the slots of slow sources, and for the slots that one channel cannot use.
 	slowShare = 4
 	// expiresSoon: a result that expires within it is copied first. Several vendors keep results for an hour, one for six minutes.
 	expiresSoon = time.Hour
 )
 
 // CopyLimit bounds the concurrent copies of a worker. One channel has at most three quarters of the slots. A result that expires soon
-// goes first; otherwise the channel with the fewest copies, so a slow channel does not stop the others. A copy that was found to
+// comes first, otherwise the channel with the fewest copies, so a slow channel does not stop the others. A copy that was found to
 // be slow continues in a quarter of the slots, one for each channel, and keeps its slot to the end.
 //
 // Nil is no bound. It is safe for concurrent use.
@@ -41,8 +41,8 @@ func NewCopyLimit(total int) *CopyLimit {
 	return &CopyLimit{all: all, slow: fair.New[string](bounds)}
 }
 
-// take waits for a slot in the lane; the earliest expiry goes first. The error is fair.ErrFull if too many copies of the channel wait, or
-// the context's cause. The caller must give the slot back.
+// take waits for a slot in the lane; the earliest expiry comes first. The error is fair.ErrFull if too many copies of the channel wait, or
+// the context's cause. The caller must release the slot.
 func (p *CopyLimit) take(ctx context.Context, to copyLane, dies time.Time) error {
 	if p == nil {
 		return nil

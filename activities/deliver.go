@@ -31,7 +31,7 @@ const (
 	unavailableMost  = time.Minute
 	// LastTryGrace is how long after the deadline the last try of a delivery may still wait for a slot.
 	LastTryGrace = 5 * time.Minute
-	// spread is the share by which a wait is randomly extended, so that the deliveries after an outage do not come at once.
+	// spread is the share by which a wait is randomly extended, so that the deliveries after an outage are not simultaneous.
 	spread = 0.1
 )
 
@@ -62,7 +62,7 @@ type Deliverer struct {
 	Log    *slog.Logger
 }
 
-// Event is what a receiver gets. Its id and its body are the same at every try and redelivery.
+// Event is the event for a receiver. Its id and its body are the same at every try and redelivery.
 type Event struct {
 	ID string `json:"id"`
 	// Type is "video.completed", "task.failed" and the like.
@@ -92,9 +92,9 @@ func (e Event) body() ([]byte, error) {
 // DeliverInput is an event to deliver.
 type DeliverInput struct {
 	Event Event `json:"event"`
-	// Token is the stable id of the token whose secrets sign. Its webhook is used if the task names none.
+	// Token is the stable id of the token whose secrets sign. Its webhook is used if the task has none.
 	Token string `json:"token"`
-	// URL is the task's own webhook, "" for the token's. RequestObject is the stored request that may name one, "" for none.
+	// URL is the task's own webhook, "" for the token's. RequestObject is the stored request that may contain one, "" for none.
 	URL           string `json:"url,omitempty"`
 	RequestObject string `json:"request_object,omitempty"`
 	// Until is the time of the last try.
@@ -106,10 +106,10 @@ type Delivery struct {
 	// Delivered: the receiver answered 2xx.
 	Delivered bool   `json:"delivered"`
 	Host      string `json:"host,omitempty"`
-	// Status is that of the last answer, 0 without one.
+	// Status is the status of the last answer; 0: there was none.
 	Status int `json:"status,omitempty"`
 	Tries  int `json:"tries"`
-	// Reason is why the last try failed, "" after a successful one.
+	// Reason is the reason why the last try failed; "" after a success.
 	Reason string `json:"reason,omitempty"`
 	// Next is the time of the next try, zero at the end.
 	Next time.Time `json:"next,omitzero"`
@@ -253,7 +253,7 @@ func (d Delivery) end(log *slog.Logger, reason string) Delivery {
 	return d
 }
 
-// again schedules another try after the wait, or gives up after the deadline.
+// again schedules another try after the wait, or ends the delivery after the deadline.
 func (d Delivery) again(ctx context.Context, in DeliverInput, log *slog.Logger, reason string, wait time.Duration) (Delivery, error) {
 	left := time.Until(in.Until)
 	if left <= 0 {
@@ -270,7 +270,7 @@ func (d Delivery) again(ctx context.Context, in DeliverInput, log *slog.Logger, 
 	return d, againBenign(r, wait)
 }
 
-// wait returns the time until the next try: that of the schedule, or that of the receiver's Retry-After if longer.
+// wait returns the time until the next try: by the schedule, or the receiver's Retry-After if longer.
 func (d Delivery) wait(retryAfter time.Duration) time.Duration {
 	return max(spreadWait(retries[min(max(d.Tries, 1), len(retries))-1]), retryAfter)
 }
@@ -284,7 +284,7 @@ func hostOf(address string) string {
 	return u.Host
 }
 
-// traceDelivery starts the span of a try; end ends it. The address may be a secret, but for its host. The receiver gets no trace.
+// traceDelivery starts the span of a try; end ends it. Only the host of the address is not a secret. The receiver gets no trace.
 func (a *Deliverer) traceDelivery(ctx context.Context, d Delivery) (end func(status int, err error)) {
 	if a.Tracer == nil || !trace.SpanFromContext(ctx).IsRecording() {
 		return func(int, error) {}

@@ -42,18 +42,18 @@ type Record struct {
 	Refusal
 	// Gone: the channel or key is no longer configured.
 	Gone bool `json:"gone,omitempty"`
-	// Deadline: the task's own deadline passed.
+	// Deadline: the task's deadline has passed.
 	Deadline bool `json:"deadline,omitempty"`
 	Progress int  `json:"progress,omitempty"`
 	// Archive: the gateway's archive is unavailable, not the upstream.
 	Archive bool `json:"archive,omitempty"`
-	// Finished: the process that sent the request saw its outcome, so it is no longer in progress.
+	// Finished: the process that sent the request has its outcome, so the request is no longer in progress.
 	Finished bool `json:"finished,omitempty"`
 }
 
 // Refusal is additional information about a submit that was not accepted.
 type Refusal struct {
-	// NoModel: the channel does not have the model, so only another channel can do the task.
+	// NoModel: the channel does not have the model, so only another channel can accept the task.
 	NoModel bool `json:"no_model,omitempty"`
 	// Failed is the meaning of the vendor's code, one of the Failed codes of package providers; "" if unknown.
 	Failed string `json:"failed,omitempty"`
@@ -95,7 +95,7 @@ func again(r Record, delay time.Duration) error {
 		temporal.ApplicationErrorOptions{NextRetryDelay: delay, Details: []any{r}})
 }
 
-// againBenign is again for a fault that no operator can fix, or that is none: it is not the activity's turn.
+// againBenign is again for a fault that no operator can fix, or for a wait that is not a fault.
 func againBenign(r Record, delay time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(r.Message, typeFault, temporal.ApplicationErrorOptions{
 		NextRetryDelay: delay, Details: []any{r}, Category: temporal.ApplicationErrorCategoryBenign,

@@ -15,7 +15,7 @@ const (
 	markTimeout = 250 * time.Millisecond
 )
 
-// Listing updates what readers of tasks use: the lists of tokens' tasks, and the hints that a task has changed.
+// Listing updates the lists of tokens' tasks, and publishes hints that a task has changed.
 type Listing struct {
 	// Index lists the tasks of tokens; nil: tasks are neither listed nor counted.
 	Index *taskindex.Index
@@ -24,7 +24,7 @@ type Listing struct {
 	Log     *slog.Logger
 }
 
-// relist restores the list entry of a running task once, and reports whether it is there. While Redis is away, the next try does it.
+// relist restores the list entry of a running task once, and reports whether it exists. While Redis is unavailable, the next try does it.
 func (l *Listing) relist(ctx context.Context, taskID string, entry Entry, done bool) bool {
 	if done || l.Index == nil {
 		return done
@@ -45,7 +45,7 @@ func (l *Listing) changed(ctx context.Context, taskID string) {
 	}
 }
 
-// markEnded marks a task as ended before it returns, so that no process returns an earlier read, and reports that, best effort.
+// markEnded marks a task as ended, so that no process returns an earlier read, and publishes a hint, best effort.
 func (l *Listing) markEnded(ctx context.Context, taskID string) {
 	if l.Index != nil {
 		marked, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)

@@ -34,7 +34,7 @@ type Money struct {
 	Prices  *pricing.List
 }
 
-// Measure returns what footage is charged for.
+// Measure returns the billable quantities of footage.
 func Measure(f providers.Footage) pricing.Measure {
 	seconds, err := strconv.ParseFloat(f.Seconds, 64)
 	if err != nil || seconds <= 0 || math.IsInf(seconds, 0) || math.IsNaN(seconds) {
@@ -59,19 +59,19 @@ const (
 	EndedUnknown   = ledger.TaskUnknown
 )
 
-// Bill is what is settled for an ended task.
+// Bill describes an ended task for its settlement.
 type Bill struct {
 	// Reservation is the id of the task's reservation, also if nothing was reserved.
 	Reservation string `json:"reservation"`
 	Model       string `json:"model"`
 	Channel     string `json:"channel,omitempty"`
 	Ending      Ending `json:"ending"`
-	// Footage is what was made, or for other endings what may have been made.
+	// Footage is the footage that was made or, for other endings, may have been made.
 	Footage providers.Footage `json:"footage,omitzero"`
 	// Billed: the vendor charges for a job that failed.
 	Billed bool      `json:"billed,omitempty"`
 	At     time.Time `json:"at,omitzero"`
-	// Call is what a call used and costs; nil for a video.
+	// Call is the end of a call, with its usage and cost; nil for a video.
 	Call *Answered `json:"call,omitempty"`
 }
 

@@ -22,15 +22,15 @@ const (
 	// forgottenPolls is the number of consecutive polls that must find the job unknown before it counts as forgotten: compatible servers
 	// answer 404 for a moment after a create.
 	forgottenPolls = 5
-	// forgottenShare is the time for that, in units of PollMax: a load balancer answers 404 for less while its servers are replaced.
+	// forgottenShare is the least time of these polls, in units of PollMax: a load balancer whose servers are replaced answers 404 for less.
 	forgottenShare = 10
 	// refusedShare is the time, in units of PollMax, after which a job counts as forgotten whose every poll is refused as a bad request.
 	refusedShare = 60
-	// goneGrace is how long a task waits for a channel that is no longer configured, in case that was a mistake.
+	// goneGrace is how long a task waits for a channel that is no longer configured, in case it was removed by mistake.
 	goneGrace = 10 * time.Minute
 	hintLimit = 15 * time.Minute
-	// endShare and overdueShare: near its end, a job of known length is polled every twentieth of that length, until it is a quarter
-	// overdue.
+	// endShare and overdueShare: near its end, a job of known length is polled every twentieth of that length, until its time exceeds the
+	// length by a quarter.
 	endShare     = 0.05
 	overdueShare = 1.25
 	// observeTimeout bounds reads and writes of usual durations. Nothing depends on them.
@@ -176,7 +176,7 @@ func (a *Poller) refused(p *Progress, fault *providers.Fault) bool {
 }
 
 // Cancel cancels a job at its vendor, if the vendor supports that. Cancelling an ended job succeeds. It retries if the channel is not
-// configured: during a deploy another worker may know it, or it may come back.
+// configured: during a deploy another worker may have it, or an operator may restore it.
 func (a *Poller) Cancel(ctx context.Context, job Job) error {
 	pick, adapter, err := a.target(job.Assignment)
 	if err != nil {
@@ -252,8 +252,8 @@ func (a *Poller) gone(ctx context.Context, in PollInput, p Progress, err error) 
 	return a.wait(ctx, in, p, a.PollMax)
 }
 
-// nextPoll returns the wait until the next poll: the upstream's Retry-After, or what is expected of the job, within the bounds of its
-// vendor and of the lifetime of its results.
+// nextPoll returns the wait until the next poll: the upstream's Retry-After, or the expected wait for a change of the job, within the
+// bounds of its vendor and of the lifetime of its results.
 func (a *Poller) nextPoll(job Job, p *Progress, asked time.Duration) time.Duration {
 	pace := providers.PaceOf(a.Catalog[job.Assignment.Vendor].Video)
 	least := max(a.PollMin, pace.Least)
@@ -312,7 +312,7 @@ func (a *Poller) usual(ctx context.Context, job Job) time.Duration {
 	return usual
 }
 
-// timedAs returns the name under which a job's duration is stored: its model if the channel lists it, otherwise one for all models.
+// timedAs returns the model under which a job's duration is stored: its own if the channel lists it, otherwise AnyModel.
 func (a *Poller) timedAs(job Job) string {
 	pick, err := a.Channels.Resolve(job.Assignment.Channel, job.Assignment.Key, job.Assignment.Model)
 	if err != nil {

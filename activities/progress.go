@@ -13,7 +13,7 @@ const (
 	mostEstimated = 95
 )
 
-// Progress is a poll's heartbeat: what is known of a running job. Readers see it without a worker.
+// Progress is a poll's heartbeat: the state of a running job. Reads of the task use it without a worker.
 type Progress struct {
 	State providers.VideoState `json:"state"`
 	// Percent is the vendor's progress, 0 if it reports none. It never falls.
@@ -22,10 +22,10 @@ type Progress struct {
 	Reported     bool   `json:"reported,omitempty"`
 	Floor        int    `json:"floor,omitempty"`
 	VendorStatus string `json:"vendor_status,omitempty"`
-	// Usual is how long such jobs take, 0 if unknown. It is fixed at the first poll, so that estimates never fall.
+	// Usual is the usual duration of such jobs, 0 if unknown. It is fixed at the first poll, so that estimates never fall.
 	Usual Duration  `json:"usual,omitempty"`
 	Since time.Time `json:"since"`
-	// Next is the time of the next poll. Estimates stop there, so that readers never see more than the poll knows.
+	// Next is the time of the next poll. Estimates stop there, because the poll may find no progress.
 	Next time.Time `json:"next"`
 	// Running is the time of the last poll that found the job in progress; zero before.
 	Running time.Time `json:"running,omitzero"`
@@ -40,13 +40,13 @@ type Progress struct {
 	// RefusedSince is the time of the first of the consecutive polls that were refused as bad requests; zero for none.
 	RefusedSince time.Time `json:"refused_since,omitzero"`
 	Fault        *Record   `json:"fault,omitempty"`
-	// GoneSince is when the channel or key was found missing in the configuration; zero while it is there.
+	// GoneSince is the time at which the channel or key was found missing in the configuration; zero while it is configured.
 	GoneSince time.Time `json:"gone_since,omitzero"`
 	// Listed: the task is known to be on its token's list.
 	Listed bool `json:"listed,omitempty"`
 }
 
-// Shown returns the progress that readers see: the vendor's, otherwise the elapsed share of the usual duration. It never falls.
+// Shown returns the progress of the task for clients: the vendor's, otherwise the elapsed share of the usual duration. It never falls.
 func (p Progress) Shown(now time.Time) int {
 	if p.State != providers.JobRunning {
 		return 0

@@ -78,15 +78,15 @@ func CheckReceiver(address string, private bool) error {
 
 // ReceiversOptions configure Receivers.
 type ReceiversOptions struct {
-	// Agent is the User-Agent of every delivery; "" means upstream.Product.
+	// Agent is the User-Agent of every delivery; "": upstream.Product.
 	Agent        string
 	AllowPrivate bool
-	// Resolver looks up names; nil means the system's.
+	// Resolver looks up names; nil: the system's.
 	Resolver *net.Resolver
 }
 
-// Receivers sends requests to addresses that clients chose. It checks the address that is dialled, so a changed DNS entry does not help
-// an attacker. It follows no redirect, uses no proxy, and reads little of an answer. It is safe for concurrent use.
+// Receivers sends requests to addresses that clients choose. It checks the dialled address, so a changed DNS entry does not help an
+// attacker. It follows no redirect, uses no proxy, and reads little of an answer. It is safe for concurrent use.
 type Receivers struct {
 	client  *http.Client
 	agent   string

@@ -18,7 +18,7 @@ const (
 	// waits are long, so that a thousand concurrent removals do not slow Temporal down.
 	removalFirst = 250 * time.Millisecond
 	removalMost  = time.Minute
-	// deleteAgain is when the deletion of an execution is requested again. Temporal does not lose such a request.
+	// deleteAgain is the time after which the deletion of an execution is requested again. Temporal does not lose such a request.
 	deleteAgain = 30 * time.Minute
 	// StageLimit is the longest time from the first staged object of a create to the start of its task.
 	StageLimit = 5 * time.Minute
@@ -28,14 +28,14 @@ const (
 type Execution struct {
 	// Closed: the task has ended, or there is none.
 	Closed bool `json:"-"`
-	// Run is its newest execution, "" if there is none, and Started the start of that. A later task with the id is another one.
+	// Run is its newest execution, "" if there is none, and Started its start. A later task with the id is another task.
 	Run     string    `json:"run,omitempty"`
 	Started time.Time `json:"started,omitzero"`
 	// Incarnation is part of the names of the task's objects.
 	Incarnation string `json:"incarnation,omitempty"`
 	// Outputs are the archive folders of its outputs, with a slash at the end.
 	Outputs []string `json:"outputs,omitempty"`
-	// Copy is what a vendor stores of its answer; nil for nothing.
+	// Copy is the ticket of the answer that a vendor stores; nil: no vendor stores it.
 	Copy *CallTicket `json:"copy,omitempty"`
 	// Single: the task has no executions from before a reset.
 	Single bool `json:"single,omitempty"`
@@ -51,7 +51,7 @@ type Executions interface {
 	LaterEnded(ctx context.Context, task RemoveInput) (bool, error)
 	// Incarnation returns the incarnation of the task with the id, "" for none.
 	Incarnation(ctx context.Context, taskID string) (string, error)
-	// Left returns those of the runs that still exist.
+	// Left returns the runs that still exist.
 	Left(ctx context.Context, taskID string, runs []string) ([]string, error)
 	// Finish starts the settlement of tasks that closed without it, at the time or later (zero: any time): terminated in Temporal's own
 	// tools, or failed because of a bug. It reads one page after the cursor, which is empty for the first page; next is empty after the
@@ -94,8 +94,8 @@ func (a *Remover) cancel(ctx context.Context, in RemoveInput) (Execution, error)
 }
 
 // erase removes a task's objects: its outputs, and the inputs, requests and tickets of every incarnation of its id. Without an execution
-// nothing is left of the task, and the objects belong to one that is about to start. A newer object of another incarnation may belong to
-// a create in progress. That create fails because the removal has the id, so erase waits until the object is older than StageLimit.
+// the task no longer exists, and the objects are of a task that is about to start. A newer object of another incarnation may be of a
+// create in progress. That create fails because the removal has the id, so erase waits until the object is older than StageLimit.
 func (a *Remover) erase(ctx context.Context, taskID string, execution Execution) error {
 	if execution.Run == "" {
 		return nil
@@ -180,7 +180,7 @@ type removeProgress struct {
 
 // Remove cancels a task, erases its objects, deletes the vendor's copy of its answer, then deletes its executions, in this order. It is
 // idempotent: another try continues after the erased objects. Temporal deletes an execution some time after one request, and later tries
-// only check. A removal with its task's id does not wait for the deletion of the task's execution, because readers cannot find that by the
+// only check. A removal with its task's id does not wait for the deletion of the task's execution, because reads cannot find that by the
 // id.
 func (a *Remover) Remove(ctx context.Context, in RemoveInput) error {
 	progress := lastHeartbeat[removeProgress](ctx, a.Log)

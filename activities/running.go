@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// askWait is the wait for the answer of a worker that is asked whether it sends a call, and askTries how often it is asked: its
-	// connection to Redis may be broken, as Temporal's was.
+	// askWait is the wait for the answer of another worker to Asked, and askTries the number of such questions: its connection to Redis may
+	// be broken, as its connection to Temporal was.
 	askWait, askTries = time.Second, 2
 	// askEvery is the time between two such questions while the other worker sends the call. It reports the end by itself.
 	askEvery = 5 * time.Second
@@ -26,12 +26,12 @@ type RunningCalls struct {
 	running map[string]*runningCall
 }
 
-// runningCall is a try of a call. done is closed at its end. changes receives what other workers report of the task.
+// runningCall is a try of a call. done is closed at its end. changes receives the reports of other workers about the task.
 type runningCall struct {
 	end     context.CancelFunc
 	done    chan struct{}
 	changes chan taskindex.Change
-	sends   bool // it holds the claim of the call; guarded by mu
+	sends   bool // the try has the claim of the call; guarded by mu
 }
 
 // Follow ends calls whose cancel other processes report, and answers other workers that ask for calls, until ctx ends. ready, if it is not
@@ -80,12 +80,12 @@ func (r *RunningCalls) hear(change taskindex.Change) {
 	if call := r.running[change.TaskID]; call != nil {
 		select {
 		case call.changes <- change:
-		default: // it has not processed earlier ones
+		default: // the call has not processed the previous report
 		}
 	}
 }
 
-// heard returns what other workers report of the call of a task; nil if this worker does not have the call.
+// heard returns the reports of other workers about the call of a task; nil if this worker does not have the call.
 func (r *RunningCalls) heard(taskID string) <-chan taskindex.Change {
 	if r == nil {
 		return nil
@@ -146,8 +146,8 @@ func (c *calling) awaitOther(ctx context.Context) {
 }
 
 // enter returns a context that a cancel of the task ends. The activity's ctx may also end because a heartbeat was late: Temporal was
-// unavailable, or the process was stopped for a while. Then the try continues although Temporal begins another one. If that has the same
-// worker, it waits here for the end of the first try and finds the stored answer.
+// unavailable, or the process was stopped for a while. Then the try continues although Temporal begins another one. If that is on the same
+// worker, it waits in enter for the end of the first try and finds the stored answer.
 func (r *RunningCalls) enter(ctx context.Context, taskID string) (context.Context, context.CancelFunc) {
 	ctx, cancel := untilCancelled(ctx)
 	if r == nil {
@@ -197,7 +197,7 @@ func (r *RunningCalls) end(taskID string) {
 	}
 }
 
-// untilCancelled returns a context with the values of an activity's that ends only if the activity is cancelled, or its worker ends.
+// untilCancelled returns a context with the values of an activity's ctx. It ends only if the activity is cancelled or its worker ends.
 func untilCancelled(ctx context.Context) (context.Context, context.CancelFunc) {
 	free, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

@@ -23,10 +23,10 @@ type SettleInput struct {
 	Waiter   Waiter   `json:"waiter,omitzero"`
 	Channels []string `json:"channels,omitempty"`
 	Bill     Bill     `json:"bill"`
-	// Created is when the task began. Code is the failure code, "" if it did not fail.
+	// Created is the begin of the task. Code is the failure code, "" if it did not fail.
 	Created time.Time `json:"created"`
 	Code    string    `json:"code,omitempty"`
-	// Accepted is when an upstream accepted a video; zero for none, and for a call.
+	// Accepted is the time at which an upstream accepted a video; zero for none, and for a call.
 	Accepted time.Time `json:"accepted,omitzero"`
 	// Entry is the task's entry on its token's list. Settle restores a missing one: a create does not wait for an unavailable Redis.
 	Entry Entry `json:"entry"`

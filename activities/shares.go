@@ -13,9 +13,9 @@ import (
 const (
 	// ActivitySlots is the number of concurrent activities of a worker, without copies and removals: the default of the SDK.
 	ActivitySlots = 1000
-	// tokenShare is the number of them for the submits, polls and cancels of one token. A hanging upstream occupies each for up to a minute.
+	// tokenShare bounds the submits, polls and cancels of one token. A hanging upstream occupies a slot for up to a minute.
 	tokenShare = ActivitySlots / 2
-	// deliverySlots is the number of them for deliveries, deliveryShare that of one token. A hanging receiver occupies one for half a minute.
+	// deliverySlots bounds the deliveries, deliveryShare those of one token. A hanging receiver occupies a slot for half a minute.
 	deliverySlots = ActivitySlots / 4
 	deliveryShare = deliverySlots / 4
 	// noSlotFirst and noSlotMost bound the wait of a delivery without a slot; a cancel waits noSlotFirst.
@@ -24,7 +24,7 @@ const (
 )
 
 // Shares bounds the concurrent activities of one kind in a worker, in total and for one token. An activity without a slot is retried
-// later, so the work of one token does not occupy slots that others need. Nil is no bound.
+// later, so the work of one token does not occupy the slots of others. Nil is no bound.
 type Shares = fair.Semaphore[string]
 
 // UpstreamShares returns the bounds of submits, polls and cancels.

@@ -30,11 +30,11 @@ type SlotKeeper struct {
 // Waiter is a task that waits for a slot.
 type Waiter = slots.Waiter
 
-// LaneIndex returns the place of a token's lane in the order of lanes, from 0.
+// LaneIndex returns the index of a token's lane in the order of lanes, from 0.
 func LaneIndex(lane string) int { return slots.LaneIndex(lane) }
 
-// hold keeps a running job counted until slotSlack after its next poll. It takes a slot for a job without one: it expired, or the task was
-// admitted while Redis was unavailable, or before the channel got a limit. Nothing depends on it.
+// hold renews the slot of a running job until slotSlack after its next poll. It takes a slot for a job without one: the slot expired, or
+// the task was admitted while Redis was unavailable, or before the channel got a limit. Nothing depends on it.
 func (k *SlotKeeper) hold(ctx context.Context, taskID string, to Assignment, next time.Duration) {
 	if k.Slots == nil {
 		return

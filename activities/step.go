@@ -7,7 +7,7 @@ type Step struct {
 	Name StepName
 	// TaskID is the task, for StepQueued, StepBegun and StepEnd.
 	TaskID string
-	// Channel is that of the step, and Model the task's public model; "" if the step has none.
+	// Channel is the channel of the step, and Model the task's public model; "" if the step has none.
 	Channel, Model string
 	// Outcome is one of the outcomes listed with the step's name.
 	Outcome string
@@ -17,7 +17,7 @@ type Step struct {
 	Took time.Duration
 	// Ran is the time from a call's first request, or from a video's accepted submit, to the end, for StepEnd; 0 for none.
 	Ran time.Duration
-	// Since is when a queued task was created, for StepQueued.
+	// Since is the creation of a queued task, for StepQueued.
 	Since time.Time
 	// Bytes is the number of copied bytes, for StepArchive.
 	Bytes int64

@@ -73,14 +73,14 @@ const attemptsFolder = "attempts"
 // TicketObject returns the archive key of the attempt's ticket.
 func (in SubmitInput) TicketObject() string { return AttemptsPrefix(in.TaskID) + in.name() }
 
-// BegunObject returns the archive key of the attempt's claim, which is written before anything is sent.
+// BegunObject returns the archive key of the attempt's claim, which is written before the request is sent.
 func (in SubmitInput) BegunObject() string { return in.TicketObject() + ".begun" }
 
 // Submit starts the paid job once: its options permit no retry. It is not idempotent. If its worker dies, the outcome is unknown and
 // Reconcile searches for the ticket. Neither a cancel nor a lost connection to Temporal interrupts the request, which has its own
 // timeout. The ticket is in the archive before the result is sent to Temporal.
 //
-// The claim of the attempt in the archive is the last step before anything is sent. It distinguishes a submit that never began from one
+// The claim of the attempt in the archive is the last step before the request is sent. It distinguishes a submit that never began from one
 // whose answer was lost, and of several submits for the same attempt only one is sent.
 func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 	log := taskLog(ctx, a.Log, in.TaskID, in.Assignment).With("attempt", in.Attempt)
@@ -118,7 +118,7 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		log.Warn("attempt not begun", "taken", r.Accepted, "fault", err)
 		return Job{}, fail(r)
 	}
-	// If this submit was delayed, it may have been given up. On a store without claims, this check prevents a second submit.
+	// If this submit was delayed, the workflow may have given it up. On a store without claims, this check prevents a second submit.
 	if left := time.Until(activity.GetInfo(ctx).Deadline); left < SubmitTimeout {
 		r := Record{
 			Kind: providers.Timeout, Message: "The attempt began too late.", Accepted: providers.NotAccepted, Retryable: true,
@@ -198,7 +198,7 @@ func (a *Submitter) stored(ctx context.Context, in SubmitInput) (job Job, err er
 // ReconcileInput is an attempt whose answer was lost.
 type ReconcileInput struct {
 	Submit SubmitInput `json:"submit"`
-	// Until is when the lost submit certainly is no longer in progress in a worker.
+	// Until is the time from which the lost submit certainly is no longer in progress in a worker.
 	Until time.Time `json:"until"`
 }
 
@@ -236,7 +236,7 @@ func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, erro
 	job, err = a.find(ctx, sub)
 	if errors.Is(err, errNoSlot) {
 		r := noSlot()
-		r.Accepted = providers.AcceptedUnknown // that of the submit
+		r.Accepted = providers.AcceptedUnknown // of the submit
 		return Job{}, again(r, reconcileWait(ctx))
 	}
 	if err == nil {
@@ -264,7 +264,7 @@ func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, erro
 	return Job{}, fail(r)
 }
 
-// undecided is the record of a search without a result. The fault of the search itself has no meaning for the submit.
+// undecided returns the record of a search without a result. The fault of the search itself has no meaning for the submit.
 func undecided(err error) Record {
 	r := record(err)
 	r.Message = shorten(r.Message)

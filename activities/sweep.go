@@ -30,18 +30,18 @@ type Sweeper struct {
 	Executions Executions
 	// Audit is written to the archive day by day; nil: there is none.
 	Audit *audit.Log
-	// TaskAge is the age from which no task needs its objects other than outputs; 0: they stay.
+	// TaskAge is the age from which no task needs its objects other than outputs; 0: they are not removed.
 	TaskAge time.Duration
 	// UploadAge is the age from which no copy is in progress: parts of incomplete uploads are removed.
 	UploadAge time.Duration
-	// AuditRetention is how long the archive keeps a finished day of the audit log; 0: permanently.
+	// AuditRetention is how long the archive stores a finished day of the audit log; 0: permanently.
 	AuditRetention time.Duration
-	// CallsRetention is how long the archive keeps a finished day of the call log; 0: permanently.
+	// CallsRetention is how long the archive stores a finished day of the call log; 0: permanently.
 	CallsRetention time.Duration
 	Log            *slog.Logger
 }
 
-// Swept is what a sweep removed.
+// Swept is the result of a sweep.
 type Swept struct {
 	// Days are the removed folders of expired outputs. Objects is the number of other removed objects of tasks.
 	Days    []string `json:"days,omitempty"`
@@ -72,7 +72,7 @@ func (a *Sweeper) SweepOutputs(ctx context.Context) (Swept, error) {
 	return swept, nil
 }
 
-// expiredFor reports whether a folder or file is one of ours, named for a day, and that day ended longer ago than the age.
+// expiredFor reports whether the name of a folder or file is a day that ended longer ago than the age.
 func expiredFor(key string, age time.Duration) bool {
 	day, err := time.Parse(expiryDay, strings.TrimSuffix(path.Base(key), auditEnding))
 	return err == nil && time.Since(day) >= age+dayLength
@@ -94,7 +94,8 @@ func (a *Sweeper) sweepUploads(ctx context.Context) {
 	}
 }
 
-// SweepTasks removes inputs, requests and tickets that are older than any task, and those of creates that lost their id. It is idempotent.
+// SweepTasks removes inputs, requests and tickets that are older than any task, and those of creates whose id another create got. It is
+// idempotent.
 func (a *Sweeper) SweepTasks(ctx context.Context) (Swept, error) {
 	defer heartbeats(heartbeatEvery, func() { activity.RecordHeartbeat(ctx) })()
 	var swept Swept
@@ -181,7 +182,7 @@ const (
 type EndedMark struct {
 	// Since is the earliest end of the search; zero: all tasks in Temporal.
 	Since time.Time `json:"since,omitzero"`
-	// Cursor is where the next search continues, empty for a new one. Began is when the first search of the cursor started.
+	// Cursor is the cursor of the next search, empty for a new one. Began is the start of the first search of the cursor.
 	Cursor []byte    `json:"cursor,omitempty"`
 	Began  time.Time `json:"began,omitzero"`
 }

@@ -13,11 +13,11 @@ import (
 
 // Channels is the router as activities use it. *router.Router implements it.
 type Channels interface {
-	// Candidates lists the channels that Pick may choose, the preferred one first; its errors are those of Pick.
+	// Candidates lists the channels that Pick may choose, the preferred one first, and returns the errors of Pick.
 	Candidates(want router.Request) ([]providers.Channel, error)
 	// Pick chooses a channel for a new attempt; a *providers.Fault has the reason if there is none.
 	Pick(want router.Request) (router.Pick, error)
-	// Report records the outcome of an attempt; nil is success. ReportPoll records that of a request about a running job.
+	// Report records the outcome of an attempt; nil is success. ReportPoll records the outcome of a request about a running job.
 	Report(to router.Pick, fault *providers.Fault)
 	ReportPoll(to router.Pick, fault *providers.Fault)
 	// Resolve returns the channel and key of a ticket, or router.ErrChannelGone if they are not configured.
@@ -48,12 +48,12 @@ func (u *Upstreams) target(to Assignment) (router.Pick, providers.VideoAdapter, 
 	return pick.For(to.Token, false), adapter, nil
 }
 
-// complete adds the defaults of the model to a request, and returns what it will make.
+// complete adds the defaults of the model to a request, and returns the footage that it requests.
 func (u *Upstreams) complete(pick router.Pick, req providers.VideoRequest) (providers.VideoRequest, providers.Footage) {
 	return u.Catalog[pick.Channel.Vendor].Complete(pick.Channel, pick.Model, req)
 }
 
-// noSlot is the record of work without a free share of its token. Nothing was sent.
+// noSlot returns the record of work without a free share of its token. Nothing was sent.
 func noSlot() Record {
 	return Record{
 		Kind: providers.Overloaded, Message: "Too much work of the token is in progress at upstreams.",

@@ -1,6 +1,6 @@
-// Package beats sends an activity's last heartbeat together with its answer. An activity that reads something, records it in a
-// heartbeat and requests a retry costs Temporal two requests and two writes; joined they are one, and the heartbeat and the retry are
-// written together or not at all.
+// Package beats sends an activity's last heartbeat together with its answer. An activity that records a heartbeat and
+// then requests a retry costs Temporal two requests and two writes. Joined they are one, and the heartbeat and the retry are written
+// together or not at all.
 //
 // It must not import activities.
 package beats
