@@ -75,7 +75,7 @@ const (
 	concludeTry                = time.Minute
 	// deliverMargin is the time that one try needs in addition to its request.
 	deliverMargin = 5 * time.Second
-	// WorkerStopTimeout is the time that a stopping worker gives its activities. It exceeds that of a submit, so a deploy interrupts none.
+	// WorkerStopTimeout is the time that a stopping worker gives its activities. It exceeds submitLimit, so a deploy interrupts no submit.
 	WorkerStopTimeout = submitLimit + 10*time.Second
 )
 

@@ -218,7 +218,7 @@ func failed(failure *providers.VideoFailure, progress int) Result {
 // isCancelled reports whether the client or an operator cancelled the task. That is an outcome, not an error.
 func isCancelled(ctx workflow.Context) bool { return ctx.Err() != nil }
 
-// cancelFailure returns the failure of a cancelled task. It processes signals first: an operator's reason that arrived with the cancel counts.
+// cancelFailure returns the failure of a cancelled task. It processes signals first: an operator's reason may arrive with the cancel.
 func (v *task) cancelFailure(ctx workflow.Context) *providers.VideoFailure {
 	yield(ctx)
 	if !v.ended {

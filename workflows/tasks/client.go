@@ -23,7 +23,7 @@ import (
 
 const (
 	readTimeout = 5 * time.Second
-	// cancelWait is how long a cancel waits for its effect. After it, the answer is the task as it is.
+	// cancelWait is how long a cancel waits for its effect. After it, the answer is the task's present state.
 	cancelWait = 2 * time.Second
 	// endPollInterval is the interval at which awaitEnd reads the task, in addition to its long poll for the close of the execution.
 	endPollInterval = 500 * time.Millisecond
@@ -39,12 +39,12 @@ type ClientOptions struct {
 	// CallQueue is the task queue of calls, and CallLimits their time limits: the deadline counts from the create.
 	CallQueue  string
 	CallLimits workflows.Limits
-	// MaxCalls bounds the unfinished calls of all tokens, and half of it those of one; 0: no bound.
+	// MaxCalls bounds the unfinished calls of all tokens, and half of it the calls of one token; 0: no bound.
 	MaxCalls int
-	// Namespace is the Temporal client's; empty is Temporal's default.
+	// Namespace is the namespace of the Temporal client; empty: Temporal's default.
 	Namespace string
 	Catalog   providers.Catalog
-	// Footage returns what each channel of the group that may take the request would make of it; nil: what the request specifies.
+	// Footage returns the footage that each candidate channel of the group would make; nil: the footage that the request specifies.
 	Footage func(group string, req providers.VideoRequest) []providers.Footage
 	Limits  workflows.Limits
 	// Objects is the archive, for uploads and for requests that must not be in a history.
@@ -54,7 +54,7 @@ type ClientOptions struct {
 	// Index lists the tasks of tokens and hides those under removal. Changes carries hints between processes.
 	Index   *taskindex.Index
 	Changes *taskindex.Changes
-	// Budgets and Prices determine what a create reserves.
+	// Budgets and Prices determine the reservation of a create.
 	Budgets         activities.Budgets
 	Prices          *pricing.List
 	PrivateWebhooks bool
@@ -156,7 +156,7 @@ func withTurn(wait turn, read func(context.Context) (Task, error)) func(context.
 // The task may have ended since this process read it, and an event of another process may have reported that to the client. The mark
 // of the change was written before the event, so find checks it and reads again.
 func (c *Client) find(ctx context.Context, id, tokenID string, wait turn) (Task, error) {
-	look := withTurn(wait, func(ctx context.Context) (Task, error) {
+	readTask := withTurn(wait, func(ctx context.Context) (Task, error) {
 		task, _, err := c.describe(ctx, id)
 		if err == nil && (task.removed || c.underRemoval(ctx, id, task.CreatedAt)) {
 			return Task{}, notFound(id)
@@ -164,10 +164,10 @@ func (c *Client) find(ctx context.Context, id, tokenID string, wait turn) (Task,
 		return task, err
 	})
 	asked := time.Now()
-	task, err := c.reads.do(ctx, id, look)
+	task, err := c.reads.do(ctx, id, readTask)
 	if err == nil && !task.Ended() && task.readAt.Before(asked) && c.changed(ctx, id) {
 		c.reads.forget(id)
-		task, err = c.reads.do(ctx, id, look)
+		task, err = c.reads.do(ctx, id, readTask)
 	}
 	if err != nil {
 		return Task{}, err
@@ -187,11 +187,11 @@ func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
 	}
 	c.markChanged(ctx, id)
 	if err := c.cancel(ctx, id, ""); err != nil && !isGone(err) {
-		return Task{}, away("The task engine", fmt.Errorf("cancel %s: %w", id, err))
+		return Task{}, unavailable("The task engine", fmt.Errorf("cancel %s: %w", id, err))
 	}
 	wait, cancel := context.WithTimeout(ctx, cancelWait)
 	defer cancel()
-	awaitEnd(wait, c.temporal, id) // in any case the answer is the task as it is now
+	awaitEnd(wait, c.temporal, id) // the answer is the task's state after the wait
 	c.reads.forget(id)
 	return c.Find(ctx, id, tokenID)
 }
@@ -244,7 +244,7 @@ func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
 		return Task{}, memo{}, notFound(id)
 	}
 	if err != nil {
-		return Task{}, memo{}, away("The task engine", fmt.Errorf("describe %s: %w", id, err))
+		return Task{}, memo{}, unavailable("The task engine", fmt.Errorf("describe %s: %w", id, err))
 	}
 	task, m, err := read(id, answer, began)
 	if err != nil {
@@ -275,8 +275,8 @@ func (c *Client) complete(ctx context.Context, task *Task, object string) {
 func (c *Client) underRemoval(ctx context.Context, id string, created time.Time) bool {
 	ctx, cancel := context.WithTimeout(ctx, markTimeout)
 	defer cancel()
-	buried, err := c.opts.Index.UnderRemoval(ctx, id, created)
-	return err == nil && buried
+	removed, err := c.opts.Index.UnderRemoval(ctx, id, created)
+	return err == nil && removed
 }
 
 func notFound(id string) *providers.Fault {
@@ -291,8 +291,8 @@ func unreadable(err error) *providers.Fault {
 	return refusal(providers.Invalid, "The request cannot be read.", 0, err)
 }
 
-// away returns the fault of an unavailable part of the gateway; it is safe to repeat the request. It returns a fault unchanged.
-func away(what string, err error) *providers.Fault {
+// unavailable returns the fault of an unavailable part of the gateway; repeating the request is safe. It returns a fault unchanged.
+func unavailable(what string, err error) *providers.Fault {
 	if fault, ok := errors.AsType[*providers.Fault](err); ok {
 		return fault
 	}

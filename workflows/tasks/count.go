@@ -40,9 +40,9 @@ const (
 type RecentCounts struct {
 	Counts
 
-	// Failed counts the tasks that failed within the last 24 hours, Undelivered the webhooks that were given up in that time.
+	// Failed counts the tasks that failed within the last 24 hours, Undelivered the webhooks whose delivery failed in that time.
 	Failed, Undelivered int64
-	// At is when the requests began.
+	// At is the time at which the requests began.
 	At time.Time
 }
 
@@ -76,7 +76,7 @@ func (c *Counter) Counts(ctx context.Context) (RecentCounts, error) {
 			tally{&counts.Failed, past(workflows.OfTasks, workflows.PhaseFailed)},
 			tally{&counts.Undelivered, past("WorkflowType = '"+workflows.NotifyType+"'", workflows.PhaseUndelivered)})
 		if err != nil {
-			return RecentCounts{}, away("The task engine", err)
+			return RecentCounts{}, unavailable("The task engine", err)
 		}
 		return counts, nil
 	})

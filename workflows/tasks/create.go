@@ -34,7 +34,7 @@ const (
 // the archive where it is required; repeating is safe), RateLimited (the token has too many unfinished tasks), Quota (its budget does
 // not cover the task), Conflict (the key's task is being removed).
 //
-// All checks come before the first write to the archive. If no task begins, Create undoes what it did.
+// All checks come before the first write to the archive. If no task begins, Create undoes its writes.
 func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	var err error
 	if in.Request, err = canonicalRequest(in.Request); err != nil {
@@ -51,14 +51,14 @@ type creation struct {
 }
 
 func (c *creation) run(ctx context.Context) (_ Task, err error) {
-	now, asked := time.Now().UTC(), *c // asked lacks what a remix takes from its source
+	now, original := time.Now().UTC(), *c // original lacks the fields that a remix takes from its source
 	req := &c.in.Request
 	pin, err := c.source(ctx, req)
 	if err == nil {
 		err = c.checkWebhook()
 	}
 	if err != nil { // a repeat succeeds even if the request is no longer valid
-		return otherwise(err)(asked.repeated(ctx))
+		return otherwise(err)(original.repeated(ctx))
 	}
 	hash, err := c.hash(*req)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 			err = unrepeatable(err)
 		}
 	}()
-	if c.in.Call != nil { // a video asks only the list, in the round trip that it has anyway
+	if c.in.Call != nil { // a video checks only the list, in a round trip that it needs anyway
 		if err = c.otherKind(ctx); err != nil {
 			return Task{}, err
 		}
@@ -133,15 +133,15 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 		back.add(func(ctx context.Context) { c.unstage(ctx, id, incarnation) })
 	}
 	if err := c.stage(ctx, load); err != nil {
-		return Task{}, away("The archive", err)
+		return Task{}, unavailable("The archive", err)
 	}
 	if err := c.start(ctx, start, m); err != nil {
-		there, mine, err := c.notStarted(ctx, start, err)
-		if mine {
+		existing, own, err := c.notStarted(ctx, start, err)
+		if own {
 			back.keep()
 			ident.unclear = true
 		}
-		return there, err
+		return existing, err
 	}
 	back.keep()
 	if m.RequestObject != "" {
@@ -159,24 +159,24 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 }
 
 // otherwise returns the task that a failed create repeats, or the failure if it repeats none.
-func otherwise(why error) func(Task, error) (Task, error) {
+func otherwise(failure error) func(Task, error) (Task, error) {
 	return func(task Task, err error) (Task, error) {
 		if isNotFound(err) {
-			return Task{}, why
+			return Task{}, failure
 		}
 		return task, err
 	}
 }
 
-// notStarted returns the answer of a create whose start failed. mine: the existing task is, or may be, that of this create, since a
-// start without an answer may have succeeded; then the task needs what the create prepared. If it did not succeed, readers of the
-// list drop its entry and the sweep removes its objects.
-func (c *creation) notStarted(ctx context.Context, start workflows.Input, err error) (task Task, mine bool, _ error) {
+// notStarted returns the answer of a create whose start failed. own: the task may exist and be of this create, since a start without an
+// answer may have succeeded; then its entry, reservation and objects must stay. If it did not succeed, readers of the list drop the entry
+// and the sweep removes the objects.
+func (c *creation) notStarted(ctx context.Context, start workflows.Input, err error) (task Task, own bool, _ error) {
 	if errors.Is(err, errExhausted) {
 		return Task{}, false, exhausted(fmt.Errorf("start %s: %w", start.TaskID, err))
 	}
 	var already *serviceerror.WorkflowExecutionAlreadyStarted
-	exists, overloaded := errors.As(err, &already), away("The task engine", fmt.Errorf("start %s: %w", start.TaskID, err))
+	exists, overloaded := errors.As(err, &already), unavailable("The task engine", fmt.Errorf("start %s: %w", start.TaskID, err))
 	if !exists && !refused(err) {
 		return Task{}, true, overloaded
 	}
@@ -212,7 +212,7 @@ func (u *undo) add(step func(context.Context)) { *u = append(*u, step) }
 
 func (u *undo) keep() { *u = nil }
 
-// run executes the steps, the last one first, even if the caller has left. Each step has its own timeout.
+// run executes the steps, the last one first, even if ctx has ended. Each step has its own timeout.
 func (u *undo) run(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	for _, step := range slices.Backward(*u) {
@@ -264,7 +264,7 @@ func priority(tokenID string, weight int) temporal.Priority {
 	return temporal.Priority{FairnessKey: workflows.FairnessKey(tokenID), FairnessWeight: float32(max(1, weight))}
 }
 
-// footage returns what the request may cost: the most expensive video that a channel for it would make.
+// footage returns the most expensive footage that a candidate channel would make of the request.
 func (c *creation) footage(req providers.VideoRequest) providers.Footage {
 	dearest, price := req.Footage(), pricing.Price{}
 	if c.opts.Prices != nil {
@@ -281,7 +281,7 @@ func (c *creation) footage(req providers.VideoRequest) providers.Footage {
 	return dearest
 }
 
-// reserve reserves the most that the task may cost in the token's budget, if it has one: while Redis is unavailable, it fails.
+// reserve reserves the maximal cost of the task in the token's budget, if it has one; it fails while Redis is unavailable.
 func (c *creation) reserve(ctx context.Context, start workflows.Input) error {
 	if c.in.Budget <= 0 {
 		return nil
@@ -300,7 +300,7 @@ func (c *creation) reserve(ctx context.Context, start workflows.Input) error {
 	case err == nil || errors.Is(err, context.Canceled):
 		return err
 	}
-	return away("The budget of the API key", err)
+	return unavailable("The budget of the API key", err)
 }
 
 // unreserve releases the reservation. An operator's list shows one that could not be released.
@@ -314,7 +314,7 @@ func (c *creation) unreserve(ctx context.Context, start workflows.Input) {
 }
 
 // source finds the job that the request remixes, puts its ticket and model into the request, and returns its channel and key; nil if
-// the request is no remix. Faults: NotFound; Invalid for a task that is not completed or whose vendor cannot remix.
+// the request is not a remix. Faults: NotFound; Invalid for a task that is not completed or whose vendor cannot remix.
 func (c *creation) source(ctx context.Context, req *providers.VideoRequest) (*activities.Assignment, error) {
 	if req.RemixOf == "" {
 		return nil, nil
@@ -346,7 +346,7 @@ func (c *creation) hash(req providers.VideoRequest) (string, error) {
 	return requestHash(req)
 }
 
-// callerHash is the hash of what the caller sent, without what a remix inherits.
+// callerHash returns the hash of the caller's request, without the fields that a remix inherits.
 func (c *creation) callerHash() (string, error) {
 	req := c.in.Request
 	if c.in.Call == nil && req.RemixOf != "" {

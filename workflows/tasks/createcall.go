@@ -10,7 +10,7 @@ import (
 )
 
 // CallCreate is the additional part of the create of a call. The Request of such a create has only model, metadata, one input with the
-// body and, if it has a chain, one with the items of that.
+// body and, for a chain, one with its items.
 type CallCreate struct {
 	activities.StagedCall
 
@@ -109,7 +109,7 @@ func (c *creation) callsFull(ctx context.Context) error {
 		return count(ctx, c.temporal, c.opts.Namespace, "WorkflowType = '"+workflows.CallType+"' AND ExecutionStatus = 'Running'")
 	})
 	if err != nil || running < int64(c.opts.MaxCalls) {
-		return nil //nolint:nilerr // the start of the workflow reports an engine that is away
+		return nil //nolint:nilerr // the start of the workflow reports an unavailable engine
 	}
 	return refusal(providers.Overloaded, "Too many background calls are unfinished.", tooManyRetry, nil)
 }

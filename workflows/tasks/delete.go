@@ -54,15 +54,15 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 			c.opts.Log.WarnContext(ctx, "mark of a removal not cleared", "task", id, "error", err)
 		}
 		c.reads.forget(id)
-		return away("The task engine", fmt.Errorf("remove %s: %w", id, err))
+		return unavailable("The task engine", fmt.Errorf("remove %s: %w", id, err))
 	}
 	c.reads.forget(id)
 	c.opts.Log.InfoContext(ctx, "task deleted", "task", id, "token", tokenID)
-	// For so long, other processes may return what they read before the removal. It is unknown whether they received the hint.
+	// For so long, other processes may return earlier reads: they may not have received the hint.
 	latest := time.Now().Add(deleteWait)
 	for wait, next := others, deleteCheckFirst; ; wait, next = next, 2*next {
-		left := storage.Sleep(ctx, wait) != nil
-		if left || time.Now().After(latest) || removalEnded(ctx, c.temporal, run) {
+		ended := storage.Sleep(ctx, wait) != nil
+		if ended || time.Now().After(latest) || removalEnded(ctx, c.temporal, run) {
 			break
 		}
 	}
@@ -81,7 +81,7 @@ func removalEnded(ctx context.Context, engine client.Client, run client.Workflow
 	return answer.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
-// hide hides a task whose removal begins: in this process at once, in others when they receive the hint.
+// hide marks a task whose removal begins, and publishes a hint for the other processes.
 func (c *Client) hide(ctx context.Context, tokenID, id string, created time.Time) error {
 	if err := c.opts.Index.MarkRemoval(ctx, tokenID, id, created); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (c *Client) hide(ctx context.Context, tokenID, id string, created time.Time
 	return c.opts.Changes.Publish(ctx, taskindex.Change{TaskID: id, Ended: true})
 }
 
-// unhide shows a task again whose removal did not begin.
+// unhide reverts hide for a task whose removal did not begin.
 func (c *Client) unhide(ctx context.Context, task Task) error {
 	if err := c.opts.Index.EndRemoval(ctx, task.ID, task.CreatedAt); err != nil {
 		return err

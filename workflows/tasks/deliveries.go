@@ -14,7 +14,7 @@ type DeliveryFilter struct {
 	Token, Model string
 	// Phase is PhaseDelivering, PhaseDelivered, PhaseUndelivered, or "" for all.
 	Phase workflows.Phase
-	// Since selects those started at the time or later, Until those started before it.
+	// Since is the earliest start, and Until the first later one that is not selected.
 	Since, Until time.Time
 }
 
@@ -42,7 +42,7 @@ type ListedDelivery struct {
 	// Path is its path in the Temporal UI.
 	Path    string    `json:"path"`
 	Created time.Time `json:"created"`
-	// Closed is when it succeeded or was given up; zero before.
+	// Closed is the time at which it succeeded or failed; zero before.
 	Closed time.Time `json:"closed,omitzero"`
 }
 
@@ -65,7 +65,7 @@ func (o *Operator) Deliveries(
 			Closed: row.Closed,
 		}
 		d.Task, d.Event = deliveryOf(row.ID)
-		if !row.Running && d.State == workflows.PhaseDelivering { // it was ended from outside
+		if !row.Running && d.State == workflows.PhaseDelivering { // terminated in Temporal
 			d.State = workflows.PhaseUndelivered
 		}
 		found = append(found, d)

@@ -21,7 +21,7 @@ import (
 	"modelrelay/workflows"
 )
 
-// Details is everything that an operator can see of a task.
+// Details is the operator's view of a task.
 type Details struct {
 	Listed
 
@@ -33,15 +33,15 @@ type Details struct {
 	Position int       `json:"queue_position,omitempty"`
 	Failure  string    `json:"failure,omitempty"`
 	Expires  time.Time `json:"expires,omitzero"`
-	// Sent is what the upstream was asked to make; the task is charged for it if the vendor measures nothing. VendorPrice is what the
-	// vendor charges, in its own unit, "" if it reports none.
+	// Sent is the footage that the upstream was asked to make; the task is charged for it if the vendor measures nothing. VendorPrice is
+	// the vendor's charge, in its own unit; "" if it reports none.
 	Sent        providers.Footage `json:"sent,omitzero"`
 	VendorPrice string            `json:"vendor_price,omitempty"`
-	// Charge is what the token was charged, in the currency of the prices; nil until the task is settled, and while Redis is unavailable.
+	// Charge is the token's charge, in the currency of the prices; nil until the task is settled, and while Redis is unavailable.
 	Charge *pricing.Money `json:"charge,omitempty"`
-	// Request is the request, as far as the memo holds it.
+	// Request is the part of the request that the memo holds.
 	Request any `json:"request,omitempty"`
-	// Call is what a call has reported so far; nil for a video.
+	// Call is the progress or the end of a call; nil for a video.
 	Call     *CallDetails        `json:"call,omitempty"`
 	Attempts []AttemptDetails    `json:"attempts,omitempty"`
 	Steps    []Step              `json:"steps,omitempty"`
@@ -50,7 +50,7 @@ type Details struct {
 	Webhooks []Delivery          `json:"webhooks,omitempty"`
 }
 
-// CallDetails is how far a call has come, or its end.
+// CallDetails is the progress of a call, or its end.
 type CallDetails struct {
 	activities.CallProgress
 
@@ -63,9 +63,9 @@ type CallDetails struct {
 	Cost *pricing.Money `json:"cost,omitempty"`
 }
 
-// CallUsage is what an ended call consumed.
+// CallUsage is the usage of an ended call.
 type CallUsage struct {
-	// InputTokens includes CachedTokens, those from the vendor's cache.
+	// InputTokens includes CachedTokens, which the vendor read from its cache.
 	InputTokens  int64   `json:"input_tokens"`
 	CachedTokens int64   `json:"cached_tokens"`
 	OutputTokens int64   `json:"output_tokens"`
@@ -73,7 +73,7 @@ type CallUsage struct {
 	AudioSeconds float64 `json:"audio_seconds"`
 }
 
-// CallDetails returns how far a call has come; nil for a video.
+// CallDetails returns the progress or the end of a call; nil for a video.
 func (t Task) CallDetails() *CallDetails {
 	if t.Kind() != activities.KindCall {
 		return nil
@@ -121,7 +121,7 @@ type Waiting struct {
 	Next time.Time `json:"next,omitzero"`
 	// Heartbeat is the payload of its last heartbeat.
 	Heartbeat json.RawMessage `json:"heartbeat,omitempty"`
-	// Fault is that of the last try.
+	// Fault is the fault of the last try.
 	Fault  string `json:"fault,omitempty"`
 	Worker string `json:"worker,omitempty"`
 }
@@ -246,7 +246,7 @@ func (t *activityEvents) end(event *historypb.HistoryEvent, result *commonpb.Pay
 	}
 }
 
-// add adds the step to the details; that of a Submit or Reconcile also describes an attempt.
+// add adds the step to the details; a Submit or Reconcile also describes an attempt.
 func (t *activityEvents) add(details *Details) {
 	details.Steps = append(details.Steps, t.step)
 	var in activities.SubmitInput
@@ -306,7 +306,7 @@ func (o *Operator) delivery(ctx context.Context, id string) (*Delivery, error) {
 	case isGone(err):
 		return nil, nil
 	case err != nil:
-		return nil, away("The task engine", fmt.Errorf("describe %s: %w", id, err))
+		return nil, unavailable("The task engine", fmt.Errorf("describe %s: %w", id, err))
 	}
 	info := answer.GetWorkflowExecutionInfo()
 	delivery := &Delivery{ID: id, State: string(listed(info).Phase), Status: info.GetStatus().String(), Path: o.path(info.GetExecution())}
@@ -316,7 +316,7 @@ func (o *Operator) delivery(ctx context.Context, id string) (*Delivery, error) {
 				Namespace: o.namespace, Execution: info.GetExecution(), MaximumPageSize: 1,
 			})
 		if err != nil {
-			return nil, away("The task engine", fmt.Errorf("read the end of %s: %w", id, err))
+			return nil, unavailable("The task engine", fmt.Errorf("read the end of %s: %w", id, err))
 		}
 		for _, event := range closing.GetHistory().GetEvents() {
 			delivery.Result = document(event.GetWorkflowExecutionCompletedEventAttributes().GetResult())

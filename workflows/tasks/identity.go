@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// idBytes bytes are 26 characters of base32. The prefix of the kind and they form a task id, as clients see it.
+	// idBytes bytes are 26 characters of base32, which follow the kind's prefix in a task id.
 	idBytes = 16
 	// incarnationLetters distinguish incarnations that begin in the same millisecond.
 	incarnationLetters = 6
@@ -64,7 +64,7 @@ func IsTaskID(s string) bool {
 	return ok && slices.Contains(prefixes(), kind+"_") && len(rest) == 26 && strings.Trim(rest, "0123456789abcdefghijklmnopqrstuv") == ""
 }
 
-// requestHash identifies a canonical request, by the digests of its media and whatever the order of keys in its objects.
+// requestHash identifies a canonical request, with the digests of its media. The order of keys in its objects does not matter.
 func requestHash(req providers.VideoRequest) (string, error) {
 	req.IdempotencyKey, req.Source = "", nil
 	req.Inputs = append([]providers.Media(nil), req.Inputs...)

@@ -40,7 +40,7 @@ func (t *startTries) exhausted() bool { return t.refused > 0 && !t.unclear }
 
 type startTriesKey struct{}
 
-// CountRefusals is a gRPC interceptor inside the SDK's retries: it counts the outcomes of a start, and ends retries that are refused.
+// CountRefusals is a gRPC interceptor inside the SDK's retries. It counts the outcomes of a start, and ends its tries after startPatience.
 func CountRefusals(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {

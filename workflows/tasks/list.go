@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// listLooks is how many tasks of a page are read at a time.
-	listLooks = 8
-	// listMost bounds how many entries of the list one page reads, however many of them Temporal has forgotten.
+	// listReads is the number of concurrent reads of a page's tasks.
+	listReads = 8
+	// listMost bounds the entries that one page reads, even if Temporal no longer has their tasks.
 	listMost = 1000
 	// listGrace is how long an entry may be on the list without a task in Temporal: the create adds it before the uploads and the start.
 	listGrace = stageTimeout + startTimeout + time.Minute
-	// freeLooks is how many of the oldest unfinished tasks are read when a token has too many: some may have ended without a record in Redis.
-	// freeTurn is how many of the other tasks are read. They are another part in each second, and the same part within a second, which
-	// bounds the reads that refused creates cause.
-	freeLooks, freeTurn = 8, 32
+	// freeOldest is the number of the oldest unfinished tasks that are read when a token has too many: some may have ended without a record
+	// in Redis. freeTurn is the number of the other tasks that are read: another part in each second, and the same part within a second,
+	// which bounds the reads that refused creates cause.
+	freeOldest, freeTurn = 8, 32
 	// tooManyRetry is the Retry-After of a token with too many unfinished tasks. Its tasks take minutes, so an earlier retry does not help.
 	tooManyRetry = 5 * time.Second
 	// freeGrace is the age from which an entry without a task in Temporal is removed when a token has too many tasks.
@@ -40,7 +40,7 @@ type ListQuery struct {
 	After string
 	// Limit is the length of the page, at least 1.
 	Limit int
-	// Ascending lists the oldest first, else the newest.
+	// Ascending: the oldest come first, else the newest.
 	Ascending bool
 	// Kind lists only tasks of the kind, and Match only those for which it is true; the zero values list all.
 	Kind  activities.Kind
@@ -68,20 +68,20 @@ func (c *Client) List(ctx context.Context, query ListQuery) (Page, error) {
 			}
 		}
 	}()
-	for looked := 0; len(page.Tasks) < want && looked < listMost; {
+	for readSoFar := 0; len(page.Tasks) < want && readSoFar < listMost; {
 		ask := want - len(page.Tasks)
 		entries, err := c.opts.Index.Page(ctx, query.TokenID, after, ask, query.Ascending)
 		if errors.Is(err, storage.ErrNotFound) {
 			return Page{}, providers.InvalidField("after", "Invalid request: 'after' names no task of the list.")
 		}
 		if err != nil {
-			return Page{}, away("The list of tasks", err)
+			return Page{}, unavailable("The list of tasks", err)
 		}
 		read, last := entries, len(entries)
 		if query.Kind != "" {
 			read = slices.DeleteFunc(slices.Clone(entries), func(e taskindex.Entry) bool { return activities.KindOf(e.TaskID) != query.Kind })
 		}
-		tasks, gone, err := c.lookAll(ctx, query.TokenID, read)
+		tasks, gone, err := c.readAll(ctx, query.TokenID, read)
 		if err != nil {
 			return Page{}, err
 		}
@@ -93,9 +93,9 @@ func (c *Client) List(ctx context.Context, query ListQuery) (Page, error) {
 		if last < ask {
 			break
 		}
-		looked += last
+		readSoFar += last
 		after = entries[len(entries)-1].TaskID
-		page.More = looked >= listMost
+		page.More = readSoFar >= listMost
 	}
 	if len(page.Tasks) == want {
 		page.Tasks, page.More, after = page.Tasks[:query.Limit], true, page.Tasks[query.Limit-1].ID
@@ -109,17 +109,17 @@ func (c *Client) List(ctx context.Context, query ListQuery) (Page, error) {
 	return page, nil
 }
 
-// lookAll reads the tasks of entries, in their order. gone lists those that Temporal no longer has.
-func (c *Client) lookAll(ctx context.Context, tokenID string, entries []taskindex.Entry) (tasks []Task, gone []string, err error) {
+// readAll reads the tasks of entries, in their order. gone lists those that Temporal no longer has.
+func (c *Client) readAll(ctx context.Context, tokenID string, entries []taskindex.Entry) (tasks []Task, gone []string, err error) {
 	c.preload(ctx, tokenID, entries)
 	found := make([]*Task, len(entries))
 	forgotten := make([]bool, len(entries))
-	group, looking := errgroup.WithContext(ctx)
-	group.SetLimit(listLooks)
+	group, reading := errgroup.WithContext(ctx)
+	group.SetLimit(listReads)
 	turnOf := func(ctx context.Context) (func(), error) { return c.readTurn(ctx, tokenID) }
 	for i, entry := range entries {
 		group.Go(func() error {
-			task, err := c.find(looking, entry.TaskID, tokenID, turnOf)
+			task, err := c.find(reading, entry.TaskID, tokenID, turnOf)
 			switch {
 			case err == nil:
 				found[i] = &task
@@ -186,9 +186,9 @@ func (c *creation) enlist(ctx context.Context, id string, created time.Time, fir
 		}
 		freed := 0
 		if !again {
-			var lookErr error
-			if freed, lookErr = c.free(ctx); lookErr != nil {
-				return listAttempt{}, lookErr
+			var freeErr error
+			if freed, freeErr = c.free(ctx); freeErr != nil {
+				return listAttempt{}, freeErr
 			}
 		}
 		if freed == 0 {
@@ -207,23 +207,23 @@ func (c *creation) keep(ctx context.Context, task Task) {
 
 // free removes tasks from the unfinished ones that have ended or never began. It reads a few old ones and a part of the others.
 func (c *creation) free(ctx context.Context) (freed int, err error) {
-	entries, all, err := c.opts.Index.Unfinished(ctx, c.in.TokenID, 0, freeLooks)
-	if others := all - freeLooks; err == nil && others > 0 {
+	entries, all, err := c.opts.Index.Unfinished(ctx, c.in.TokenID, 0, freeOldest)
+	if others := all - freeOldest; err == nil && others > 0 {
 		parts := (others + freeTurn - 1) / freeTurn
 		part := rand.New(rand.NewPCG(uint64(time.Now().Unix()), 0)).IntN(parts) //nolint:gosec // not security-relevant; the second is never negative
 		var more []taskindex.Entry
-		more, _, err = c.opts.Index.Unfinished(ctx, c.in.TokenID, freeLooks+part*freeTurn, freeTurn)
+		more, _, err = c.opts.Index.Unfinished(ctx, c.in.TokenID, freeOldest+part*freeTurn, freeTurn)
 		entries = append(entries, more...)
 	}
 	if err != nil {
-		return 0, away("The list of tasks", err)
+		return 0, unavailable("The list of tasks", err)
 	}
 	var count atomic.Int64
-	group, looking := errgroup.WithContext(ctx)
-	group.SetLimit(listLooks)
+	group, reading := errgroup.WithContext(ctx)
+	group.SetLimit(listReads)
 	for _, entry := range entries {
 		group.Go(func() error {
-			gone, err := c.freeOne(looking, entry)
+			gone, err := c.freeOne(reading, entry)
 			if gone {
 				count.Add(1)
 			}
@@ -240,7 +240,7 @@ func (c *creation) freeOne(ctx context.Context, entry taskindex.Entry) (bool, er
 	switch {
 	case err == nil && task.Ended():
 		if err := c.opts.Index.End(ctx, c.in.TokenID, entry.TaskID); err != nil {
-			return false, away("The list of tasks", err)
+			return false, unavailable("The list of tasks", err)
 		}
 		return true, nil
 	case err == nil:

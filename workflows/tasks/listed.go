@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// preloadLeast uncached tasks of a page cost more to describe than one visibility request, which is of at most preloadMost tasks.
+	// From preloadLeast uncached tasks on, one visibility request costs less than describing each. It reads at most preloadMost tasks.
 	preloadLeast, preloadMost = 8, 200
 	// preloadTimeout bounds the request. If it fails, its tasks are described one by one.
 	preloadTimeout = time.Second
@@ -56,8 +56,8 @@ func (c *Client) preload(ctx context.Context, tokenID string, entries []taskinde
 	ended := make(map[string]Task)
 	for id, info := range newestRuns(answer.GetExecutions()) {
 		task, m, err := read(id, &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: info}, now)
-		at, asked := created[id]
-		same := asked && task.Token == tokenID && at.Equal(task.CreatedAt.Truncate(time.Millisecond))
+		at, requested := created[id]
+		same := requested && task.Token == tokenID && at.Equal(task.CreatedAt.Truncate(time.Millisecond))
 		if err != nil || !same || task.removed || !task.Ended() {
 			continue
 		}
@@ -70,11 +70,11 @@ func (c *Client) preload(ctx context.Context, tokenID string, entries []taskinde
 	for id := range ended {
 		ids = append(ids, id)
 	}
-	calm, err := c.opts.Index.UnchangedOf(reading, ids)
+	unchanged, err := c.opts.Index.UnchangedOf(reading, ids)
 	if err != nil {
 		return
 	}
-	for _, id := range calm {
+	for _, id := range unchanged {
 		_, _ = c.reads.do(ctx, id, func(context.Context) (Task, error) { return ended[id], nil })
 	}
 }

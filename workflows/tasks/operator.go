@@ -22,7 +22,7 @@ const retryReason = "retry archive"
 // Operator reads and controls the tasks of all tokens. Its errors are *providers.Fault if an operator can act on them: Invalid, NotFound,
 // Conflict (the task's state does not permit it), Overloaded (Temporal is unavailable).
 type Operator struct {
-	// Charges returns what a settled task was charged, for Show; nil: Show does not report charges.
+	// Charges returns the charge of a settled task, for Show; nil: Show does not report charges.
 	Charges *ledger.Budgets
 	// Changes reports the end of a call to its worker at once; nil: the worker learns of it with its next heartbeat.
 	Changes *taskindex.Changes
@@ -50,7 +50,7 @@ func (o *Operator) Runs(ctx context.Context, id string) (bool, error) {
 	case isGone(err):
 		return false, nil
 	case err != nil:
-		return false, away("The task engine", fmt.Errorf("describe %s: %w", id, err))
+		return false, unavailable("The task engine", fmt.Errorf("describe %s: %w", id, err))
 	}
 	return answer.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }
@@ -82,7 +82,7 @@ func (o *Operator) Task(ctx context.Context, id string) (Task, error) {
 	return task, err
 }
 
-// Wait returns the task when it has ended, or as it is after most.
+// Wait returns the task when it has ended, or after most.
 func (o *Operator) Wait(ctx context.Context, id string, most time.Duration) (Task, error) {
 	ending, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -124,7 +124,7 @@ func (o *Operator) explain(id string, err error) error {
 	if isGone(err) {
 		return providers.Faultf(providers.NotFound, "There is no task %q in the namespace %q.", id, o.namespace)
 	}
-	return away("The task engine", fmt.Errorf("read %s: %w", id, err))
+	return unavailable("The task engine", fmt.Errorf("read %s: %w", id, err))
 }
 
 // RetryArchive repeats the archive step of a task whose archive failed, with a new deadline. The result is the id of the new run.
@@ -137,7 +137,7 @@ func (o *Operator) RetryArchive(ctx context.Context, id string) (run string, err
 		return "", providers.Faultf(providers.Conflict, "%s is %s: only a task that failed with %s can archive again.", id, task.State,
 			workflows.CodeArchiveFailed)
 	case answer.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
-		// The execution removes what its archive left, under the names that the next try writes.
+		// The execution still removes objects with the names that the next try writes.
 		return "", providers.Faultf(providers.Conflict,
 			"%s failed a moment ago and still removes its archived objects; try again in a minute.", id)
 	}
@@ -160,7 +160,7 @@ func (o *Operator) RetryArchive(ctx context.Context, id string) (run string, err
 		ResetReapplyExcludeTypes: []enumspb.ResetReapplyExcludeType{enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL},
 	})
 	if err != nil {
-		return "", away("The task engine", fmt.Errorf("reset %s: %w", id, err))
+		return "", unavailable("The task engine", fmt.Errorf("reset %s: %w", id, err))
 	}
 	return reset.GetRunId(), nil
 }

@@ -82,7 +82,7 @@ func heartbeat(pending []*workflowpb.PendingActivityInfo, name string, into any)
 
 // callProgress sets the state of a running call: in progress once a request to an upstream has begun, until it has its result.
 func (t *Task) callProgress(answer *workflowservice.DescribeWorkflowExecutionResponse) {
-	pending, _ := heartbeat(answer.GetPendingActivities(), "Relay", &t.Progressed) // before the first there are none
+	pending, _ := heartbeat(answer.GetPendingActivities(), "Relay", &t.Progressed) // before the first heartbeat there is none
 	relayed := !pending && answer.GetWorkflowExecutionInfo().GetHistoryLength() > eventsBeforeRelay
 	if relayed {
 		t.Progressed.Stage = activities.StageStoring

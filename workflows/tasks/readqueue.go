@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// maxReads bounds the concurrent reads of one process at Temporal: enough for thousands a second, and creates are not delayed.
+	// maxReads bounds the concurrent reads of one process from Temporal: enough for thousands a second, without delaying creates.
 	maxReads = 32
-	// maxReadsOfToken is the share of one token, so that others find some free however slow Temporal is.
+	// maxReadsOfToken bounds the reads of one token, so that other tokens can read even if Temporal is slow.
 	maxReadsOfToken = maxReads / 2
 	// maxWaitingOfToken bounds the waiting reads of a token, and maxWaiting those of all tokens. A read beyond them is refused.
 	maxWaitingOfToken = 256
@@ -25,7 +25,7 @@ func newReadQueue() *fair.Semaphore[string] {
 	return fair.New[string](fair.Bounds{Total: maxReads, Share: maxReadsOfToken, Line: maxWaitingOfToken, Lines: maxWaiting})
 }
 
-// readTurn waits for the token's turn; leave ends it. The error is Overloaded if the wait is too long, or that of ctx.
+// readTurn waits for the token's turn; leave ends it. The error is Overloaded after too long a wait, or the error of ctx.
 func (c *Client) readTurn(ctx context.Context, tokenID string) (leave func(), err error) {
 	_, err = fair.Wait(ctx, fair.Ask[string]{Key: tokenID, Limit: turnTimeout}, c.readQueue)
 	switch {

@@ -25,7 +25,7 @@ func (c *Client) renewed(ctx context.Context, old Task) (Task, bool) {
 	if now.Sub(old.readAt) >= renewableFor || !waits && !old.Ended() || !old.renewable() {
 		return Task{}, false
 	}
-	if calm, err := c.calm(ctx, old.ID); err != nil || !calm {
+	if unchanged, err := c.unchanged(ctx, old.ID); err != nil || !unchanged {
 		return Task{}, false
 	}
 	if waits && !old.Ended() {
@@ -36,17 +36,17 @@ func (c *Client) renewed(ctx context.Context, old Task) (Task, bool) {
 
 // changed reports whether a task is marked as changed. It is false while Redis is unavailable.
 func (c *Client) changed(ctx context.Context, id string) bool {
-	calm, err := c.calm(ctx, id)
-	return err == nil && !calm
+	unchanged, err := c.unchanged(ctx, id)
+	return err == nil && !unchanged
 }
 
-func (c *Client) calm(ctx context.Context, id string) (bool, error) {
+func (c *Client) unchanged(ctx context.Context, id string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, markTimeout)
 	defer cancel()
 	return c.opts.Index.Unchanged(ctx, id)
 }
 
-// markChanged makes every process read the task from Temporal, while one may have an older read. Without Redis they do anyway.
+// markChanged makes every process read the task from Temporal while one may have an older read. Without Redis, they always do.
 func (c *Client) markChanged(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(ctx, markTimeout)
 	defer cancel()

@@ -11,9 +11,9 @@ import (
 	"modelrelay/storage"
 )
 
-// Repeated finds the task of an equal request before, as Create does, and creates none: for a request that could not be made now. What
-// a remix inherits from its source may be missing in the request. Faults: NotFound (there is none), and Mismatch, Conflict and
-// Overloaded as of Create.
+// Repeated finds the task of an earlier equal request, as Create does, and creates none: for a request that is no longer valid. The
+// fields that a remix inherits from its source may be missing. Faults: NotFound (there is none), and Mismatch, Conflict and Overloaded as
+// of Create.
 func (c *Client) Repeated(ctx context.Context, in Create) (Task, error) {
 	var err error
 	if in.Request, err = canonicalRequest(in.Request); err != nil {
@@ -34,7 +34,7 @@ func (c *creation) repeated(ctx context.Context) (Task, error) {
 	return c.repeatOf(ctx, id)
 }
 
-// identity is the id of the task that a create is, or would be.
+// identity is the id of the task that a create repeats or starts.
 type identity struct {
 	id string
 	// fresh: no other create ever had the id.
@@ -45,9 +45,9 @@ type identity struct {
 	noted, unclear bool
 }
 
-// identify returns the id of the task that the request is, or would be. A create without a key and without a mark of a repeat nearly
-// always is a new task: it is added to the list concurrently, under a new id, and early is the outcome; nil: it was not added. If the
-// request turns out to be an earlier task, the entry is removed again.
+// identify returns the id of the task that the request repeats or starts. A create without a key and without a mark of a repeat is nearly
+// always a new task: it is added to the list concurrently, under a new id, and early is the outcome; nil: it was not added. If the request
+// repeats an earlier task, the entry is removed again.
 func (c *creation) identify(ctx context.Context, created time.Time) (ident identity, early *listAttempt, err error) {
 	if c.in.IdempotencyKey != "" {
 		ident.id, err = c.known(ctx)
@@ -71,24 +71,24 @@ func (c *creation) identify(ctx context.Context, created time.Time) (ident ident
 	adding.Wait()
 	if err != nil || begun.TaskID != id {
 		if early.mayBeListed() { // no other create ever had the id
-			took, cancel := context.WithTimeout(context.WithoutCancel(ctx), delistTimeout)
-			c.delist(took, c.in.TokenID, id)
+			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), delistTimeout)
+			c.delist(bounded, c.in.TokenID, id)
 			cancel()
 		}
 		early = nil
 	}
 	if err != nil {
-		return identity{}, nil, away("The protection against double payment", err)
+		return identity{}, nil, unavailable("The protection against double payment", err)
 	}
 	return identity{id: begun.TaskID, fresh: !begun.Known, hash: hash, noted: begun.Noted}, early, nil
 }
 
-// note leaves an open note of a task whose start has an unknown outcome, for the next equal create of the token. A note that was
-// taken is closed if the create has an answer, and left open otherwise.
+// note opens a note of a task whose start has an unknown outcome, for the next equal create of the token. It closes a note that this
+// create took if the create succeeded, and opens it again otherwise.
 //
 // The error reports that the note was not stored, so that a repeat may create another task.
 func (c *creation) note(ctx context.Context, ident identity, failed bool) error {
-	if left := ident.unclear && failed; ident.hash == "" || !ident.noted && !left {
+	if unclear := ident.unclear && failed; ident.hash == "" || !ident.noted && !unclear {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
@@ -114,7 +114,7 @@ const (
 	delistTimeout = time.Second
 )
 
-// known returns the id of the task that the request's key names, or that an equal request got before; "" for a new request.
+// known returns the id of the task of the request's key, or of an earlier equal request; "" for a new request.
 func (c *creation) known(ctx context.Context) (string, error) {
 	switch {
 	case c.in.IdempotencyKey != "":
@@ -138,7 +138,7 @@ func (c *creation) known(ctx context.Context) (string, error) {
 		}
 		id, err := c.opts.Repeats.Last(ctx, c.in.TokenID, hash)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
-			return "", away("The protection against double payment", err)
+			return "", unavailable("The protection against double payment", err)
 		}
 		return id, nil
 	}
@@ -158,7 +158,7 @@ func (c *creation) repeatOf(ctx context.Context, id string) (Task, error) {
 		inherit(&req, task.Request)
 	}
 	if req.Model == "" && slices.ContainsFunc(req.Inputs, func(input providers.Media) bool { return input.From != "" }) {
-		req.Model = task.Request.Model // that of its source, which is gone
+		req.Model = task.Request.Model // the model of its source, which is gone
 	}
 	if hash, err := c.hash(req); err != nil || m.Token != c.in.TokenID || m.Hash != hash {
 		return Task{}, keyOfAnother()

@@ -17,9 +17,8 @@ import (
 )
 
 const (
-	// stageTimeout bounds the writes of a create's media and request to the archive. After it the client gets 503. stageLeast is the bound of
-	// small ones, so that a store which does not answer does not outlast the patience of clients and proxies, and stageRate, in bytes a
-	// second, is how much more time large ones get.
+	// stageTimeout bounds the writes of a create's media and request to the archive. After it the client gets 503. The bound of small writes
+	// is stageLeast, shorter than the timeouts of clients and proxies; it grows with the size by stageRate, in bytes a second.
 	stageTimeout = 30 * time.Second
 	stageLeast   = 8 * time.Second
 	stageRate    = 4 << 20
@@ -29,8 +28,8 @@ const (
 	stageLimit = 4
 )
 
-// load is what a create writes to the archive before its task begins. Its names contain the incarnation: another create with the same
-// idempotency key cannot change an accepted task's input, and the removal of an earlier task with the id does not remove it.
+// load holds the data that a create writes to the archive before its task begins. Its names contain the incarnation: another create with
+// the same idempotency key cannot change an accepted task's input, and the removal of an earlier task with the id does not remove it.
 type load struct {
 	uploads []upload
 	// request is written to requestObject if it must not be in the workflow's input; else nil.
@@ -49,7 +48,7 @@ type upload struct {
 func (l load) empty() bool { return len(l.uploads) == 0 && l.request == nil }
 
 // place puts the request into the workflow's input, or into the load if it is too large or too private for that. The memo receives the
-// parts that answers repeat, if permitted. It stores nothing. It returns a fault for a request that no task could carry.
+// parts that answers contain, if permitted. It stores nothing. It returns a fault for a request that no task could carry.
 func place(req providers.VideoRequest, start *workflows.Input, m *memo) (load, error) {
 	var l load
 	at := activities.IncarnationPrefix(start.TaskID, start.Incarnation)

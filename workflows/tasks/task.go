@@ -12,18 +12,18 @@ import (
 // an answer to a client needs.
 const memoTask = "task"
 
-// memo is what is known of a task at its start.
+// memo holds the facts of a task at its start.
 type memo struct {
 	Token     string           `json:"token"`
 	Format    providers.Format `json:"format"`
 	Hash      string           `json:"hash"`
 	CreatedAt time.Time        `json:"created_at"`
-	// Incarnation is that of the Input.
+	// Incarnation is the incarnation of the Input.
 	Incarnation string `json:"incarnation"`
 	// Operation is the method and path of a call; Stream: it is a stream.
 	Operation string `json:"operation,omitempty"`
 	Stream    bool   `json:"stream,omitempty"`
-	// Body is the archive object of a call's body, and Items that of the items from which it continues, "" for none.
+	// Body is the archive object of a call's body, and Items the object of the items from which it continues; "" for none.
 	Body  string `json:"body,omitempty"`
 	Items string `json:"items,omitempty"`
 	// Request lacks media and vendor parameters. If RequestObject is set, prompt, size, user and metadata are in that archive object:
@@ -32,7 +32,7 @@ type memo struct {
 	RequestObject string                  `json:"request_object,omitempty"`
 }
 
-// Task is a task as its token sees it. Times are zero until they are known.
+// Task is a task as reads by its token return it. Times are zero until they are known.
 type Task struct {
 	ID string
 	// Token is the stable id of the token that created it.
@@ -42,9 +42,9 @@ type Task struct {
 	// Operation is the method and path of the create of a call, "" of a video; Stream: the call is a stream of events.
 	Operation string
 	Stream    bool
-	// Body is the archive object of a call's body, and Items that of the items from which it continues, "" for none.
+	// Body is the archive object of a call's body, and Items the object of the items from which it continues; "" for none.
 	Body, Items string
-	// Request is the request of a video. That of a call has only model and metadata.
+	// Request is the request of a video; of a call, only its model and metadata.
 	Request providers.VideoRequest
 	State   workflows.State
 	// Progress is 0 to 100, and 100 only when completed. It never falls.
@@ -53,7 +53,7 @@ type Task struct {
 	// Seconds, Width and Height are those of the video as the vendor reports them, else those of the request.
 	Seconds       string
 	Width, Height int
-	// Progressed is what the activity of a running call reported last; zero for a video.
+	// Progressed is the last report of a running call's activity; zero for a video.
 	Progressed activities.CallProgress
 	// QueuePosition is the position of the task in the line at a full channel, from 1; 0 if it does not wait.
 	QueuePosition int
@@ -63,9 +63,9 @@ type Task struct {
 
 // Ending is the end of a task; the zero value before it.
 type Ending struct {
-	// CompletedAt is when it ended, in any state.
+	// CompletedAt is the time of its end, in any state.
 	CompletedAt time.Time
-	// ExpiresAt is when the outputs are removed; zero while unfinished or failed.
+	// ExpiresAt is the time at which the outputs are removed; zero while unfinished or failed.
 	ExpiresAt time.Time
 	// Failure is set only on failed tasks.
 	Failure *providers.VideoFailure
@@ -73,18 +73,18 @@ type Ending struct {
 	Outputs []activities.Output
 	// Job is the upstream's job of an ended task, for a remix; nil if there is none.
 	Job *activities.Job
-	// VendorPrice is what the vendor charges for the job, in its own unit, "" if it reports none.
+	// VendorPrice is the vendor's charge for the job, in its own unit; "" if it reports none.
 	VendorPrice string
 	// Call is the answer of a call; nil for a video.
 	Call *activities.Answered
 }
 
-// readState is what this package knows of a task's execution; readers of the task do not see it.
+// readState holds the facts of a task's execution that only this package uses.
 type readState struct {
-	// removed: the task is being removed, and readers do not see it. run is its execution.
+	// removed: the task is being removed, and reads do not return it. run is its execution.
 	removed bool
 	run     string
-	// readAt is when the read of Temporal began. poll is the last heartbeat of the poll of a running job; nil if there is none.
+	// readAt is the time at which the read of Temporal began. poll is the last heartbeat of the poll of a running job; nil if there is none.
 	readAt time.Time
 	poll   *activities.Progress
 	// incarnation is part of the names of the task's objects.
@@ -94,7 +94,7 @@ type readState struct {
 // Ended reports whether the task will not change any more.
 func (t Task) Ended() bool { return t.State.Ended() }
 
-// Expired reports whether readers of the task do not find its outputs any more.
+// Expired reports whether the task's outputs have expired.
 func (t Task) Expired() bool { return !t.ExpiresAt.IsZero() && !time.Now().Before(t.ExpiresAt) }
 
 // Kind returns the kind of the task.
@@ -105,12 +105,12 @@ func (t Task) Folder() string { return activities.IncarnationPrefix(t.ID, t.inca
 
 // Create is a request for a new task.
 type Create struct {
-	// TokenID is stable over rotations. TokenName and Group are the current ones.
+	// TokenID is stable over rotations. TokenName and Group have their current values.
 	TokenID, TokenName, Group string
 	// Weight and Lane determine the token's share of a full channel. MaxTasks bounds its unfinished tasks; 0 is no bound.
 	Weight, MaxTasks int
 	Lane             string
-	// Budget is that of the token, in units of the currency; 0: none.
+	// Budget is the token's budget, in units of the currency; 0: none.
 	Budget float64
 	// TokenWebhook: the token has its own webhook.
 	TokenWebhook bool
@@ -121,10 +121,10 @@ type Create struct {
 	Request providers.VideoRequest
 	// Call is the call of the create; nil for a video.
 	Call *CallCreate
-	// IdempotencyKey is that of the request, "" for none.
+	// IdempotencyKey is the key of the request; "" for none.
 	IdempotencyKey string
 	// Repeat: an SDK marks the request as a repeat.
 	Repeat bool
-	// Arrived is when the request reached this process; zero: now.
+	// Arrived is the time at which the request reached this process; zero: now.
 	Arrived time.Time
 }

@@ -21,12 +21,12 @@ const (
 	ownersMost = 1 << 16
 )
 
-// unknownIDs limits the reads of ids that are no task of the token.
+// unknownIDs limits the reads of ids that are not tasks of the token.
 type unknownIDs struct {
 	misses fair.Rate[string]                       // of each token
 	gone   *fair.Cache[string, missedID, struct{}] // ids of recent misses, by token
 
-	owners *lru.Cache[string, string] // tokens of tasks that were found or created here, by id
+	owners *lru.Cache[string, string] // tokens of tasks that this process found or created, by id
 }
 
 // missedID is an id without a task of the token.
@@ -34,12 +34,12 @@ type missedID struct{ id, token string }
 
 func newUnknownIDs() *unknownIDs {
 	bounds := fair.CacheBounds{Total: missedMost, Share: missedShare, TTL: missedFor}
-	owners, _ := lru.New[string, string](ownersMost) // fails for no size but one below 1
+	owners, _ := lru.New[string, string](ownersMost) // fails only for a size below 1
 	return &unknownIDs{gone: fair.NewCache[string, missedID, struct{}](bounds), owners: owners}
 }
 
 // admit checks whether a read of the id may reach Temporal. It returns NotFound if a recent read found no task of the token, unless
-// anew, and RateLimited if the token had too many misses. A task that was found here passes.
+// anew, and RateLimited if the token had too many misses. A task that this process has found passes.
 func (m *unknownIDs) admit(id, tokenID string, anew bool) error {
 	if owner, _ := m.owners.Get(id); owner == tokenID {
 		return nil

@@ -33,7 +33,7 @@ func unfinishedResult(info *workflowpb.WorkflowExecutionInfo) workflows.Result {
 	return workflows.Result{State: workflows.Failed, CompletedAt: info.GetCloseTime().AsTime(), Failure: failure}
 }
 
-// Finish implements activities.Executions. What it starts has an id for the run and starts once: a known run costs one Describe.
+// Finish implements activities.Executions. The workflow's id contains the run, so it starts once; a finished run costs one Describe.
 func (e Executions) Finish(ctx context.Context, since time.Time, cursor []byte) (next []byte, err error) {
 	query := endedQuery
 	if !since.IsZero() {

@@ -46,7 +46,7 @@ type pageKey struct {
 type pageResult struct {
 	executions []*workflowpb.WorkflowExecutionInfo
 	next       []byte
-	at         time.Time // when the request was sent
+	at         time.Time // of the request
 }
 
 // sharedPage reads a page, or returns one that was read a moment ago.
@@ -58,7 +58,7 @@ func (o *Operator) sharedPage(ctx context.Context, key pageKey, query string) (p
 		case o.turns <- struct{}{}:
 			defer func() { <-o.turns }()
 		case <-ctx.Done():
-			return pageResult{}, away("The task engine", ctx.Err())
+			return pageResult{}, unavailable("The task engine", ctx.Err())
 		}
 		at := time.Now()
 		answer, err := o.page(ctx, query, []byte(key.cursor), key.limit)
@@ -66,7 +66,7 @@ func (o *Operator) sharedPage(ctx context.Context, key pageKey, query string) (p
 	})
 }
 
-// refreshed describes the running executions of a page again, unless it is fresh. One that does not answer soon stays as it was.
+// refreshed describes the running executions of a page again, unless it is fresh. If that takes too long, it returns the page's entry.
 func (o *Operator) refreshed(ctx context.Context, page pageResult) []*workflowpb.WorkflowExecutionInfo {
 	if time.Since(page.at) < renewAfter {
 		return page.executions
@@ -75,13 +75,13 @@ func (o *Operator) refreshed(ctx context.Context, page pageResult) []*workflowpb
 	defer cancel()
 	executions := slices.Clone(page.executions) // the page is shared
 	var group errgroup.Group
-	group.SetLimit(listLooks)
-	looks := 0
+	group.SetLimit(listReads)
+	described := 0
 	for i, info := range executions {
-		if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING || looks == renewMost {
+		if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING || described == renewMost {
 			continue
 		}
-		looks++
+		described++
 		group.Go(func() error {
 			now, err := o.described.do(ctx, info.GetExecution().GetRunId(), func(ctx context.Context) (*workflowpb.WorkflowExecutionInfo, error) {
 				ctx, cancel := context.WithTimeout(ctx, renewTimeout)
@@ -113,7 +113,7 @@ func (o *Operator) page(
 		}
 	}
 	if err != nil {
-		return nil, away("The task engine", fmt.Errorf("list executions: %w", err))
+		return nil, unavailable("The task engine", fmt.Errorf("list executions: %w", err))
 	}
 	return answer, nil
 }
@@ -145,7 +145,7 @@ type Filter struct {
 	Phase                            workflows.Phase
 	// Stuck selects those that have been in their phase for longer than usual.
 	Stuck bool
-	// Since selects those created at the time or later, Until those created before it.
+	// Since is the earliest creation, and Until the first later one that is not selected.
 	Since, Until time.Time
 }
 
@@ -169,13 +169,13 @@ func (f Filter) Query(now time.Time) (string, error) {
 type keyword struct{ name, value, param string }
 
 func keywords(terms []string, of ...keyword) ([]string, error) {
-	for _, word := range of {
+	for _, k := range of {
 		switch {
-		case word.value == "":
-		case strings.ContainsAny(word.value, `'"\`):
-			return nil, providers.InvalidField(word.param, "%q has characters that a query cannot contain.", word.value)
+		case k.value == "":
+		case strings.ContainsAny(k.value, `'"\`):
+			return nil, providers.InvalidField(k.param, "%q has characters that a query cannot contain.", k.value)
 		default:
-			terms = append(terms, fmt.Sprintf("%s = '%s'", word.name, word.value))
+			terms = append(terms, fmt.Sprintf("%s = '%s'", k.name, k.value))
 		}
 	}
 	return terms, nil
@@ -204,14 +204,14 @@ type Listed struct {
 	Channel   string          `json:"channel,omitempty"`
 	Vendor    string          `json:"vendor,omitempty"`
 	Phase     workflows.Phase `json:"phase"`
-	// Status is that of the execution: Running, Completed, …; a failed task is a completed execution.
+	// Status is the status of the execution: Running, Completed, …; a failed task is a completed execution.
 	Status  string    `json:"status"`
 	Created time.Time `json:"created"`
 	Closed  time.Time `json:"closed,omitzero"`
-	// Tokens is what an ended call used, and Cost what it costs; nil of a model without a price.
+	// Tokens and Cost are of an ended call; Cost is nil for a model without a price.
 	Tokens int64          `json:"tokens,omitempty"`
 	Cost   *pricing.Money `json:"cost,omitempty"`
-	// Due is when it should have left its phase; zero if unknown.
+	// Due is the time by which it should have left its phase; zero if unknown.
 	Due time.Time `json:"due,omitzero"`
 	// Code is the failure code, "" for others.
 	Code string `json:"code,omitempty"`

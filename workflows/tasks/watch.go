@@ -25,8 +25,8 @@ var watchAfter = [...]time.Duration{ //nolint:gochecknoglobals // a constant tab
 // endedSoon is watchSoon for the end of a call: its activity reports the end immediately before its result.
 const endedSoon = 30 * time.Millisecond
 
-// Watch returns the task, as its token sees it, at the first change of its state, progress or queue position after last; at once if
-// it has changed or ended. It tolerates outages of Temporal. Its error is that of ctx, or NotFound if the task was removed. All
+// Watch returns the task at the first change of its state, progress or queue position after last; at once if
+// it has changed or ended. It tolerates outages of Temporal. Its error is the error of ctx, or NotFound if the task was removed. All
 // watchers of a task in a process share their reads.
 func (c *Client) Watch(ctx context.Context, last Task) (Task, error) {
 	if last.Ended() {
@@ -58,8 +58,8 @@ func (c *Client) Watch(ctx context.Context, last Task) (Task, error) {
 
 // advanced reports whether the task has advanced. An older read by another process is not a change.
 func advanced(last, now Task) bool {
-	forth := now.State != last.State && now.State != workflows.Queued
-	return forth || now.Progress > last.Progress || now.QueuePosition != last.QueuePosition
+	next := now.State != last.State && now.State != workflows.Queued
+	return next || now.Progress > last.Progress || now.QueuePosition != last.QueuePosition
 }
 
 // Follow receives the changes that other processes report, until ctx ends. Without it watchers see changes within ten seconds.
@@ -81,7 +81,7 @@ func (c *Client) onChange(change taskindex.Change) {
 	c.watches.hint(change.TaskID, soon)
 }
 
-// watches holds the watched tasks of a process. A timer runs while there are watchers, and for one read more, so that no hint is missed.
+// watches holds the watched tasks of a process. A timer runs while there are watchers, and for one more read, so that no hint is missed.
 type watches struct {
 	mu    *sync.Mutex
 	tasks map[string]*watched

@@ -39,7 +39,7 @@ func (c *creation) checkWebhook() error {
 
 // Notice is the delivery of a task's end, for an operator.
 type Notice struct {
-	// WorkflowID is that of the delivery.
+	// WorkflowID is the workflow id of the delivery.
 	WorkflowID string `json:"workflow_id"`
 	EventID    string `json:"event_id"`
 	Type       string `json:"type"`
@@ -49,7 +49,7 @@ type Notice struct {
 }
 
 // Redeliver delivers the end of a task to its webhook again, with the same event id, whether the last delivery succeeded, waits for its
-// next try, or was given up. The first try is at once, and retries continue for three days. It waits for the end of the delivery, at
+// next try, or failed. The first try is at once, and retries continue for three days. It waits for the end of the delivery, at
 // most wait, and returns its state. Faults: NotFound, Conflict (the task has not ended), Overloaded (Temporal is unavailable).
 func (c *Client) Redeliver(ctx context.Context, id string, wait time.Duration) (Notice, error) {
 	if !IsTaskID(id) {
@@ -81,7 +81,7 @@ func (c *Client) Redeliver(ctx context.Context, id string, wait time.Duration) (
 		TypedSearchAttributes:    notice.Attributes(in.Model),
 	}, workflows.NotifyType, notice)
 	if err != nil {
-		return Notice{}, away("The task engine", fmt.Errorf("start %s: %w", workflowID, err))
+		return Notice{}, unavailable("The task engine", fmt.Errorf("start %s: %w", workflowID, err))
 	}
 	ended, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -100,7 +100,7 @@ func delivered(ctx context.Context, temporal client.Client, workflowID string, i
 		return Notice{}, providers.Faultf(providers.NotFound, "The end of task %q was not delivered.", in.TaskID)
 	}
 	if err != nil {
-		return Notice{}, away("The task engine", fmt.Errorf("describe %s: %w", n.WorkflowID, err))
+		return Notice{}, unavailable("The task engine", fmt.Errorf("describe %s: %w", n.WorkflowID, err))
 	}
 	info := answer.GetWorkflowExecutionInfo()
 	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
@@ -130,7 +130,7 @@ func input(ctx context.Context, temporal client.Client, id string) (workflows.In
 	}
 	first, err := events.Next()
 	if err != nil {
-		return in, away("The task engine", fmt.Errorf("read the history of %s: %w", id, err))
+		return in, unavailable("The task engine", fmt.Errorf("read the history of %s: %w", id, err))
 	}
 	if in, err = inputOf(first); err != nil {
 		return in, fmt.Errorf("read the input of %s: %w", id, err)
