@@ -17,7 +17,7 @@ import (
 const (
 	// answerFirst is the first buffer of an answer, in bytes. Each further one is twice as large, up to answerMost.
 	answerFirst, answerMost = 4 << 10, 4 << 20
-	// answerFree is what each running call may hold of its answer, and answerMemory what all may hold together beyond that, in bytes.
+	// answerFree is the memory of each running call for its answer, and answerMemory the additional memory of all calls, in bytes.
 	answerFree, answerMemory = 128 << 10, 64 << 20
 )
 
@@ -27,12 +27,12 @@ func AnswerMemory() *Shares {
 }
 
 const (
-	// LargeEvent is the size of an event, or of a document that is translated, in bytes, above which its call waits for a place in the worker:
-	// it is held several times while it is written anew and stored.
+	// LargeEvent is the size of an event, or of a translated document, in bytes, above which its call waits for a place in the worker: during
+	// translation and storage, it is in memory several times.
 	LargeEvent = eventlog.LargeEvent
 	// largeCalls is the number of calls with such an event, and largeShare the number of those of one token.
 	largeCalls, largeShare = 4, 2
-	// largeLine bounds those that wait: there are no more than running calls.
+	// largeLine bounds the waiting calls; it exceeds the number of running calls.
 	largeLine = 1 << 20
 )
 
@@ -41,7 +41,7 @@ func LargeCalls() *Shares {
 	return fair.New[string](fair.Bounds{Total: largeCalls, Share: largeShare, Line: largeLine})
 }
 
-// large waits for a place among the calls with a large event, unless the call has one. release ends that.
+// large waits for a place among the calls with a large event, unless the call has one. release releases it.
 func (c *calling) large(ctx context.Context) (release func(), err error) {
 	c.largeMu.Lock()
 	defer c.largeMu.Unlock()
@@ -73,7 +73,7 @@ type answerBody struct {
 	size    int64
 }
 
-// write adds bytes. While the archive does not store a part it waits, for storeTimeout at most.
+// write adds bytes. If the archive does not store a part, write waits, for storeTimeout at most.
 func (b *answerBody) write(ctx context.Context, p []byte) error {
 	for len(p) > 0 {
 		if len(b.buffer) == cap(b.buffer) && !b.grow() {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// callSlotWait bounds the wait of one try for a slot of the worker. After it the try ends, so that another worker may have a free one.
+	// callSlotWait bounds the wait of one try for a slot of the worker. After it the try ends, because another worker may have a free slot.
 	callSlotWait = 15 * time.Second
 	// callHeartbeatEvery is the interval of heartbeats of a call. Each costs the engine a write, and a call may take an hour. While Redis is
 	// unavailable, a cancel arrives with the next one.
@@ -41,7 +41,7 @@ const (
 	storeRetry = 2 * time.Second
 	// codeLimit bounds the code of a failure, in bytes. Vendors' codes are single words.
 	codeLimit = 128
-	// keptLimit bounds a header of an answer that its readers get again, in bytes.
+	// keptLimit bounds a header that is stored with an answer, in bytes.
 	keptLimit = 4 << 10
 )
 
@@ -56,7 +56,7 @@ type StagedCall struct {
 	// Body is the archive object of the body, and Size its length.
 	Body string `json:"body"`
 	Size int64  `json:"size"`
-	// Chain is what the call continues from, as its create found it; nil for nothing.
+	// Chain is the response from which the call continues, as its create found it; nil for none.
 	Chain *StagedChain `json:"chain,omitempty"`
 	// Format is the client's format. Stream: the client asked for a stream of events.
 	Format providers.Format `json:"format"`
@@ -65,7 +65,7 @@ type StagedCall struct {
 	Array bool `json:"array,omitempty"`
 	// Hosted: only the vendor can run the call in the background.
 	Hosted bool `json:"hosted,omitempty"`
-	// Amount is what the call may cost, in billionths of the currency, and Budget the token's budget, in its units.
+	// Amount is the maximal cost of the call, in billionths of the currency, and Budget the token's budget, in its units.
 	Amount int64   `json:"amount,omitempty"`
 	Budget float64 `json:"budget,omitempty"`
 	// WebhookURL is the webhook of the create, "" for the token's, or if the stored request has it.
@@ -74,7 +74,7 @@ type StagedCall struct {
 
 // StagedChain is a response from which a call continues. It may be deleted before the call is sent.
 type StagedChain struct {
-	// Previous is its id. Upstream is the upstream's id, and Channel and Key are those that made it; "" if no upstream stores it.
+	// Previous is its id. Upstream is the upstream's id, and Channel and Key have created it; "" if no upstream stores it.
 	Previous string `json:"previous"`
 	Upstream string `json:"upstream,omitempty"`
 	Channel  string `json:"channel,omitempty"`
@@ -100,31 +100,31 @@ type Answered struct {
 	Cancelled bool `json:"cancelled,omitempty"`
 	Unknown   bool `json:"unknown,omitempty"`
 	CallProgress
-	// Usage is what the call used. Cost is what it costs, with what lost attempts cost, in billionths of the currency.
+	// Usage is the usage of the call. Cost is its cost, including lost attempts, in billionths of the currency.
 	Usage providers.Usage `json:"usage,omitzero"`
 	Cost  int64           `json:"cost,omitempty"`
 	// Priced: the model has a price.
 	Priced bool `json:"priced,omitempty"`
 	// Event is the last word of the type of the task's event, if it is not the state.
 	Event string `json:"event,omitempty"`
-	// Copy is what the vendor stores of the answer; nil for nothing.
+	// Copy is the ticket of the answer if the vendor stores it; else nil.
 	Copy *CallTicket `json:"copy,omitempty"`
 }
 
 // CallProgress is the heartbeat of Relay.
 type CallProgress struct {
 	Stage CallStage `json:"stage,omitempty"`
-	// Attempts is the number of upstream requests begun, Channel that of the last one. StartedAt is when the first began.
+	// Attempts is the number of upstream requests, Channel the channel of the last one. StartedAt is the begin of the first one.
 	Attempts  int       `json:"attempts,omitempty"`
 	Channel   string    `json:"channel,omitempty"`
 	StartedAt time.Time `json:"started_at,omitzero"`
-	// Position is the place of a call that waits for a slot in the line of its worker, from 1; 0: it does not wait for one.
+	// Position is the position of a call that waits for a slot, in the line of its worker, from 1; 0: it does not wait for one.
 	Position int `json:"queue_position,omitempty"`
 	// Lost is the number of attempts whose answer was lost.
 	Lost int `json:"lost,omitempty"`
-	// Unsent are the tries of Relay whose claim the archive did not answer. Such a try sends nothing, but may have the claim.
+	// Unsent are the tries of Relay whose claim had no answer from the archive. Such a try sends nothing, but may have the claim.
 	Unsent []int32 `json:"unsent,omitempty"`
-	// Ticket is that of a running call that its vendor runs; nil for any other. GoneSince is when its channel was first found to be gone.
+	// Ticket is the ticket of a running call that its vendor runs; else nil. GoneSince is the time at which its channel was first missing.
 	Ticket    *CallTicket `json:"ticket,omitempty"`
 	GoneSince time.Time   `json:"gone_since,omitzero"`
 }
@@ -140,43 +140,45 @@ const (
 	StageStoring   CallStage = "storing"
 )
 
-// Caller serves a call as the API serves it to a client, for the token of the run. *api.Server implements it.
+// Caller serves a call as the API does for a client, for the token of the run. *api.Server implements it.
 type Caller interface {
 	ServeCall(w http.ResponseWriter, r *http.Request, run *CallRun)
-	// FaultEvents returns the events that end a call's stream which failed after n events, in the call's format.
+	// FaultEvents returns the events that end a call's failed stream after n events, in the call's format.
 	FaultEvents(call StagedCall, fault *providers.Fault, n int64) []byte
 }
 
 // CallRun is a background call while the server serves it.
 type CallRun struct {
-	// TaskID is the task, with the time of its create, and Token the stable id of its token.
+	// TaskID is the task, Created the time of its create, and Token the stable id of its token.
 	TaskID  string
 	Created time.Time
 	Token   string
-	// Chain is what the call continues from, and Items reads its items; nil for nothing.
+	// Chain is the response from which the call continues, and Items reads its items; nil for none.
 	Chain *StagedChain
 	Items func(ctx context.Context) ([]byte, error)
 	// Begin is called before each request to an upstream. An error ends the call without the request.
 	Begin func(ctx context.Context, channel string) error
 	// Sent reports that the upstream's answer has begun.
 	Sent func()
-	// Ticketing is that of the upstream's call.
+	// Ticketing is the Ticketing of the upstream's call.
 	Ticketing *providers.Ticketing
-	// Gather is that of the upstream's call.
+	// Gather is the Gather of the upstream's call.
 	Gather func(ctx context.Context, answer io.ReadCloser, document int) io.ReadCloser
 
-	// Fault is the fault of the call, nil for none. Usage and Cost are those of the call. The server sets them.
+	// Fault is the fault of the call, nil for none. The server sets these four.
 	Fault  *providers.Fault
 	Usage  providers.Usage
 	Cost   int64
 	Priced bool
-	// Failure is that of an answer with status 2xx. Event is the last word of the event's type, if it is not the state. The server sets both.
+	// Failure is the failure in an answer with status 2xx. Event is the last word of the event's type, if it is not the state. The server
+	// sets both.
 	Failure *providers.VideoFailure
 	Event   string
-	// By is the channel and key that answered in the client's format, Copy what the vendor stores of the answer. The server sets both.
+	// By is the channel and key that answered in the client's format, Copy the ticket of an answer that the vendor stores. The server sets
+	// both.
 	By   providers.KeyRef
 	Copy *CallTicket
-	// Holds is the number of bytes of the request that the server holds until the end. The server sets it.
+	// Holds is the number of bytes of the request that the server has in memory until the end. The server sets it.
 	Holds int
 	// Earlier are the items of the stored response that the call continues from, with commas between them; nil for none, and if they are too
 	// many to be stored again. The server sets them.
@@ -212,27 +214,28 @@ type Relayer struct {
 	// MaxOutput is the largest answer in bytes. Answers is the memory for answers; nil: unlimited.
 	MaxOutput int64
 	Answers   *Shares
-	// Repeats reports whether a call whose answer is lost at the channel is sent once more. The channel is "" if it is not known. runs: it is
-	// one that vendors run in the background.
+	// Repeats reports whether a call whose answer is lost at the channel is sent once more. An unknown channel is "". runs: vendors run such
+	// calls in the background.
 	Repeats func(runs bool, channel string) bool
-	// Polls has the pace at which vendors are asked for answers that they make.
+	// Polls determines the intervals of reads of an answer that a vendor generates.
 	Polls *Poller
 	// Grace is how long a call continues when its worker stops.
 	Grace time.Duration
-	// Running has the calls of the worker; nil: a cancel arrives with a heartbeat alone.
+	// Running has the calls of the worker; nil: a cancel only arrives with a heartbeat.
 	Running *RunningCalls
 	Record  Recorder
 	Log     *slog.Logger
 }
 
-// CallShares returns the slots of a worker that relays so many calls at a time. The calls of one token take three quarters of them at most,
-// because a call may run for an hour and no slot is taken back. No token may have more than half of the waiting room.
+// CallShares returns the slots of a worker that relays so many calls at a time. The calls of one token get at most three quarters of
+// them, because a call may run for an hour and keeps its slot. One token may have at most half of the waiting calls.
 func CallShares(calls int64) *Shares {
 	share, room := max(1, calls-max(1, calls/4)), CallRoom(int(calls))
 	return fair.New[string](fair.Bounds{Total: calls, Share: share, Line: room / 2, Lines: room})
 }
 
-// CallRoom returns how many calls may wait for a slot of such a worker. Lanes and weights hold among these, so a small worker has room too.
+// CallRoom returns the number of calls that may wait for a slot of such a worker. Lanes and weights apply only among these, so it has a
+// minimum.
 func CallRoom(calls int) int { return max(calls, leastCallRoom) }
 
 // RelayInput is a background call.
@@ -276,12 +279,12 @@ func (in RelayInput) parts(try int32) string {
 	return fmt.Sprintf("%sanswer/%d/", IncarnationPrefix(in.TaskID, in.Incarnation), try)
 }
 
-// largeParts returns the archive folder of the parts of a large event that a try has not received whole.
+// largeParts returns the archive folder of the parts of a large event that a try has not received completely.
 func (in RelayInput) largeParts(try int32) string {
 	return fmt.Sprintf("%slarge/%d/", IncarnationPrefix(in.TaskID, in.Incarnation), try)
 }
 
-// EventsFolder returns the archive folder of a call's events, within the folder of what its create staged.
+// EventsFolder returns the archive folder of a call's events, within the folder of its staged objects.
 func EventsFolder(staged string) string { return staged + "events/" }
 
 // answer returns the archive key of the record of the answer under the n-th claim.
@@ -289,7 +292,7 @@ func (in RelayInput) answer(n int) string {
 	return SubmitInput{TaskID: in.TaskID, Incarnation: in.Incarnation, Attempt: n - 1}.TicketObject()
 }
 
-// Relay sends the call as the API does, stores the answer and reports what it used. If its worker dies before the claim of the archive,
+// Relay sends the call as the API does, stores the answer and reports its usage. If its worker dies before the claim of the archive,
 // nothing was sent and the call is sent again. If it dies between the claim and the end of the answer's storage, the answer is lost: the
 // call is sent once more, or fails with upstream_unknown. A call whose answer is stored is never sent again.
 func (a *Relayer) Relay(ctx context.Context, in RelayInput) (Answered, error) {
@@ -337,17 +340,17 @@ type calling struct {
 	*Relayer
 
 	in RelayInput
-	// task is the activity's context, which does not end: a try whose heartbeat failed reports the next ones.
+	// task is the activity's context, but does not end: heartbeats continue after a failed one.
 	task context.Context //nolint:containedctx // it lives within one activity
 
 	mu       sync.Mutex
 	progress CallProgress
-	// place is what the call asks the worker's slots for; nil once it has one.
+	// place is the call's request for a slot of the worker; nil once it has one.
 	place *fair.Ask[string]
-	// claimed is the number of the claim that this try holds, 0 for none, and unsentClaims the number of those before it
-	// under which nothing was sent. begun is the number of requests of this try.
+	// claimed is the number of the claim that this try has, 0 for none, and unsentClaims the number of earlier claims under which nothing
+	// was sent. begun is the number of requests of this try.
 	claimed, unsentClaims, begun int
-	// holds: this try has, or had, a claim.
+	// holds: this try has or had a claim.
 	holds bool
 	// earlier is the stored answer of an earlier try; nil for none.
 	earlier *Answered
@@ -362,7 +365,7 @@ type calling struct {
 }
 
 // slot waits for a slot of the worker: lane by lane, within a lane by weight among tokens, within a token first come, first served. A
-// worker that stops gives none.
+// stopping worker grants none.
 func (c *calling) slot(ctx context.Context, most time.Duration) error {
 	if c.Slots.Try(c.in.Token, 1) == nil {
 		return nil
@@ -386,8 +389,8 @@ func (c *calling) slot(ctx context.Context, most time.Duration) error {
 // concluded is the owner of the claims of a call that is never sent again.
 const concluded = "concluded"
 
-// conclude takes the remaining claims of the call, so that it is not sent any more, and returns its end: see Conclude. A call that its
-// vendor still runs is cancelled there, and ends with as.
+// conclude takes the remaining claims of the call, so that it is not sent any more, and returns its end: see Conclude. It cancels a call
+// that its vendor still runs, and returns as for it.
 func (c *calling) conclude(ctx context.Context, as Answered) (Answered, error) {
 	c.claimed, c.unsentClaims = 0, 0
 	if err := c.takeClaims(ctx); err != nil {
@@ -461,7 +464,7 @@ func (c *calling) enter(stage CallStage) {
 	activity.RecordHeartbeat(c.task, c.shown())
 }
 
-// queued reports that a call of which nothing was sent waits, and within what time it is reported again.
+// queued reports that an unsent call waits, and the time within which it is reported again.
 func (c *calling) queued(within time.Duration) {
 	if c.progress.StartedAt.IsZero() {
 		c.Record.record(Step{Name: StepQueued, TaskID: c.in.TaskID, Since: c.in.Entry.Created, Took: within})
@@ -482,13 +485,13 @@ var (
 	errLost     = errors.New("an answer of the call was lost")
 	errTooLarge = errors.New("the answer is too large")
 	errTicket   = errors.New("the vendor runs the call under a ticket")
-	// errElsewhere: the try before continues at another worker.
+	// errElsewhere: the previous try continues at another worker.
 	errElsewhere = errors.New("another worker sends the call")
 )
 
 // run serves the call until it has an answer, at most once more after a lost one.
 func (c *calling) run(ctx context.Context) (Answered, error) {
-	ctx, cancel := context.WithDeadline(ctx, c.in.Deadline) // the call is charged as one whose client leaves
+	ctx, cancel := context.WithDeadline(ctx, c.in.Deadline) // the call is charged like a call whose client disconnects
 	defer cancel()
 	if (activity.GetInfo(c.task).Attempt > 1 || c.progress.Attempts > 0) && c.ticketing() != nil { //nolint:contextcheck // the info is the task's; without a channel for the call no claim finds a ticket
 		if stored, err := c.resumed(ctx); err != nil || stored != nil {
@@ -578,7 +581,7 @@ func (c *calling) appendFault(ctx context.Context, fault *providers.Fault) {
 	}
 }
 
-// mayWait reports whether a call of which nothing was sent may be sent later: no channel of the model is available.
+// mayWait reports whether an unsent call may be sent later: no channel of the model is available.
 func (c *calling) mayWait(out *callOutput, run *CallRun) bool {
 	if run.Fault == nil { // it was refused before it was read
 		return out.status == http.StatusServiceUnavailable || out.status == http.StatusTooManyRequests

@@ -10,8 +10,8 @@ import (
 	"modelrelay/providers/sse"
 )
 
-// onlyEvents returns whole events without what is between them: a part of the stream if there is nothing. An event without the blank line
-// at its end gets one.
+// onlyEvents returns the events of a stream without comments and further blank lines: a part of stream if it has none. It adds a missing
+// blank line at the end of an event.
 func onlyEvents(stream []byte) []byte {
 	var lines sse.Lines
 	var runs [][]byte // of events without anything between them
@@ -48,9 +48,9 @@ type callOutput struct {
 	body         *answerBody
 	most, size   int64
 	tooLarge     bool
-	// unstored is why a part of the body is not stored; nil: it is.
+	// unstored is the error of a part of the body that is not stored; else nil.
 	unstored error
-	// stream receives the events of a stream. ctx is that of the request, and stop ends it.
+	// stream receives the events of a stream. ctx is the request's context, and stop ends it.
 	stream func(ctx context.Context, events []byte) error
 	ctx    context.Context //nolint:containedctx // it lives within one request
 	stop   context.CancelFunc

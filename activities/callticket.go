@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// ticketsFolder has the tickets of calls by their day of expiry. After that day a sweep deletes the vendors' copies of the answers.
+	// ticketsFolder has the tickets of calls by day of expiry. After that day, a sweep deletes the vendors' copies of the answers.
 	ticketsFolder = "tickets/"
 	// forgetLimit is how long the deletion of a vendor's copy is tried, and forgetMost the longest wait between two tries.
 	forgetLimit, forgetMost = 24 * time.Hour, 15 * time.Minute
@@ -43,7 +43,7 @@ type CallTicket struct {
 	Runs bool `json:"runs,omitempty"`
 }
 
-// TicketOf returns the ticket of an answer with the vendor's id; nil for no id, and for an answer of no single channel.
+// TicketOf returns the ticket of an answer with the vendor's id; nil without an id or a single channel.
 func TicketOf(by providers.KeyRef, id string) *CallTicket {
 	if by.Channel == "" || id == "" {
 		return nil
@@ -66,12 +66,12 @@ func (c *calling) keepTicket(ctx context.Context, ticket *CallTicket) error {
 	return nil
 }
 
-// runsUpstream reports whether the call is one that vendors run in the background: a response or an interaction.
+// runsUpstream reports whether vendors run such calls in the background: a response or an interaction.
 func (in RelayInput) runsUpstream() bool {
 	return strings.HasPrefix(in.TaskID, ResponseIDs) || strings.HasSuffix(in.Call.Path, "/interactions")
 }
 
-// ticketing returns how the call is run by its vendor, unless no vendor runs such calls.
+// ticketing returns the Ticketing of a call that vendors run; else nil.
 func (c *calling) ticketing() *providers.Ticketing {
 	if !c.in.runsUpstream() {
 		return nil
@@ -98,7 +98,7 @@ func (c *calling) findTicket(ctx context.Context) (bool, error) {
 	return ticket.Runs, nil
 }
 
-// holdTicket makes the ticket that of the call, in its heartbeat too.
+// holdTicket sets the ticket of the call, which its heartbeat contains.
 func (c *calling) holdTicket(ticket CallTicket) {
 	c.update(func(p *CallProgress) { p.Ticket, p.Channel = &ticket, ticket.Channel })
 }
@@ -128,7 +128,7 @@ func (c *calling) follow(ctx context.Context, to providers.Target, by providers.
 	return f.polled(created)
 }
 
-// following is an answer that its vendor makes while it is read.
+// following is an answer that its vendor generates while the call reads it.
 type following struct {
 	*calling
 
@@ -140,12 +140,13 @@ type following struct {
 	waits   Progress
 	unknown int
 
-	// body and events are the current stream; nil between two. last is the latest event. ended: it was the last. empty: there was none.
+	// body and events are the current stream; nil between two. last is the id of the latest event. ended: it was the last. empty: the stream
+	// had no event.
 	body         io.Closer
 	events       *sse.Reader
 	last         string
 	ended, empty bool
-	// silent counts the consecutive streams without an event. out has the events that were not read yet.
+	// silent counts the consecutive streams without an event. out has the unread events.
 	silent int
 	out    []byte
 }
@@ -190,13 +191,13 @@ func (f *following) pause(asked time.Duration) error {
 	return storage.Sleep(f.ctx, f.Polls.nextPoll(job, &f.waits, asked))
 }
 
-// glance is the part of a document that is held to see whether the answer has ended. seenMost bounds a later id or status. In bytes.
+// glance is the part of a document in which the end of the answer is searched; seenMost bounds a later id or status. Both are in bytes.
 const (
 	glance   = 4 << 10
 	seenMost = 256
 )
 
-// polled returns the document of an ended answer. A document whose status comes late is read again, because it is not held.
+// polled returns the document of an ended answer. It reads a document again whose status is after the first part, which it does not store.
 func (f *following) polled(resp *http.Response) (_ *http.Response, err error) {
 	for {
 		if resp == nil {
@@ -216,7 +217,7 @@ func (f *following) polled(resp *http.Response) (_ *http.Response, err error) {
 		}
 		if f.shown().Ticket == nil {
 			if sight.ID == "" {
-				_ = resp.Body.Close() // it is of no use
+				_ = resp.Body.Close() // its error does not matter
 				return nil, &providers.Fault{Kind: providers.Upstream, Message: "The upstream did not name the answer that it makes."}
 			}
 			f.accept(f.ctx, f.to, sight.ID)
@@ -240,7 +241,7 @@ func (f *following) polled(resp *http.Response) (_ *http.Response, err error) {
 	}
 }
 
-// streamed returns the events of an answer from the first on. resp has them from there; nil: they are read from the vendor.
+// streamed returns the events of an answer from the first on. resp is their stream; nil: they are read from the vendor.
 func (f *following) streamed(resp *http.Response) (*http.Response, error) {
 	answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {eventStream}}, ContentLength: -1, Body: f}
 	if resp == nil {
@@ -250,7 +251,7 @@ func (f *following) streamed(resp *http.Response) (*http.Response, error) {
 	f.open(resp)
 	for f.shown().Ticket == nil {
 		if err := f.next(); err != nil {
-			_ = f.Close() // it is of no use
+			_ = f.Close() // its error does not matter
 			return nil, &providers.Fault{
 				Kind: providers.Upstream, Message: "The upstream broke off before it named the answer that it makes.",
 				Err: err,
@@ -296,7 +297,7 @@ func (f *following) open(resp *http.Response) {
 
 // broken prepares to continue a stream that broke off. It fails after several consecutive streams without an event.
 func (f *following) broken(by error) error {
-	_ = f.Close() // it is of no use
+	_ = f.Close() // its error does not matter
 	f.events = nil
 	if f.ctx.Err() != nil {
 		return context.Cause(f.ctx)
@@ -367,7 +368,7 @@ func (c *calling) stopUpstream(ctx context.Context) {
 	}
 }
 
-// resumed returns the stored answer of a call that an earlier try has left at its vendor; nil if it continues, or was not left there.
+// resumed returns the stored answer of a call that an earlier try has left running at its vendor; nil: it still runs, or there is none.
 func (c *calling) resumed(ctx context.Context) (*Answered, error) {
 	runs, err := c.findTicket(ctx)
 	if err != nil {
@@ -440,7 +441,7 @@ func (c *calling) leaveEvents() {
 	}
 }
 
-// ask sends a request about an answer to the channel and key that have it. The caller closes the body.
+// ask sends a request for a stored answer to its channel and key. The caller closes the body.
 func (u *Upstreams) ask(ctx context.Context, of CallTicket, request providers.StoredRequest) (*http.Response, error) {
 	pick, err := u.Channels.Resolve(of.Channel, of.Key, "")
 	if err != nil {
@@ -458,7 +459,7 @@ func (u *Upstreams) ask(ctx context.Context, of CallTicket, request providers.St
 	return resp, err
 }
 
-// forget deletes what a vendor stores of an answer. It succeeds if the vendor does not have it. again: another try may succeed.
+// forget deletes an answer at its vendor. It succeeds if the vendor does not have it. again: another try may succeed.
 func (u *Upstreams) forget(ctx context.Context, of CallTicket) (again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
 	defer cancel()
@@ -478,7 +479,7 @@ func (u *Upstreams) forget(ctx context.Context, of CallTicket) (again bool, err 
 	return false, err
 }
 
-// forgetCopy deletes what the vendor stores of a task's answer, with its ticket. It tries for a day.
+// forgetCopy deletes a task's answer at its vendor, then its ticket. It tries for a day.
 func (a *Remover) forgetCopy(ctx context.Context, taskID string, of CallTicket) error {
 	retry, err := a.forget(ctx, of)
 	switch {

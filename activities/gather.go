@@ -9,9 +9,9 @@ import (
 	"modelrelay/providers/sse"
 )
 
-// gathered is an upstream's answer whose reader holds each event whole, or all of a document. What comes of a large one waits in kept until
-// all of it has come. Then the call takes a place in the worker, until the reader asks for what comes next. So no call has a place while
-// its upstream works.
+// gathered is an upstream's answer whose reader has each event, or the document, in memory as a whole. A large one is stored in kept until
+// it is complete. Then the call takes a place in the worker, until the reader reads the next bytes. So no call has a place while its
+// upstream works.
 type gathered struct {
 	*calling
 
@@ -21,12 +21,12 @@ type gathered struct {
 	most   int
 	events bool
 	lines  sse.Lines
-	open   int // bytes of the event or document that have come
+	open   int // received bytes of the event or document
 
 	kept    answerBody
-	again   *answerReader // of kept; nil: nothing waits in it
+	again   *answerReader // of kept; nil: it is empty or incomplete
 	release func()        // of the place; nil: there is none
-	err     error         // of from, after what is kept
+	err     error         // of from, after the bytes of kept
 }
 
 // gather implements providers.Call.Gather.
@@ -72,7 +72,7 @@ func (g *gathered) Read(p []byte) (n int, err error) {
 	return g.Read(p)
 }
 
-// saw follows the events in p, and reports whether one ends there.
+// saw parses the events in p, and reports whether one ends in it.
 func (g *gathered) saw(p []byte) (ended bool) {
 	if !g.events {
 		g.open += len(p)
@@ -88,7 +88,7 @@ func (g *gathered) saw(p []byte) (ended bool) {
 	return ended
 }
 
-// leave drops what is kept, and gives the place back.
+// leave empties kept and releases the place.
 func (g *gathered) leave() {
 	if g.again != nil {
 		_ = g.again.Close() // it was only read
