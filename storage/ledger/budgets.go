@@ -139,7 +139,7 @@ type Estimate struct {
 	Budget float64
 	// Amount is what the task may cost, in billionths.
 	Amount int64
-	// Again: the task is paid once more, next to what is reserved for it.
+	// Again: the task is paid once more, in addition to its other reservations.
 	Again bool
 }
 
@@ -256,7 +256,7 @@ type Reservation struct {
 	Lost bool
 }
 
-// Reservations returns what is reserved by one token or, if the id is empty, by all; the oldest first.
+// Reservations returns the reservations of one token or, if the id is empty, of all; the oldest first.
 func (b *Budgets) Reservations(ctx context.Context, token string) ([]Reservation, error) {
 	tokens := []string{token}
 	if token == "" {

@@ -134,7 +134,7 @@ return 1
 
 // endScript ends a reservation for an operator, or for a create whose task did not start.
 //
-//	KEYS   budget, the mark of what is charged, the token's day, those of dayKeys
+//	KEYS   budget, the mark of the charge, the token's day, those of dayKeys
 //	ARGV   field, how it ends: charge, refund or free, token id, JSON [field, n, …] to charge, expiry of the ledger in s,
 //	       day, lifetime of the mark in s
 //	answer 1: it existed

@@ -17,7 +17,7 @@ const (
 	usageExpire   = 400 * 24 * time.Hour // lifetime of a ledger day after the last write
 )
 
-// usageRow is what is added to one row.
+// usageRow is an addition to one row.
 type usageRow struct {
 	rowName
 	tally

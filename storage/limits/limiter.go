@@ -1,5 +1,5 @@
 // Package limits enforces each token's requests and tokens per minute, concurrent calls and budget, over all processes that share one
-// Redis. It reserves money in the ledger's budgets in the same step. It knows tokens only by their allowance.
+// Redis. It reserves money in the ledger's budgets in the same step. It depends on a token's allowance only.
 package limits
 
 import (
@@ -96,7 +96,7 @@ type Grant struct {
 	Requests   Window
 	Tokens     Window
 
-	// Left is what is left of the token's budget without its other calls and tasks, but including this call's reservation; 0 without
+	// Left is the rest of the token's budget without its other calls and tasks, but including this call's reservation; 0 without
 	// a budget.
 	Left int64
 

@@ -10,8 +10,8 @@ const windowSeconds = 61
 //
 // A window is a hash: s the second it was last written, rt and tt the sums of requests and tokens, r<n> and t<n> the buckets of the second
 // whose remainder by 61 is n. Leases are a sorted set of call -> expiry in ms. A refusal writes nothing. The batches of a process are
-// numbered. One whose answer was lost is sent again under its number and gets the same answer. One that was given up, and reaches Redis
-// after a later one, does nothing.
+// numbered. One whose answer was lost is sent again under its number and gets the same answer. One that reaches Redis after a later one
+// does nothing.
 //
 // A budget is a hash: spent, reserved, and c<lease> for each reservation: "<amount> <since, ms> <model>". The sum reserved is always that
 // of the reservations. A call without a cost, such as one that creates a task with its own reservation, reserves nothing: if its process

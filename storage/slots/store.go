@@ -99,7 +99,7 @@ type Ask struct {
 
 	// Channels are the candidates, the preferred one first.
 	Channels []Channel
-	// Leave lists channels at which the task gives up its slot and its place in line in the same step.
+	// Leave lists channels at which the task releases its slot and its place in line in the same step.
 	Leave []string
 	// Life is how long the slot lasts without renewal.
 	Life time.Duration

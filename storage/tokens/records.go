@@ -254,7 +254,7 @@ func (s *records) replaceAll(ctx context.Context, all []replacement) (changed bo
 		return nil
 	}
 	first := min(1, len(all))
-	if err := send(ctx, s.client, all[:first], script.Run); err != nil { // Redis knows the script then
+	if err := send(ctx, s.client, all[:first], script.Run); err != nil { // then Redis has the script
 		return false, err
 	}
 	if len(all) > first {

@@ -26,7 +26,7 @@ const (
 
 // Options configure a map from K to V.
 type Options[K comparable, V any] struct {
-	Part  string        // what is missing while Redis is unavailable, for the log
+	Part  string        // the feature that is missing while Redis is unavailable, for the log
 	Log   *slog.Logger  // nil: silent
 	Delay time.Duration // how long an entry waits for others before it is written
 	// Waiting bounds the total Size of the entries that wait for Redis; if Size is nil, each counts as one.
