@@ -194,7 +194,7 @@ func (a *Admitter) admit(ctx context.Context, in AdmitInput) (Admission, error) 
 		return a.assign(ctx, in, open, false), nil
 	}
 	answer, err := a.Slots.Take(ctx, slots.Ask{
-		Waiter: in.Waiter, Channels: limited, Leave: left, Life: slotSlack,
+		Waiter: in.Waiter, Channels: limited, Leave: left, TTL: slotSlack,
 		NoWait: open != "",
 	})
 	switch {

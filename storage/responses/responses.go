@@ -100,13 +100,13 @@ end
 const saveScript = functions + `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local id, life = ARGV[1], tonumber(ARGV[4])
+local id, lifetime = ARGV[1], tonumber(ARGV[4])
 local total = drop(id, tonumber(redis.call('HGET', KEYS[1], '') or '0'))
 for _, old in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 100)) do total = drop(old, total) end
 local entry = ARGV[3]
-redis.call('SET', KEYS[1] .. ':r:' .. id, ARGV[2], 'PX', life)
+redis.call('SET', KEYS[1] .. ':r:' .. id, ARGV[2], 'PX', lifetime)
 for i = 6, #ARGV, 2 do
-	redis.call('SET', KEYS[1] .. ':i:' .. ARGV[i], ARGV[i + 1], 'PX', life)
+	redis.call('SET', KEYS[1] .. ':i:' .. ARGV[i], ARGV[i + 1], 'PX', lifetime)
 	entry = entry .. ' ' .. ARGV[i]
 end
 total = total + tonumber(ARGV[3])
@@ -116,9 +116,9 @@ while total > tonumber(ARGV[5]) do
 	total = drop(first, total)
 end
 redis.call('HSET', KEYS[1], id, entry, '', total)
-redis.call('ZADD', KEYS[2], now + life, id)
+redis.call('ZADD', KEYS[2], now + lifetime, id)
 for i = 1, 2 do
-	if redis.call('PTTL', KEYS[i]) < life then redis.call('PEXPIRE', KEYS[i], life) end
+	if redis.call('PTTL', KEYS[i]) < lifetime then redis.call('PEXPIRE', KEYS[i], lifetime) end
 end
 return total`
 

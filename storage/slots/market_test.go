@@ -127,7 +127,7 @@ func (m *market) come(c *customer) {
 
 func (m *market) ask(c *customer) {
 	c.asked++
-	answer := take(m.tb, m.store, slots.Ask{Waiter: c.Waiter, Channels: m.rooms, Life: m.life})
+	answer := take(m.tb, m.store, slots.Ask{Waiter: c.Waiter, Channels: m.rooms, TTL: m.life})
 	if answer.Channel == "" {
 		if c.diesWaiting && c.asked > 1 {
 			delete(m.waiting, c.TaskID)
@@ -267,7 +267,7 @@ func TestSlotsOfThousandsAskSeldom(t *testing.T) {
 	store := slots.New(storagetest.Redis(t))
 	perSecond, last := 0.0, time.Duration(0)
 	for n := range waiters {
-		answer := take(t, store, slots.Ask{Waiter: waiter("a", n), Channels: rooms(t, "only:1"), Life: time.Hour})
+		answer := take(t, store, slots.Ask{Waiter: waiter("a", n), Channels: rooms(t, "only:1"), TTL: time.Hour})
 		if answer.Channel == "" {
 			perSecond += 1 / answer.AskAgain.Seconds()
 			last = answer.AskAgain

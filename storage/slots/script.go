@@ -21,7 +21,7 @@ const takeScript = `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local task, owner, cost, name = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local life, candidates, keep = tonumber(ARGV[5]), tonumber(ARGV[7]), ARGV[14]
+local ttl, candidates, keep = tonumber(ARGV[5]), tonumber(ARGV[7]), ARGV[14]
 
 local function number(n) return string.format('%.0f', n) end
 local function keys(i) return unpack(KEYS, 5 * i - 4, 5 * i) end
@@ -67,14 +67,14 @@ for i = 1, candidates do
 	local slots = keys(i)
 	local ends = redis.call('ZSCORE', slots, task)
 	if ends and tonumber(ends) > now then -- the answer to an earlier ask was lost
-		redis.call('ZADD', slots, now + life, task)
+		redis.call('ZADD', slots, now + ttl, task)
 		for j = 1, candidates do leave(j, name) end
 		return {i, 0, 0, 0}
 	end
 end
 
--- look reads the waiters for a channel, including the caller.
-local function look(i)
+-- read_line reads the waiters for a channel, including the caller.
+local function read_line(i)
 	local slots, line, due, gone, turns = keys(i)
 	redis.call('ZREMRANGEBYSCORE', slots, '-inf', now)
 	for _, waiter in ipairs(redis.call('ZRANGEBYSCORE', gone, '-inf', now, 'LIMIT', 0, 100)) do
@@ -160,15 +160,15 @@ local function charge(i, at)
 	end
 end
 
-local looks, place, place_at = {}, 0, 0
+local reads, place, place_at = {}, 0, 0
 for i = 1, candidates do
 	local slots = keys(i)
-	local at = look(i)
-	looks[i] = at
+	local at = read_line(i)
+	reads[i] = at
 	local room = tonumber(ARGV[14 + i]) - redis.call('ZCARD', slots)
 	local before = ahead(at)
 	if room > 0 and (before < room or expected(i, at, room) < room) then
-		redis.call('ZADD', slots, now + life, task)
+		redis.call('ZADD', slots, now + ttl, task)
 		redis.call('PEXPIRE', slots, keep)
 		if at.waiting then charge(i, at) end
 		for j = 1, candidates do leave(j, name) end
@@ -183,7 +183,7 @@ local delay = math.max(place * tonumber(ARGV[8]), tonumber(ARGV[9]))
 if delay > most then delay = most - place * 7919 % math.floor(most / 4) end -- spread the asks
 for i = 1, candidates do
 	local slots, line, due, gone, turns = keys(i)
-	local mine = looks[i].mine
+	local mine = reads[i].mine
 	if redis.call('ZADD', line, 0, name) == 1 then mine.waiting = mine.waiting + 1 end
 	keep_turn(turns, owner, mine)
 	redis.call('ZADD', due, now + delay, name)

@@ -101,8 +101,8 @@ type Ask struct {
 	Channels []Channel
 	// Leave lists channels at which the task releases its slot and its place in line in the same step.
 	Leave []string
-	// Life is how long the slot lasts without renewal.
-	Life time.Duration
+	// TTL is how long the slot lasts without renewal.
+	TTL time.Duration
 	// NoWait: without a free slot, the task takes no place in a line.
 	NoWait bool
 }
@@ -119,12 +119,12 @@ type Answer struct {
 }
 
 // Take gives the task a slot in the first channel with a free slot for it, else a place in the line of each. A task that has a slot in one
-// of them gets the same again. The error is storage.ErrUnavailable, or the caller's cancellation; then the slot may be taken, until Life
+// of them gets the same again. The error is storage.ErrUnavailable, or the caller's cancellation; then the slot may be taken, until TTL
 // ends or the task asks again.
 func (s *Store) Take(ctx context.Context, ask Ask) (Answer, error) {
 	var names []string
 	args := []any{
-		ask.TaskID, ask.turn(), max(1, turnUnit/max(1, ask.Weight)), ask.name(), ask.Life.Milliseconds(), !ask.NoWait, len(ask.Channels),
+		ask.TaskID, ask.turn(), max(1, turnUnit/max(1, ask.Weight)), ask.name(), ask.TTL.Milliseconds(), !ask.NoWait, len(ask.Channels),
 		waitStep.Milliseconds(), waitLeast.Milliseconds(), waitMost.Milliseconds(), askSoon.Milliseconds(), askLate.Milliseconds(),
 		silence.Milliseconds(), keysKept.Milliseconds(),
 	}
@@ -152,11 +152,11 @@ func (s *Store) Take(ctx context.Context, ask Ask) (Answer, error) {
 	return answer, nil
 }
 
-// Renew extends the task's slot to life from now, and reports whether it was lost: it had expired, or Redis had lost its data. A lost slot
+// Renew extends the task's slot to ttl from now, and reports whether it was lost: it had expired, or Redis had lost its data. A lost slot
 // is taken again whatever the channel's limit, because the task's job runs.
-func (s *Store) Renew(ctx context.Context, channel, taskID string, life time.Duration) (lost bool, err error) {
+func (s *Store) Renew(ctx context.Context, channel, taskID string, ttl time.Duration) (lost bool, err error) {
 	lost, err = redis.NewScript(renewScript).Run(ctx, s.client, channelKeys(channel)[:1],
-		taskID, life.Milliseconds(), keysKept.Milliseconds()).Bool()
+		taskID, ttl.Milliseconds(), keysKept.Milliseconds()).Bool()
 	return lost, storage.RedisError("renew a slot", err)
 }
 

@@ -40,8 +40,8 @@ func rooms(tb testing.TB, channels ...string) []slots.Channel {
 
 func take(tb testing.TB, store *slots.Store, ask slots.Ask) slots.Answer {
 	tb.Helper()
-	if ask.Life == 0 {
-		ask.Life = time.Minute
+	if ask.TTL == 0 {
+		ask.TTL = time.Minute
 	}
 	answer, err := store.Take(tb.Context(), ask)
 	if err != nil {
@@ -226,7 +226,7 @@ func TestSlotsEndByThemselves(t *testing.T) {
 	store := slots.New(client)
 	one, two := rooms(t, "one:1"), rooms(t, "two:1")
 	const short = 50 * time.Millisecond
-	take(t, store, slots.Ask{Waiter: waiter("d", 0), Channels: two, Life: short})
+	take(t, store, slots.Ask{Waiter: waiter("d", 0), Channels: two, TTL: short})
 	testwait.Eventually(t, "a slot that is not renewed ends", storagetest.Patience, func() bool {
 		return take(t, store, slots.Ask{Waiter: waiter("d", 1), Channels: two, NoWait: true}).Channel != ""
 	})
@@ -257,7 +257,7 @@ func TestSlotsEndByThemselves(t *testing.T) {
 func TestSlotsWithoutRedis(t *testing.T) {
 	t.Parallel()
 	store := slots.New(storagetest.Client(t, "redis://127.0.0.1:1"))
-	if _, err := store.Take(t.Context(), slots.Ask{Waiter: waiter("a", 0), Channels: rooms(t, "one:1"), Life: time.Minute}); !errors.Is(err,
+	if _, err := store.Take(t.Context(), slots.Ask{Waiter: waiter("a", 0), Channels: rooms(t, "one:1"), TTL: time.Minute}); !errors.Is(err,
 		storage.ErrUnavailable) {
 		t.Errorf("take: got %v", err)
 	}

@@ -59,7 +59,7 @@ type Page struct {
 // or Temporal is unavailable. After Redis lost its data, the list lacks tasks for a while.
 func (c *Client) List(ctx context.Context, query ListQuery) (Page, error) {
 	var page Page
-	after, want := query.After, query.Limit+1 // one more determines whether the list continues
+	after, needed := query.After, query.Limit+1 // one more determines whether the list continues
 	var forgotten []string
 	defer func() { // after the page is complete, because the list continues after one of them
 		for _, id := range forgotten {
@@ -68,8 +68,8 @@ func (c *Client) List(ctx context.Context, query ListQuery) (Page, error) {
 			}
 		}
 	}()
-	for readSoFar := 0; len(page.Tasks) < want && readSoFar < listMost; {
-		ask := want - len(page.Tasks)
+	for readSoFar := 0; len(page.Tasks) < needed && readSoFar < listMost; {
+		ask := needed - len(page.Tasks)
 		entries, err := c.opts.Index.Page(ctx, query.TokenID, after, ask, query.Ascending)
 		if errors.Is(err, storage.ErrNotFound) {
 			return Page{}, providers.InvalidField("after", "Invalid request: 'after' names no task of the list.")
@@ -97,7 +97,7 @@ func (c *Client) List(ctx context.Context, query ListQuery) (Page, error) {
 		after = entries[len(entries)-1].TaskID
 		page.More = readSoFar >= listMost
 	}
-	if len(page.Tasks) == want {
+	if len(page.Tasks) == needed {
 		page.Tasks, page.More, after = page.Tasks[:query.Limit], true, page.Tasks[query.Limit-1].ID
 	}
 	switch n := len(page.Tasks); {
