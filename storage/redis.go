@@ -118,8 +118,8 @@ func PingRedis(ctx context.Context, client redis.UniversalClient) error {
 	return RedisError("ping redis", client.Set(ctx, pingKey, "", pingTTL).Err())
 }
 
-// Pipelined sends one command per element of of in one round trip, and returns the commands. Their answers can be read if the error is
-// nil, or ErrNotFound of one of them.
+// Pipelined sends the commands that ask makes, one per element, in one round trip, and returns them. Their answers can be read if the error
+// is nil, or ErrNotFound of one of them.
 func Pipelined[T any, A redis.Cmder](
 	ctx context.Context, client redis.UniversalClient, doing string, of []T, ask func(pipe redis.Pipeliner, one T) A,
 ) ([]A, error) {
