@@ -82,10 +82,8 @@ type Capacity struct {
 
 // ModelFacts are the operator's facts about upstream models, by prefixes of their names.
 type ModelFacts struct {
-	// Traits override the traits of chats that are derived from the name.
-	Traits map[string][]string
-	// Fields are the names of a video request's fields at vendors that host many models.
-	Fields map[string]VideoFields
+	Traits map[string][]string    `yaml:"traits" doc:"beginning of an upstream name: what such models can, in place of what the name is known for; the words are in reference/traits.md of the manual"`
+	Fields map[string]VideoFields `yaml:"fields" doc:"of vendors fal and replicate; beginning of an upstream name: our field: the name that such models have for it, or {name, as}; \"\": they have no such field. The fields are in reference/traits.md of the manual"`
 }
 
 // FieldsOf returns the Fields of an upstream model by the longest matching prefix; nil for none.

@@ -11,9 +11,9 @@ import (
 // VideoField is a hosted model's name for a field of a request, and the form of its value.
 type VideoField struct {
 	// Name is the model's name of the field; "" for the usual one.
-	Name string
+	Name string `yaml:"name"`
 	// As is the form of the value; "" for the usual one.
-	As FieldForm
+	As FieldForm `yaml:"as"`
 	// Absent: the model does not have the field. A request that sets it is refused.
 	Absent bool
 }

@@ -44,7 +44,7 @@ func checkChannel(v *validator, at string, c Channel, vendors providers.Catalog)
 		v.oneOf(at+".lost_answer", c.LostAnswer, providers.LostRepeat, providers.LostFail)
 	}
 	checkRunner(v, at+".background", c, vendor)
-	checkFields(v, at+".fields", c.facts().Fields, vendor)
+	checkFields(v, at+".fields", c.Fields, vendor)
 	if len(c.Groups) == 0 {
 		v.add(at+".groups", "wants at least one group")
 	}

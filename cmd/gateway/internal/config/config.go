@@ -213,7 +213,7 @@ type Channel struct {
 	Dialect     string             `yaml:"dialect" doc:"of vendor openai: both, chat (the upstream has no /responses) or responses (it has no /chat/completions); the other one is translated"`
 	StreamUsage bool               `yaml:"stream_usage" doc:"of vendor openai: ask for the counts of a stream where the client does not; an upstream that refuses the field is asked once"`
 	Translate   bool               `yaml:"translate" doc:"translate calls in other chat formats for it; false: calls in its own formats alone"`
-	ModelFacts
+	providers.ModelFacts
 	// AllowPrivateResults is for upstreams of the operator's own.
 	AllowPrivateResults bool   `yaml:"allow_private_results" doc:"read results at private and loopback addresses too, where links and redirects lead away from base_url's own origin"`
 	LostAnswer          string `yaml:"lost_answer" doc:"repeat or fail: background.lost_answer for calls whose answer is lost at this channel; empty: as there"`
@@ -226,20 +226,6 @@ const (
 	BackgroundGateway  = "gateway"
 	BackgroundUpstream = "upstream"
 )
-
-// ModelFacts are what a channel says of upstream models, by the beginning of their names.
-type ModelFacts struct {
-	Traits map[string][]string         `yaml:"traits" doc:"beginning of an upstream name: what such models can, in place of what the name is known for; the words are in reference/traits.md of the manual"`
-	Fields map[string]map[string]Field `yaml:"fields" doc:"of vendors fal and replicate; beginning of an upstream name: our field: the name that such models have for it, or {name, as}; \"\": they have no such field. The fields are in reference/traits.md of the manual"`
-}
-
-// Field says what a model calls a field of a video request. In the file a text alone is the name, and an empty one, Absent.
-type Field struct {
-	Name string `yaml:"name"`
-	As   string `yaml:"as"`
-
-	Absent bool
-}
 
 // Default returns the values of absent keys. It is valid: everything on this machine, no channel, no token.
 func Default() Config {

@@ -116,7 +116,7 @@ func TestWholeFile(t *testing.T) {
 		Name: "main", Vendor: "openai", BaseURL: "https://api.example.test/v1", Keys: []providers.Secret{"sk-upstream"},
 		Models: map[string]string{"gpt-4o": "", "fast": "gpt-4o-mini"}, Groups: []string{"default"}, Weight: 1,
 		Dialect: "chat", Background: config.BackgroundGateway,
-		ModelFacts: config.ModelFacts{Traits: map[string][]string{"gpt-4o": {"reasons"}, "mistral-": {}}},
+		ModelFacts: providers.ModelFacts{Traits: map[string][]string{"gpt-4o": {"reasons"}, "mistral-": {}}},
 	}}
 	want.Aliases = map[string]string{"gpt-4o-2024-05-13": "gpt-4o"}
 	if !reflect.DeepEqual(got, want) {

@@ -51,25 +51,10 @@ func (c Channel) route() providers.Channel {
 	return providers.Channel{
 		Name: c.Name, Vendor: c.Vendor, BaseURL: strings.TrimRight(c.BaseURL, "/"), Keys: c.Keys, Models: c.Models, Groups: c.Groups,
 		Priority: c.Priority, Weight: c.Weight, Capacity: providers.Capacity{MaxJobs: c.MaxJobs, MaxCalls: c.MaxCalls}, OpenValues: c.OpenValues,
-		Dialect: c.Dialect, NativeOnly: !c.Translate, NoStreamUsage: !c.StreamUsage, ModelFacts: c.facts(),
+		Dialect: c.Dialect, NativeOnly: !c.Translate, NoStreamUsage: !c.StreamUsage, ModelFacts: c.ModelFacts,
 		AllowPrivateResults: c.AllowPrivateResults, LostAnswer: c.LostAnswer, RunsBackground: c.Background == BackgroundUpstream,
 		Disabled: c.Disabled,
 	}
-}
-
-func (f ModelFacts) facts() providers.ModelFacts {
-	facts := providers.ModelFacts{Traits: f.Traits}
-	for model, fields := range f.Fields {
-		if facts.Fields == nil {
-			facts.Fields = make(map[string]providers.VideoFields, len(f.Fields))
-		}
-		named := make(providers.VideoFields, len(fields))
-		for name, field := range fields {
-			named[name] = providers.VideoField{Name: field.Name, As: providers.FieldForm(field.As), Absent: field.Absent}
-		}
-		facts.Fields[model] = named
-	}
-	return facts
 }
 
 const (

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"modelrelay/providers"
 )
 
 // place is where a key is in the file, both counted from 1.
@@ -103,7 +105,7 @@ func (d *decoder) value(key string, node *yaml.Node, into reflect.Value) {
 	switch node = resolve(node); {
 	case node.Style&yaml.TaggedStyle != 0:
 		d.add(key, at, "YAML tags are not used here")
-	case into.Type() == reflect.TypeFor[Field]() && node.Kind == yaml.ScalarNode:
+	case into.Type() == reflect.TypeFor[providers.VideoField]() && node.Kind == yaml.ScalarNode:
 		d.field(key, at, node, into)
 	case isNull(node):
 	case into.Kind() == reflect.Struct && into.Type() != reflect.TypeFor[time.Time]():
@@ -185,13 +187,13 @@ func (d *decoder) fields(key string, node *yaml.Node, into reflect.Value) {
 	}
 }
 
-// field reads the name of a Field without a section.
+// field reads what a model calls a field of a video request where the text is its name alone; an empty one is Absent.
 func (d *decoder) field(key string, at place, node *yaml.Node, into reflect.Value) {
 	var name string
 	if !isNull(node) {
 		d.scalar(key, at, node, reflect.ValueOf(&name).Elem())
 	}
-	into.Set(reflect.ValueOf(Field{Name: name, Absent: name == ""}))
+	into.Set(reflect.ValueOf(providers.VideoField{Name: name, Absent: name == ""}))
 }
 
 func (d *decoder) entries(key string, node *yaml.Node, into reflect.Value) {

@@ -59,7 +59,7 @@ func written(value reflect.Value) string {
 			return ""
 		}
 		return `["` + strings.Join(v, `", "`) + `"]`
-	case []providers.Secret, map[string]string, map[string][]string, map[string]map[string]Field:
+	case []providers.Secret, map[string]string, map[string][]string, map[string]providers.VideoFields:
 		return ""
 	default:
 		return fmt.Sprint(v)
