@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"hash"
 	"io"
@@ -33,25 +34,17 @@ type Background interface {
 
 // BackgroundCall is a call that a client requests in the background, checked as a synchronous one is.
 type BackgroundCall struct {
-	// Model is the public name, Asked the alias under which the client asked for it, "" for none.
-	Model, Asked string
-	// Staged lacks the body's object.
-	Staged activities.StagedCall
-	Body   []byte
-	// Items are those of Staged.Chain.
-	Items []byte
-	// Digest identifies the operation, the query and the body.
-	Digest string
+	// Request has the body as its first input, and the items of Call.Chain as a second one.
+	Request providers.VideoRequest
+	// Call lacks the body's object.
+	Call *tasks.CallCreate
 	// Started is called after the task was created, before its client waits for it.
 	Started func()
-	// Metadata is the body's own object, nil for none, and for one above maxMetadata.
-	Metadata []byte
 	// Wait is how long the client waits for the end of the task. Waits: it requested a wait.
 	Wait  time.Duration
 	Waits bool
 	// Answer answers the client in its format; nil: as Prefer requests.
-	Answer    func(x *edge.Request, r *http.Request, started tasks.Task, body []byte) error
-	Operation providers.Operation
+	Answer func(x *edge.Request, r *http.Request, started tasks.Task, body []byte) error
 	// Refusal is the fault if the create would make a new task; nil: none. A repeat of an earlier create still finds its task.
 	Refusal error
 }
@@ -73,42 +66,52 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Ca
 	if slices.Contains(c.forbids(x), providers.ForbidBackground) {
 		return true, forbiddenField(providers.ForbidBackground)
 	}
-	create := BackgroundCall{
-		Model: call.Model, Asked: call.Asked, Body: call.Raw, Answer: call.Task, Operation: call.Endpoint.Operation,
-		Staged: activities.StagedCall{
+	streams := call.Stream || call.Endpoint.Operation == providers.StreamContent
+	staged := &tasks.CallCreate{
+		StagedCall: activities.StagedCall{
 			Method: r.Method, Path: strings.TrimSuffix(r.URL.EscapedPath(), "/async"), Query: queryWithoutKey(r.URL), Format: x.Format.Name,
-			Stream: call.Stream || call.Endpoint.Operation == providers.StreamContent,
+			Stream: streams, Array: streams && !call.Stream,
 			Header: stagedHeader(x, r.Header), Hosted: call.Hosted, Amount: c.cost(call, x.Caller.Budget > 0),
 			WebhookURL: r.Header.Get("X-Webhook-Url"),
 		},
+		Response: call.Task != nil && call.Endpoint.Operation == providers.Responses,
 	}
-	if chain := call.Chain; chain.Previous != "" {
-		create.Items = chain.Items
-		create.Staged.Chain = &activities.StagedChain{
-			Previous: chain.Previous, Upstream: chain.Upstream, Channel: chain.By.Channel, Key: chain.By.Fingerprint, Size: int64(len(chain.Items)),
-		}
-	}
-	create.Staged.Array = create.Staged.Stream && !call.Stream
+	create := BackgroundCall{Call: staged, Answer: call.Task}
 	if wait, named := preferences["wait"]; named && call.Task == nil {
 		seconds, err := strconv.ParseUint(wait, 10, 31)
 		if err != nil {
 			return true, providers.InvalidField("Prefer", "Invalid request: the preference 'wait' must be a whole number of seconds.")
 		}
-		create.Waits, create.Wait = true, min(time.Duration(seconds)*time.Second, maxWait)
+		create.Waits, create.Wait = !streams, min(time.Duration(seconds)*time.Second, maxWait)
 	}
-	if create.Digest, err = digestOf(create.Staged, call.ContentType, create.Body); err != nil {
+	sent := call.Raw
+	if staged.Digest, err = digestOf(staged.StagedCall, call.ContentType, sent); err != nil {
 		return true, err
 	}
 	if call.Stage != nil {
 		if err := x.Hold(len(call.Body)); err != nil { // which has the items too
 			return true, err
 		}
-		create.Body = call.Stage()
+		sent = call.Stage()
+	}
+	create.Request = providers.VideoRequest{
+		Model: call.Model, Asked: call.Asked, WebhookURL: staged.WebhookURL,
+		Inputs: []providers.Media{{Data: sent, ContentType: staged.Header.Get("Content-Type")}},
 	}
 	if call.ContentType == "application/json" {
 		if metadata := rawjson.Trim(call.Body).Get("metadata"); metadata.IsObject() && len(metadata) <= maxMetadata {
-			create.Metadata = metadata
+			create.Request.Metadata = json.RawMessage(metadata)
 		}
+	}
+	if chain := call.Chain; chain.Previous != "" {
+		staged.Chain = &activities.StagedChain{
+			Previous: chain.Previous, Upstream: chain.Upstream, Channel: chain.By.Channel, Key: chain.By.Fingerprint, Size: int64(len(chain.Items)),
+		}
+		items := chain.Items
+		if items == nil { // a response without items
+			items = []byte{}
+		}
+		create.Request.Inputs = append(create.Request.Inputs, providers.Media{Data: items, ContentType: "application/json"})
 	}
 	create.Started = func() {
 		ch.spent = keepEstimate

@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -17,18 +16,18 @@ import (
 const MaxIdempotencyKey = 255
 
 // NewCreate returns the caller's create of a task.
-func NewCreate(x *edge.Request, r *http.Request, format providers.Format) (tasks.Create, error) {
+func NewCreate(x *edge.Request, r *http.Request, format providers.Format, request providers.VideoRequest) (tasks.Create, error) {
 	key, err := idempotencyKey(r.Header)
 	return tasks.Create{
 		TokenID: x.Caller.ID, TokenName: x.Caller.Name, Group: x.Caller.Group,
 		Weight: x.Caller.Weight, Lane: x.Caller.Lane, MaxTasks: x.Caller.MaxTasks, Budget: x.Caller.Budget,
 		TokenWebhook: x.Caller.WebhookURL != "", TokenSigns: x.Caller.WebhookSecret != "",
-		Format: format, IdempotencyKey: key, Repeat: isRepeat(r.Header), Arrived: x.Arrived(r.Context()),
+		Format: format, Request: request, IdempotencyKey: key, Repeat: isRepeat(r.Header), Arrived: x.Arrived(r.Context()),
 	}, err
 }
 
-// LimitOf returns the limit that refused a create with a fault of the kind, "" for none.
-func LimitOf(kind providers.Kind) edge.Limit {
+// limitOf returns the limit that refused a create with a fault of the kind, "" for none.
+func limitOf(kind providers.Kind) edge.Limit {
 	switch kind {
 	case providers.RateLimited:
 		return edge.LimitTasks
@@ -56,51 +55,45 @@ func isRepeat(header http.Header) bool {
 	return err == nil && count > 0
 }
 
-// create creates the task of a call, or finds that of an equal create if a new one is refused.
-func (s *Service) create(ctx context.Context, create tasks.Create, refusal error) (tasks.Task, error) {
-	if refusal == nil {
-		return s.Tasks.Create(ctx, create)
-	}
-	task, err := s.Tasks.Repeated(ctx, create)
-	if err != nil && providers.AsFault(err).Kind == providers.NotFound {
+// Create creates a task, or finds that of an equal create if a new one is refused, which refusal says; nil: it is not.
+func Create(x *edge.Request, r *http.Request, of Tasks, create tasks.Create, refusal error) (task tasks.Task, err error) {
+	switch {
+	case refusal == nil:
+		task, err = of.Create(r.Context(), create)
+	case create.IdempotencyKey == "" && !create.Repeat:
 		err = refusal
+	default:
+		if task, err = of.Repeated(r.Context(), create); err != nil && providers.AsFault(err).Kind == providers.NotFound {
+			err = refusal
+		}
+	}
+	x.Outcome.Task, x.Outcome.Refused = task.ID, ""
+	if err != nil {
+		x.Outcome.Refused = limitOf(providers.AsFault(err).Kind)
 	}
 	return task, err
 }
 
 // Start implements calls.Background.
 func (s *Service) Start(x *edge.Request, r *http.Request, call calls.BackgroundCall) error {
-	create, err := NewCreate(x, r, x.Format.Name)
+	create, err := NewCreate(x, r, x.Format.Name, call.Request)
 	if err != nil {
 		return err
 	}
-	create.Request = providers.VideoRequest{
-		Model: call.Model, Asked: call.Asked, Metadata: call.Metadata, WebhookURL: call.Staged.WebhookURL,
-		Inputs: []providers.Media{{Data: call.Body, ContentType: call.Staged.Header.Get("Content-Type")}},
-	}
-	if call.Staged.Chain != nil {
-		if call.Items == nil { // a response without items
-			call.Items = []byte{}
-		}
-		create.Request.Inputs = append(create.Request.Inputs, providers.Media{Data: call.Items, ContentType: "application/json"})
-	}
-	create.Call = &tasks.CallCreate{StagedCall: call.Staged, Digest: call.Digest, Response: call.Answer != nil &&
-		call.Operation == providers.Responses}
-	started, err := s.create(r.Context(), create, call.Refusal)
-	x.Outcome.Task = started.ID
+	create.Call = call.Call
+	started, err := Create(x, r, s.Tasks, create, call.Refusal)
 	if err != nil {
-		x.Outcome.Refused = LimitOf(providers.AsFault(err).Kind)
 		return err
 	}
 	call.Started()
-	body := call.Body
-	create.Request, create.Call, call.Body, call.Items = providers.VideoRequest{}, nil, nil, nil
+	body := call.Request.Inputs[0].Data
+	create.Request, call.Request = providers.VideoRequest{}, providers.VideoRequest{} // a client may wait for long
 	if call.Answer != nil {
 		return call.Answer(x, r, started, body)
 	}
-	x.ReleaseBody() // a client may wait for long
+	x.ReleaseBody()
 	applied := "respond-async"
-	if call.Waits && !call.Staged.Stream {
+	if call.Waits {
 		applied += ", wait=" + strconv.Itoa(int(call.Wait/time.Second))
 		ended, err := s.reader.End(r.Context(), started, call.Wait)
 		if err != nil {

@@ -3,7 +3,6 @@ package videos
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 
@@ -99,7 +98,7 @@ func tooLong(name string) *providers.Fault {
 
 // start starts the task of a canonical request if its caller may use the model and a channel supports the request.
 func (c *creator) start(x *edge.Request, r *http.Request, ch *calls.Charge, in wording, req providers.VideoRequest) (tasks.Task, error) {
-	create, err := newCreate(x, r, in.format, req)
+	create, err := apitasks.NewCreate(x, r, in.format, req)
 	if err != nil {
 		return tasks.Task{}, err
 	}
@@ -107,23 +106,15 @@ func (c *creator) start(x *edge.Request, r *http.Request, ch *calls.Charge, in w
 	if fault := sendsResults(req); err == nil && fault != nil {
 		err = fault
 	}
-	if err != nil {
-		return c.repeated(x, r, create, err)
+	if err == nil {
+		err = c.served(x, in, req)
 	}
-	if err := c.served(x, in, req); err != nil {
-		return c.repeated(x, r, create, err)
+	if err == nil { // it may have been spent on the task of an equal create
+		if err = ch.CheckBudget(r.Context()); err != nil && x.Outcome.Refused != edge.LimitBudget {
+			return tasks.Task{}, err
+		}
 	}
-	if err := ch.CheckBudget(r.Context()); x.Outcome.Refused == edge.LimitBudget {
-		return c.repeated(x, r, create, err) // the budget may have been spent on the task of this create
-	} else if err != nil {
-		return tasks.Task{}, err
-	}
-	task, err := c.tasks.Create(r.Context(), create)
-	x.Outcome.Task = task.ID
-	if err != nil {
-		x.Outcome.Refused = apitasks.LimitOf(providers.AsFault(err).Kind)
-	}
-	return task, err
+	return apitasks.Create(x, r, c.tasks, create, err)
 }
 
 // sendsResults refuses parameters by which a vendor would send the result, or events, to an address of the client's choice.
@@ -227,23 +218,4 @@ func (w wording) fault(fault *providers.Fault) *providers.Fault {
 		return fault
 	}
 	return providers.InvalidField(name, "%s", strings.ReplaceAll(fault.Message, "'"+fault.Param+"'", "'"+name+"'"))
-}
-
-func newCreate(x *edge.Request, r *http.Request, format providers.Format, req providers.VideoRequest) (tasks.Create, error) {
-	create, err := apitasks.NewCreate(x, r, format)
-	create.Request = req
-	return create, err
-}
-
-// repeated returns the task of an earlier equal create, and otherwise the failure of this one.
-func (c *creator) repeated(x *edge.Request, r *http.Request, create tasks.Create, otherwise error) (tasks.Task, error) {
-	if create.IdempotencyKey == "" && !create.Repeat {
-		return tasks.Task{}, otherwise
-	}
-	task, err := c.tasks.Repeated(r.Context(), create)
-	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
-		return tasks.Task{}, otherwise
-	}
-	x.Outcome.Task, x.Outcome.Refused = task.ID, ""
-	return task, err
 }

@@ -10,6 +10,7 @@ import (
 	"modelrelay/api/body"
 	"modelrelay/api/calls"
 	"modelrelay/api/edge"
+	apitasks "modelrelay/api/tasks"
 	"modelrelay/providers"
 	"modelrelay/workflows/tasks"
 )
@@ -56,11 +57,11 @@ func (s *Service) addRemix(g *edge.Group, tags []string) {
 func (c *creator) remix(x *edge.Request, r *http.Request, ch *calls.Charge, in wording, req providers.VideoRequest) (tasks.Task, error) {
 	source, err := c.tasks.Find(r.Context(), req.RemixOf, x.Caller.ID)
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
-		create, bad := newCreate(x, r, in.format, req)
+		create, bad := apitasks.NewCreate(x, r, in.format, req)
 		if bad != nil {
 			return tasks.Task{}, bad
 		}
-		return c.repeated(x, r, create, err)
+		return apitasks.Create(x, r, c.tasks, create, err)
 	}
 	if err != nil {
 		return tasks.Task{}, err

@@ -8,6 +8,7 @@ import (
 
 	"modelrelay/api/calls"
 	"modelrelay/api/edge"
+	apitasks "modelrelay/api/tasks"
 	"modelrelay/providers"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
@@ -65,7 +66,7 @@ func (c *creator) repeatedWork(
 	x *edge.Request, r *http.Request, ch *calls.Charge, in wording, asked providers.VideoRequest, on work, otherwise error,
 ) (tasks.Task, error) {
 	req := asked
-	create, err := newCreate(x, r, in.format, req)
+	create, err := apitasks.NewCreate(x, r, in.format, req)
 	if err != nil || create.IdempotencyKey == "" && !create.Repeat {
 		return tasks.Task{}, otherwise
 	}
@@ -83,7 +84,7 @@ func (c *creator) repeatedWork(
 		req.Model, x.Outcome.Model = "", ""
 	}
 	create.Request = req
-	task, err := c.repeated(x, r, create, otherwise)
+	task, err := apitasks.Create(x, r, c.tasks, create, otherwise)
 	model := c.router.Public(asked.Model)
 	asked.Model = "" // the remix has that of its source
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.Mismatch && c.remixes(asked, on) {
