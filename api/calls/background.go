@@ -60,7 +60,7 @@ const maxMetadata = 16 << 10
 func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Call) (started bool, err error) {
 	preferences := preferencesOf(r.Header)
 	_, prefers := preferences["respond-async"]
-	if c.options.Background == nil || call.Task == nil && (!prefers || !backgrounds(call.Endpoint.Operation)) {
+	if call.Task == nil && (!prefers || !backgrounds(call.Endpoint.Operation)) {
 		return false, nil
 	}
 	if slices.Contains(c.forbids(x), providers.ForbidBackground) {

@@ -57,7 +57,7 @@ type Options struct {
 	Forbids func(group string) []string
 	// Priced describes the features that vendors bill in addition to tokens. Forbids can forbid them.
 	Priced providers.Priced
-	// Background starts the tasks of background calls; nil: there are none.
+	// Background starts the tasks of background calls.
 	Background Background
 }
 

@@ -3,6 +3,9 @@ package calls
 import (
 	"maps"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 
 	"modelrelay/api/edge"
 	"modelrelay/providers"
@@ -14,8 +17,9 @@ const storedReads = 19
 
 // Stored relays a request about an earlier answer of the caller's token to the upstream that made it. It costs no money, so the limits of
 // calls do not apply. It counts as twenty reads, and as a wait while it is open. A token without the permission for calls gets NotFound. Of
-// a 2xx answer the client receives the status, the headers that describe the body, and the body.
-func (c *Calls) Stored(x *edge.Request, r *http.Request, request providers.StoredRequest) error {
+// a 2xx answer the client receives the status, the headers that describe the body, and the body. names are the client's parameters that
+// travel upstream.
+func (c *Calls) Stored(x *edge.Request, r *http.Request, request providers.StoredRequest, names ...string) error {
 	if err := x.Permit(edge.RelayPermission); err != nil {
 		return providers.Faultf(providers.NotFound, "Nothing with the id %q was found.", request.ID)
 	}
@@ -29,6 +33,12 @@ func (c *Calls) Stored(x *edge.Request, r *http.Request, request providers.Store
 	defer done()
 	if err := x.WhilePermitted(); err != nil { // a stream may last hours
 		return err
+	}
+	request.Query = make(url.Values)
+	for name, values := range r.URL.Query() {
+		if slices.Contains(names, strings.TrimSuffix(name, "[]")) {
+			request.Query[name] = values
+		}
 	}
 	answer, err := c.options.Relay.Stored(r.Context(), x.Caller.Group, x.Caller.ID, request)
 	if err != nil {

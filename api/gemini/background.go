@@ -44,7 +44,7 @@ func isInteraction(t tasks.Task) bool {
 // asks reports whether a body asks for an interaction that is a task.
 func (a *Interactions) asks(b *body.JSON) (bool, error) {
 	switch {
-	case a.tasks == nil || !b.Flag("background"):
+	case !b.Flag("background"):
 		return false, nil
 	case b.Value("store").False():
 		return false, providers.InvalidField("store", "Invalid request: 'store' must be true for an interaction in the background.")
@@ -134,7 +134,7 @@ func (a *Interactions) serve(x *edge.Request, r *http.Request, do providers.Stor
 		}
 		return x.JSON(struct{}{})
 	case providers.StoredCancel:
-		cancelled, err := a.tasks.Cancel(r.Context(), x.Caller.ID, id)
+		cancelled, err := a.tasks.Tasks.Cancel(r.Context(), id, x.Caller.ID)
 		if err != nil {
 			return err
 		}

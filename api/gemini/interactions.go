@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"net/http"
-	"net/url"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -136,13 +135,6 @@ func (a *Interactions) Serve(x *edge.Request, r *http.Request, do providers.Stor
 	if a.tasks.IsCall(id) {
 		return a.serve(x, r, do, id)
 	}
-	request := providers.StoredRequest{Do: do, ID: id, Query: url.Values{}}
-	query := r.URL.Query()
-	for _, name := range []string{"stream", "last_event_id", "include_input"} {
-		if query.Has(name) {
-			request.Query.Set(name, query.Get(name))
-		}
-	}
-	request.Stream = do == providers.StoredGet && query.Get("stream") == "true"
-	return a.calls.Stored(x, r, request)
+	stream := do == providers.StoredGet && r.URL.Query().Get("stream") == "true"
+	return a.calls.Stored(x, r, providers.StoredRequest{Do: do, ID: id, Stream: stream}, "stream", "last_event_id", "include_input")
 }

@@ -28,13 +28,11 @@ import (
 const pollAfter = "1000"
 
 // background has the responses that are tasks: those with background: true.
-type background struct {
-	tasks *apitasks.Service // nil: there are none
-}
+type background struct{ tasks *apitasks.Service }
 
 // asks reports whether a body asks for a response in the background.
 func (a *background) asks(b *body.JSON) (bool, error) {
-	if a == nil || a.tasks == nil || !b.Flag("background") {
+	if a == nil || !b.Flag("background") {
 		return false, nil
 	}
 	if b.Value("store").False() {
@@ -51,14 +49,6 @@ func (a *background) start(x *edge.Request, r *http.Request, started tasks.Task,
 		return a.answer(x, r, started)
 	}
 	return x.Document(newResponse(started, string(started.State), body))
-}
-
-// find returns the task of a response; false if it is none of the caller's.
-func (a background) find(x *edge.Request, r *http.Request, id string) (tasks.Task, bool, error) {
-	if a.tasks == nil {
-		return tasks.Task{}, false, nil
-	}
-	return a.tasks.Response(r.Context(), x.Caller.ID, id)
 }
 
 // get answers with a response as it is, or with its events.
@@ -427,7 +417,7 @@ func (s *stored) made(x *edge.Request, r *http.Request, id string, object rawjso
 	if !object.Get("background").True() {
 		return made, nil
 	}
-	t, found, err := s.background.find(x, r, id)
+	t, found, err := s.background.tasks.Response(r.Context(), x.Caller.ID, id)
 	if err != nil || !found {
 		return made, err
 	}

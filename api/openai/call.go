@@ -23,7 +23,7 @@ type Options struct {
 	ModerationModel, RealtimeModel string
 	// Responses are those that the gateway has stored; nil: none.
 	Responses StoredResponses
-	// Tasks has the calls in the background; nil: there are none.
+	// Tasks has the calls in the background.
 	Tasks *apitasks.Service
 }
 

@@ -61,9 +61,6 @@ type imageTaskError struct {
 
 // addAsyncImages adds the creates of image tasks, with the readers of the synchronous calls, and their read.
 func (a adder) addAsyncImages(generation, edit huma.Operation, readGeneration, readEdit calls.Reader) {
-	if a.background.tasks == nil {
-		return
-	}
 	for _, create := range []struct {
 		op   huma.Operation
 		read calls.Reader

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -135,27 +134,41 @@ func isOwnID(id string) bool {
 	return prefixed && (len(digits) == responseDigits || len(digits) == itemDigits)
 }
 
+// serve answers for a response of the caller that is a task or stored, and relays any other to the upstream that made it, with those of the
+// client's parameters that may travel there. What changes a response, or reads its events, is first for its task.
+func (s *stored) serve(
+	x *edge.Request, r *http.Request, request providers.StoredRequest, task func(x *edge.Request, r *http.Request, t tasks.Task) error,
+	kept func(response responses.Response) error, names ...string,
+) error {
+	ways := []func() (bool, error){
+		func() (bool, error) { return s.ofTask(x, r, request.ID, task) },
+		func() (bool, error) {
+			response, found, err := s.find(x, r, request.ID)
+			if err == nil && found {
+				err = kept(response)
+			}
+			return found, err
+		},
+	}
+	if request.Do == providers.StoredInput || request.Do == providers.StoredGet && !request.Stream {
+		slices.Reverse(ways) // an ended response is stored too
+	}
+	for _, way := range ways {
+		if done, err := way(); done || err != nil {
+			return err
+		}
+	}
+	return s.calls.Stored(x, r, request, names...)
+}
+
 func (s *stored) get(x *edge.Request, r *http.Request, id string) error {
-	stream := r.URL.Query().Get("stream") == "true"
-	if stream { // only a task has events
-		if done, err := s.ofTask(x, r, id, s.background.get); done || err != nil {
-			return err
+	request := providers.StoredRequest{Do: providers.StoredGet, ID: id, Stream: r.URL.Query().Get("stream") == "true"}
+	return s.serve(x, r, request, s.background.get, func(response responses.Response) error {
+		if request.Stream {
+			return providers.InvalidField("stream", "The events of this response are not stored.")
 		}
-	}
-	response, found, err := s.find(x, r, id)
-	switch {
-	case err != nil:
-		return err
-	case !found:
-		if done, err := s.ofTask(x, r, id, s.background.get); done || err != nil {
-			return err
-		}
-		return s.relay(x, r, providers.StoredRequest{Do: providers.StoredGet, ID: id, Stream: stream}, "stream", "starting_after", "include",
-			"include_obfuscation")
-	case stream:
-		return providers.InvalidField("stream", "The events of this response are not stored.")
-	}
-	return x.Document(response.Object)
+		return x.Document(response.Object)
+	}, "stream", "starting_after", "include", "include_obfuscation")
 }
 
 // ofTask answers for a response that is a task; false if it is none of the caller's.
@@ -165,7 +178,7 @@ func (s *stored) ofTask(
 	if err := x.Permit(edge.RelayPermission); err != nil {
 		return false, nil //nolint:nilerr // for such a token there are no responses
 	}
-	task, found, err := s.background.find(x, r, id)
+	task, found, err := s.background.tasks.Response(r.Context(), x.Caller.ID, id)
 	if err != nil || !found {
 		return false, err
 	}
@@ -174,22 +187,17 @@ func (s *stored) ofTask(
 }
 
 func (s *stored) remove(x *edge.Request, r *http.Request, id string) error {
-	if done, err := s.ofTask(x, r, id, func(_ *edge.Request, r *http.Request, t tasks.Task) error {
-		return s.background.tasks.Delete(r.Context(), t.Token, t.ID)
-	}); err != nil {
-		return err
-	} else if done {
+	deleted := func(err error) error {
+		if err != nil {
+			return err
+		}
 		return x.JSON(responseDeleted{id, "response", true})
 	}
-	if _, found, err := s.find(x, r, id); err != nil {
-		return err
-	} else if !found {
-		return s.relay(x, r, providers.StoredRequest{Do: providers.StoredDelete, ID: id})
-	}
-	if err := s.store.Delete(r.Context(), x.Caller.ID, id); err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return missing(err, id)
-	}
-	return x.JSON(responseDeleted{id, "response", true})
+	return s.serve(x, r, providers.StoredRequest{Do: providers.StoredDelete, ID: id}, func(_ *edge.Request, r *http.Request, t tasks.Task) error {
+		return deleted(s.background.tasks.Delete(r.Context(), t.Token, t.ID))
+	}, func(responses.Response) error {
+		return deleted(missing(s.store.Delete(r.Context(), x.Caller.ID, id), id))
+	})
 }
 
 type responseDeleted struct {
@@ -199,21 +207,15 @@ type responseDeleted struct {
 }
 
 func (s *stored) cancel(x *edge.Request, r *http.Request, id string) error {
-	if done, err := s.ofTask(x, r, id, func(x *edge.Request, r *http.Request, t tasks.Task) error {
-		cancelled, err := s.background.tasks.Cancel(r.Context(), t.Token, t.ID)
+	return s.serve(x, r, providers.StoredRequest{Do: providers.StoredCancel, ID: id}, func(x *edge.Request, r *http.Request, t tasks.Task) error {
+		cancelled, err := s.background.tasks.Tasks.Cancel(r.Context(), t.ID, t.Token)
 		if err != nil {
 			return err
 		}
 		return s.background.answer(x, r, cancelled)
-	}); done || err != nil {
-		return err
-	}
-	if _, found, err := s.find(x, r, id); err != nil {
-		return err
-	} else if !found {
-		return s.relay(x, r, providers.StoredRequest{Do: providers.StoredCancel, ID: id})
-	}
-	return providers.InvalidField("", "Only a response that was created with background can be cancelled.")
+	}, func(responses.Response) error {
+		return providers.InvalidField("", "Only a response that was created with background can be cancelled.")
+	})
 }
 
 // maxPage and usualPage are the lengths of a page of items.
@@ -223,30 +225,26 @@ const (
 )
 
 func (s *stored) inputItems(x *edge.Request, r *http.Request, id string) error {
-	response, found, err := s.find(x, r, id)
-	if err != nil {
-		return err
-	}
-	if !found {
-		found, err = s.ofTask(x, r, id, func(_ *edge.Request, r *http.Request, t tasks.Task) error {
-			request, err := s.background.tasks.Request(r.Context(), t)
-			response.Input = ownInput(request)
+	return s.serve(x, r, providers.StoredRequest{Do: providers.StoredInput, ID: id}, func(x *edge.Request, r *http.Request, t tasks.Task) error {
+		request, err := s.background.tasks.Request(r.Context(), t)
+		if err != nil {
 			return err
-		})
-	}
-	if err != nil {
-		return err
-	}
-	if !found {
-		return s.relay(x, r, providers.StoredRequest{Do: providers.StoredInput, ID: id}, "after", "limit", "order", "include")
-	}
+		}
+		return serveInput(x, r, id, ownInput(request))
+	}, func(response responses.Response) error {
+		return serveInput(x, r, id, response.Input)
+	}, "after", "limit", "order", "include")
+}
+
+// serveInput serves a page of the items of a response's own input.
+func serveInput(x *edge.Request, r *http.Request, id string, input []byte) error {
 	query := edge.NewQuery(r)
 	limit := query.Number("limit", usualPage, 1, maxPage)
 	order := query.Text("order")
 	if order != "" && order != "asc" && order != "desc" {
 		query.Refuse("order", "must be asc or desc.")
 	}
-	items := inputItems(id, response.Input)
+	items := inputItems(id, input)
 	if order != "asc" {
 		slices.Reverse(items)
 	}
@@ -277,17 +275,6 @@ type inputPage struct {
 	FirstID *string           `json:"first_id"`
 	LastID  *string           `json:"last_id"`
 	HasMore bool              `json:"has_more"`
-}
-
-// relay asks the upstream that made the response, with those of the client's parameters that may travel there.
-func (s *stored) relay(x *edge.Request, r *http.Request, request providers.StoredRequest, names ...string) error {
-	request.Query = make(url.Values)
-	for name, values := range r.URL.Query() {
-		if slices.Contains(names, strings.TrimSuffix(name, "[]")) {
-			request.Query[name] = values
-		}
-	}
-	return s.calls.Stored(x, r, request)
 }
 
 type inputItem struct {

@@ -26,11 +26,6 @@ func (s *Service) Response(ctx context.Context, tokenID, id string) (tasks.Task,
 	return found, err == nil && !found.Expired(), err
 }
 
-// Cancel cancels a task of a token, and returns it as it is after at most two seconds.
-func (s *Service) Cancel(ctx context.Context, tokenID, id string) (tasks.Task, error) {
-	return s.Tasks.Cancel(ctx, id, tokenID)
-}
-
 // Delete deletes a task of a token.
 func (s *Service) Delete(ctx context.Context, tokenID, id string) error {
 	err := s.Tasks.Delete(ctx, id, tokenID)
@@ -102,7 +97,7 @@ func (s *Service) Latest(of tasks.Task) time.Time {
 
 // IsCall reports whether an id has the form of that of a call.
 func (s *Service) IsCall(id string) bool {
-	return s != nil && tasks.IsTaskID(id) && activities.KindOf(id) == activities.KindCall
+	return tasks.IsTaskID(id) && activities.KindOf(id) == activities.KindCall
 }
 
 // Wait returns a task at the next change of its status, or as it is after the wait.
