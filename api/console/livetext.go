@@ -1,12 +1,14 @@
 package console
 
 import (
-	"errors"
+	"bufio"
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"modelrelay/api/console/inprocess"
+	"modelrelay/api/edge"
 	"modelrelay/api/operator"
 )
 
@@ -27,54 +29,29 @@ func (s *Server) taskText(v *View) {
 		s.fail(v, http.StatusNotFound, "refused.nothing")
 		return
 	}
-	s.o.API.ServeHTTP(&textWriter{to: v.W, header: make(http.Header)}, r)
-}
-
-// errShown ends a text of which a page shows no more.
-var errShown = errors.New("the page shows no more of the answer")
-
-// textWriter writes the text of the events that the API writes to it. It implements http.ResponseWriter.
-type textWriter struct {
-	to     http.ResponseWriter
-	header http.Header
-	status int
-	answer callAnswer
-	size   int
-}
-
-// Header returns the header of the events.
-func (w *textWriter) Header() http.Header { return w.header }
-
-// WriteHeader begins the text.
-func (w *textWriter) WriteHeader(status int) {
-	if w.status != 0 || status < http.StatusOK {
+	answer, err := inprocess.Transport{Handler: s.o.API}.RoundTrip(r)
+	if err != nil {
+		s.failed(v, err)
 		return
 	}
-	w.status = status
-	w.to.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.to.Header().Set("X-Accel-Buffering", "no") // as that of events
-	w.to.WriteHeader(status)
+	defer func() { _ = answer.Body.Close() }() // the API notices, and ends the events
+	v.W.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	v.W.Header().Set("X-Accel-Buffering", "no") // as that of events
+	v.W.WriteHeader(answer.StatusCode)
+	if answer.StatusCode != http.StatusOK { // its body has no events
+		return
+	}
+	out, events := http.NewResponseController(v.W), bufio.NewReader(answer.Body)
+	for shown, size := new(callAnswer), 0; err == nil; {
+		var text strings.Builder
+		line, end := events.ReadBytes('\n')
+		shown.events(line, &text)
+		if size += text.Len(); size > answerText || end != nil {
+			return
+		}
+		_ = out.SetWriteDeadline(time.Now().Add(edge.DefaultWriteTimeout)) // the writer of a test has no deadlines
+		if _, err = io.WriteString(v.W, text.String()); err == nil {
+			err = out.Flush()
+		}
+	}
 }
-
-// Write writes the text of an event. Events come whole; the body of an error has none.
-func (w *textWriter) Write(event []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
-	if w.status != http.StatusOK {
-		return len(event), nil
-	}
-	var text strings.Builder
-	w.answer.events(event, &text)
-	if w.size += text.Len(); w.size > answerText {
-		return 0, errShown
-	}
-	if _, err := io.WriteString(w.to, text.String()); err != nil {
-		return 0, err
-	}
-	return len(event), nil
-}
-
-// FlushError sends what was written.
-func (w *textWriter) FlushError() error { return http.NewResponseController(w.to).Flush() }
-
-// Unwrap lets http.ResponseController reach the connection.
-func (w *textWriter) Unwrap() http.ResponseWriter { return w.to }

@@ -86,3 +86,9 @@ func (s *streamed) Write(p []byte) (int, error) {
 	s.WriteHeader(http.StatusOK)
 	return s.body.Write(p)
 }
+
+// FlushError begins the answer: a part of the body is never kept back.
+func (s *streamed) FlushError() error {
+	s.WriteHeader(http.StatusOK)
+	return nil
+}
