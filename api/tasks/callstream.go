@@ -58,7 +58,7 @@ func (s *Service) Stream(
 	if err != nil {
 		return err
 	}
-	stream, done, err := s.events.begin(x)
+	stream, done, err := s.reader.begin(x)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (s *Service) attend(ctx context.Context, end context.CancelCauseFunc, of ta
 			}
 			return
 		}
-		quiet, cancel := context.WithTimeout(ctx, s.events.Every)
+		quiet, cancel := context.WithTimeout(ctx, s.reader.Every)
 		task, err := s.Tasks.Watch(quiet, of)
 		cancel()
 		switch {
@@ -165,7 +165,7 @@ func (s *Service) attend(ctx context.Context, end context.CancelCauseFunc, of ta
 		case ctx.Err() != nil:
 			return
 		case quiet.Err() != nil:
-			if out.comment(s.events.Every) != nil {
+			if out.comment(s.reader.Every) != nil {
 				return
 			}
 		default:

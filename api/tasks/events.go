@@ -4,28 +4,13 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"sync/atomic"
-	"time"
 
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/workflows/tasks"
 )
 
-// EventsEvery is the longest silence of an event stream: then a comment shows that it is alive, and finds clients that are gone.
-const EventsEvery = 15 * time.Second
-
-// Events serves the event streams of tasks, whose events are the task at each change.
-type Events struct {
-	Tasks Tasks
-	Edge  *edge.Edge
-	// Every is the longest silence of a stream.
-	Every time.Duration
-	// Open is the number of open streams.
-	Open atomic.Int64
-}
-
-// TaskEvents is the shape of a stream.
+// TaskEvents is the shape of a stream whose events are the task at each change.
 type TaskEvents struct {
 	// ID identifies a state of a task. Name is the name of the events, "" for none.
 	ID   func(task tasks.Task) string
@@ -36,9 +21,9 @@ type TaskEvents struct {
 	Over int
 }
 
-// Serve streams a task until it ends, the client leaves or the process stops.
-func (e *Events) Serve(x *edge.Request, r *http.Request, shape TaskEvents) error {
-	task, err := e.Tasks.Find(r.Context(), r.PathValue("task_id"), x.Caller.ID)
+// Stream streams a task until it ends, the client leaves or the process stops.
+func (t *Reader) Stream(x *edge.Request, r *http.Request, shape TaskEvents) error {
+	task, err := t.tasks.Find(r.Context(), r.PathValue("task_id"), x.Caller.ID)
 	if err != nil {
 		return err
 	}
@@ -48,18 +33,18 @@ func (e *Events) Serve(x *edge.Request, r *http.Request, shape TaskEvents) error
 		x.WriteHeader(shape.Over)
 		return nil
 	}
-	out, done, err := e.begin(x)
+	out, done, err := t.begin(x)
 	if err != nil {
 		return err
 	}
 	defer done()
-	ctx, stop := e.Edge.UntilStopping(r.Context())
+	ctx, stop := t.edge.UntilStopping(r.Context())
 	defer stop()
 	if !seen {
 		err = out.Send(shape.ID(task), shape.Name, shape.Object(ctx, task))
 	}
 	for err == nil && !task.Ended() {
-		task, err = e.next(ctx, out, task, shape)
+		task, err = t.next(ctx, out, task, shape)
 	}
 	switch {
 	case err == nil:
@@ -79,7 +64,7 @@ func (e *Events) Serve(x *edge.Request, r *http.Request, shape TaskEvents) error
 }
 
 // begin begins the event stream of a request; done ends it.
-func (e *Events) begin(x *edge.Request) (out *EventStream, done func(), err error) {
+func (t *Reader) begin(x *edge.Request) (out *EventStream, done func(), err error) {
 	unwatch, err := x.Watch()
 	if err != nil {
 		return nil, nil, err
@@ -91,9 +76,9 @@ func (e *Events) begin(x *edge.Request) (out *EventStream, done func(), err erro
 	x.Header().Set("Content-Type", "text/event-stream")
 	x.Header().Set("X-Accel-Buffering", "no") // nginx must not buffer events
 	x.WriteHeader(http.StatusOK)
-	e.Open.Add(1)
+	t.Open.Add(1)
 	done = func() {
-		e.Open.Add(-1)
+		t.Open.Add(-1)
 		unwatch()
 	}
 	out = &EventStream{Writer: x.Paced()}
@@ -108,10 +93,10 @@ func (e *Events) begin(x *edge.Request) (out *EventStream, done func(), err erro
 const keepAlive = ":\n\n"
 
 // next sends the next change of a task, or a comment after a silence.
-func (e *Events) next(ctx context.Context, out *EventStream, last tasks.Task, shape TaskEvents) (tasks.Task, error) {
-	quiet, cancel := context.WithTimeout(ctx, e.Every)
+func (t *Reader) next(ctx context.Context, out *EventStream, last tasks.Task, shape TaskEvents) (tasks.Task, error) {
+	quiet, cancel := context.WithTimeout(ctx, t.Every)
 	defer cancel()
-	task, err := e.Tasks.Watch(quiet, last)
+	task, err := t.tasks.Watch(quiet, last)
 	switch {
 	case err == nil:
 		return task, out.Send(shape.ID(task), shape.Name, shape.Object(ctx, task))

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -35,16 +36,28 @@ func ParseWait(text []byte) (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, nil
 }
 
-// Reader reads tasks for their tokens, and waits for changes.
+// eventsEvery is the longest silence of an event stream: then a comment shows that it is alive, and finds clients that are gone.
+const eventsEvery = 15 * time.Second
+
+// Reader reads tasks for their tokens, waits for changes, and streams them.
 type Reader struct {
-	Tasks Tasks
-	Edge  *edge.Edge
+	tasks Tasks
+	edge  *edge.Edge
+	// Every is the longest silence of a stream.
+	Every time.Duration
+	// Open is the number of open streams.
+	Open atomic.Int64
+}
+
+// NewReader returns a Reader for the requests of an edge.
+func NewReader(e *edge.Edge, of Tasks) *Reader {
+	return &Reader{tasks: of, edge: e, Every: eventsEvery}
 }
 
 // Read reads a task of the caller. With a wait it returns at the next change, at the end of the wait, or when the process stops.
-func (t Reader) Read(ctx context.Context, id string, wait time.Duration) (tasks.Task, error) {
+func (t *Reader) Read(ctx context.Context, id string, wait time.Duration) (tasks.Task, error) {
 	x := edge.Of(ctx)
-	task, err := t.Tasks.Find(ctx, id, x.Caller.ID)
+	task, err := t.tasks.Find(ctx, id, x.Caller.ID)
 	if err != nil {
 		return tasks.Task{}, err
 	}
@@ -53,7 +66,7 @@ func (t Reader) Read(ctx context.Context, id string, wait time.Duration) (tasks.
 }
 
 // Status is Read for the changes of status alone.
-func (t Reader) Status(ctx context.Context, id string, wait time.Duration) (tasks.Task, error) {
+func (t *Reader) Status(ctx context.Context, id string, wait time.Duration) (tasks.Task, error) {
 	task, err := t.Read(ctx, id, 0)
 	if err != nil {
 		return tasks.Task{}, err
@@ -62,7 +75,7 @@ func (t Reader) Status(ctx context.Context, id string, wait time.Duration) (task
 }
 
 // End returns the task when it has ended, or as it is after the wait. A token that may not wait now gets the task as it is.
-func (t Reader) End(ctx context.Context, task tasks.Task, wait time.Duration) (tasks.Task, error) {
+func (t *Reader) End(ctx context.Context, task tasks.Task, wait time.Duration) (tasks.Task, error) {
 	now, err := t.await(ctx, task, wait, tasks.Task.Ended)
 	if providers.AsFault(err) != nil && providers.AsFault(err).Kind == providers.RateLimited {
 		return task, nil
@@ -71,7 +84,7 @@ func (t Reader) End(ctx context.Context, task tasks.Task, wait time.Duration) (t
 }
 
 // await returns the task at the first change that is enough.
-func (t Reader) await(ctx context.Context, task tasks.Task, wait time.Duration, enough func(tasks.Task) bool) (tasks.Task, error) {
+func (t *Reader) await(ctx context.Context, task tasks.Task, wait time.Duration, enough func(tasks.Task) bool) (tasks.Task, error) {
 	x := edge.Of(ctx)
 	if wait <= 0 || task.Ended() {
 		return task, nil
@@ -84,12 +97,12 @@ func (t Reader) await(ctx context.Context, task tasks.Task, wait time.Duration, 
 	if err := x.WhilePermitted(); err != nil {
 		return tasks.Task{}, err
 	}
-	waiting, done := t.Edge.UntilStopping(ctx)
+	waiting, done := t.edge.UntilStopping(ctx)
 	defer done()
 	waiting, cancel := context.WithTimeout(waiting, wait)
 	defer cancel()
 	for {
-		changed, err := t.Tasks.Watch(waiting, task)
+		changed, err := t.tasks.Watch(waiting, task)
 		switch {
 		case err == nil && (enough(changed) || changed.Ended()):
 			return changed, nil

@@ -61,19 +61,16 @@ type Service struct {
 	Options
 
 	edge   *edge.Edge
-	reader Reader
-	events *Events
+	reader *Reader
 }
 
 // New returns a Service for the requests of an edge.
 func New(e *edge.Edge, o Options) *Service {
-	return &Service{
-		Options: o, edge: e, reader: Reader{o.Tasks, e}, events: &Events{Tasks: o.Tasks, Edge: e, Every: EventsEvery},
-	}
+	return &Service{Options: o, edge: e, reader: NewReader(e, o.Tasks)}
 }
 
 // Watchers returns the number of open event streams.
-func (s *Service) Watchers() int64 { return s.events.Open.Load() }
+func (s *Service) Watchers() int64 { return s.reader.Open.Load() }
 
 // Tag is the tag of the operations in the OpenAPI document.
 const Tag = "Tasks"
@@ -190,7 +187,7 @@ func (s *Service) addEvents(g *edge.Group, tags []string) {
 		if found.Stream {
 			return s.serveStream(x, r, found)
 		}
-		return s.events.Serve(x, r, TaskEvents{
+		return s.reader.Stream(x, r, TaskEvents{
 			ID:     func(t tasks.Task) string { return t.ID + "-" + string(statusOf(t)) },
 			Name:   "task",
 			Object: func(_ context.Context, t tasks.Task) any { return newTask(t) },

@@ -33,7 +33,7 @@ func (s *Service) addEvents(g *edge.Group, operationID, path string, object func
 			"204": {Description: "The client has seen the end"},
 		},
 	}, func(x *edge.Request, r *http.Request) error {
-		return s.events.Serve(x, r, apitasks.TaskEvents{ID: eventID, Object: object, Over: http.StatusNoContent})
+		return s.reader.Stream(x, r, apitasks.TaskEvents{ID: eventID, Object: object, Over: http.StatusNoContent})
 	})
 }
 

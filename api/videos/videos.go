@@ -51,8 +51,7 @@ type Service struct {
 	edge    *edge.Edge
 	checks  fieldChecks
 	creator *creator
-	reader  apitasks.Reader
-	events  *apitasks.Events
+	reader  *apitasks.Reader
 }
 
 // New returns a Service for the requests of an edge.
@@ -62,16 +61,15 @@ func New(e *edge.Edge, o Options) *Service {
 	return &Service{
 		tasks: o.Tasks, archive: o.Archive, links: o.Links, edge: e, checks: checks,
 		creator: &creator{tasks: o.Tasks, router: o.Router, calls: o.Calls, checks: checks, defaultModel: o.DefaultModel},
-		reader:  apitasks.Reader{Tasks: o.Tasks, Edge: e},
-		events:  &apitasks.Events{Tasks: o.Tasks, Edge: e, Every: apitasks.EventsEvery},
+		reader:  apitasks.NewReader(e, o.Tasks),
 	}
 }
 
 // Watchers returns the number of open event streams.
-func (s *Service) Watchers() int64 { return s.events.Open.Load() }
+func (s *Service) Watchers() int64 { return s.reader.Open.Load() }
 
 // SetEventsEvery replaces the longest silence of event streams, 15 seconds. It must be called before the first request.
-func (s *Service) SetEventsEvery(d time.Duration) { s.events.Every = d }
+func (s *Service) SetEventsEvery(d time.Duration) { s.reader.Every = d }
 
 // Add adds the operations to the groups of their formats: the Sora-compatible and the generic one have OpenAI's faults.
 func (s *Service) Add(openAI, vendorC *edge.Group) {
