@@ -17,7 +17,8 @@ import (
 
 const genericPath = "/v1/video/generations"
 
-type genericCreated struct {
+// GenericCreated is a new task in the generic format.
+type GenericCreated struct {
 	ID        string `json:"id" doc:"Video task id"`
 	TaskID    string `json:"task_id" doc:"Video task id, as in id"`
 	Object    string `json:"object" enum:"video"`
@@ -29,13 +30,7 @@ type genericCreated struct {
 
 // genericVideo is a task in the generic format. All keys are always present, null if unset, except metadata and queue_position.
 type genericVideo struct {
-	ID            string          `json:"id" doc:"Video task id"`
-	TaskID        string          `json:"task_id" doc:"Video task id, as in id"`
-	Object        string          `json:"object" enum:"video"`
-	Model         string          `json:"model" doc:"Model used"`
-	Status        string          `json:"status" enum:"queued,in_progress,completed,failed"`
-	Progress      int             `json:"progress" minimum:"0" maximum:"100" doc:"Percent; 100 only when completed"`
-	CreatedAt     int64           `json:"created_at" doc:"Unix seconds"`
+	GenericCreated
 	CompletedAt   *int64          `json:"completed_at" doc:"When it ended, in Unix seconds"`
 	ExpiresAt     *int64          `json:"expires_at" doc:"When the video is removed, in Unix seconds"`
 	Duration      *float64        `json:"duration" doc:"Seconds of the video"`
@@ -48,8 +43,8 @@ type genericVideo struct {
 	QueuePosition int             `json:"queue_position,omitempty" minimum:"1" doc:"Position in the line at a full upstream; 1 is next"`
 }
 
-func newGenericCreated(task tasks.Task) genericCreated {
-	return genericCreated{
+func newGenericCreated(task tasks.Task) GenericCreated {
+	return GenericCreated{
 		ID: task.ID, TaskID: task.ID, Object: "video", Model: task.Request.Named(), Status: string(task.State),
 		Progress: task.Progress, CreatedAt: task.CreatedAt.Unix(),
 	}
@@ -57,11 +52,9 @@ func newGenericCreated(task tasks.Task) genericCreated {
 
 func newGenericVideo(task tasks.Task, urls []string) genericVideo {
 	video := genericVideo{
-		ID: task.ID, TaskID: task.ID, Object: "video", Model: task.Request.Named(), Status: string(task.State),
-		Progress: task.Progress, CreatedAt: task.CreatedAt.Unix(), CompletedAt: body.UnixOrNull(task.CompletedAt),
-		ExpiresAt: body.UnixOrNull(task.ExpiresAt), URLs: urls, Error: newFailure(task.Failure), Metadata: task.Request.Metadata,
+		GenericCreated: newGenericCreated(task), CompletedAt: body.UnixOrNull(task.CompletedAt), ExpiresAt: body.UnixOrNull(task.ExpiresAt),
+		URLs: urls, Error: newFailure(task.Failure), Metadata: task.Request.Metadata, QueuePosition: task.QueuePosition,
 	}
-	video.QueuePosition = task.QueuePosition
 	if len(urls) > 0 {
 		video.URL = &urls[0]
 	}
@@ -77,31 +70,9 @@ func newGenericVideo(task tasks.Task, urls []string) genericVideo {
 func (s *Service) addGeneric(g *edge.Group) {
 	tags := []string{edge.VideoTag}
 	s.addGenericCreate(g, tags)
-	edge.Register(g.With(reads()), huma.Operation{
-		OperationID: "getVideoGeneration", Method: http.MethodGet, Path: genericPath + "/{task_id}", Tags: tags,
-		Summary: "Get a video task, generic format",
-	}, func(ctx context.Context, in *waitQuery) (genericVideo, error) {
-		task, err := s.reader.Read(ctx, in.ID, in.wait())
-		return s.genericAnswer(ctx, task, err)
-	})
-	edge.Register(g.With(reads()), huma.Operation{
-		OperationID: "cancelVideoGeneration", Method: http.MethodPost, Path: genericPath + "/{task_id}/cancel", Tags: tags,
-		Summary: "Cancel a video task, generic format", Description: cancelWords,
-	}, func(ctx context.Context, in *videoPath) (genericVideo, error) {
-		task, err := s.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
-		return s.genericAnswer(ctx, task, err)
-	})
-	s.addDelete(g, "deleteVideoGeneration", genericPath+"/{task_id}")
-	s.addEvents(g, "followVideoGeneration", genericPath+"/{task_id}/events", func(ctx context.Context, task tasks.Task) any {
+	addTask(s, g, genericPath, "VideoGeneration", ", generic format", func(ctx context.Context, task tasks.Task) genericVideo {
 		return newGenericVideo(task, s.addresses(ctx, task, ""))
 	})
-}
-
-func (s *Service) genericAnswer(ctx context.Context, task tasks.Task, err error) (genericVideo, error) {
-	if err != nil {
-		return genericVideo{}, err
-	}
-	return newGenericVideo(task, s.addresses(ctx, task, "")), nil
 }
 
 func (s *Service) addGenericCreate(g *edge.Group, tags []string) {
@@ -113,7 +84,7 @@ func (s *Service) addGenericCreate(g *edge.Group, tags []string) {
 		Description: createWords,
 		Parameters:  []*huma.Param{idempotencyParameter()},
 		RequestBody: body.DeclareJSON[genericVideoBody](registry),
-		Responses:   body.DeclareAnswer[genericCreated](registry, "The task"),
+		Responses:   body.DeclareAnswer[GenericCreated](registry, "The task"),
 	}, s.creator.create(dialect{
 		format: providers.Generic,
 		read: func(x *edge.Request, r *http.Request) (providers.VideoRequest, error) {

@@ -3,11 +3,15 @@ package videos
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/api/edge"
+	apitasks "modelrelay/api/tasks"
+	"modelrelay/workflows/tasks"
 )
 
 type videoPath struct {
@@ -19,21 +23,65 @@ type waitQuery struct {
 	Wait int    `query:"wait" minimum:"0" maximum:"60" doc:"Seconds to wait for the next change before the task is answered as it is"`
 }
 
-func (q waitQuery) wait() time.Duration { return time.Duration(q.Wait) * time.Second }
-
 type videoDeleted struct {
 	ID      string `json:"id"`
 	Object  string `json:"object" enum:"video.deleted"`
 	Deleted bool   `json:"deleted"`
 }
 
-func (s *Service) addDelete(g *edge.Group, operationID, path string) {
-	edge.Register(g.With(reads()), huma.Operation{
-		OperationID: operationID, Method: http.MethodDelete, Path: path, Tags: []string{edge.VideoTag},
-		Summary: "Delete a video task",
+// addTask adds the operations on a task of a format. noun ends their ids, and words their summaries; show returns the task in the format.
+func addTask[T any](s *Service, g *edge.Group, path, noun, words string, show func(ctx context.Context, task tasks.Task) T) {
+	path += "/{task_id}"
+	tags := []string{edge.VideoTag}
+	g = g.With(reads())
+	edge.Register(g, huma.Operation{
+		OperationID: "get" + noun, Method: http.MethodGet, Path: path, Tags: tags, Summary: "Get a video task" + words,
+	}, func(ctx context.Context, in *waitQuery) (answer T, err error) {
+		task, err := s.reader.Read(ctx, in.ID, time.Duration(in.Wait)*time.Second)
+		if err == nil {
+			answer = show(ctx, task)
+		}
+		return answer, err
+	})
+	edge.Register(g, huma.Operation{
+		OperationID: "cancel" + noun, Method: http.MethodPost, Path: path + "/cancel", Tags: tags, Summary: "Cancel a video task" + words,
+		Description: cancelWords,
+	}, func(ctx context.Context, in *videoPath) (answer T, err error) {
+		task, err := s.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
+		if err == nil {
+			answer = show(ctx, task)
+		}
+		return answer, err
+	})
+	edge.Register(g, huma.Operation{
+		OperationID: "delete" + noun, Method: http.MethodDelete, Path: path, Tags: tags, Summary: "Delete a video task",
 		Description: "Removes the task and its videos; one that runs is cancelled first. Waits up to two seconds for the effect; " +
 			"the task is not found from then on.",
 	}, func(ctx context.Context, in *videoPath) (videoDeleted, error) {
 		return videoDeleted{ID: in.ID, Object: "video.deleted", Deleted: true}, s.tasks.Delete(ctx, in.ID, edge.Of(ctx).Caller.ID)
 	})
+	shape := apitasks.TaskEvents{
+		ID:     func(task tasks.Task) string { return string(task.State) + "-" + strconv.Itoa(task.Progress) },
+		Object: func(ctx context.Context, task tasks.Task) any { return show(ctx, task) },
+		Over:   http.StatusNoContent,
+	}
+	g.Handle(huma.Operation{
+		OperationID: "follow" + noun, Method: http.MethodGet, Path: path + "/events", Tags: tags,
+		Summary: "Follow a video task by server-sent events",
+		Description: "The task object at every change of state, progress or queue position. The stream ends with the " +
+			"task; a client that reconnects after that is answered 204, which ends the reconnecting.",
+		Parameters: []*huma.Param{
+			edge.PathParameter("task_id", "Video task id"),
+			{
+				Name: "Last-Event-ID", In: "header", Description: "The last event the client saw: the task is sent at once if it differs",
+				Schema: body.Text(),
+			},
+		},
+		Responses: map[string]*huma.Response{
+			"200": {Description: "Events whose data is the task object", Content: map[string]*huma.MediaType{
+				"text/event-stream": {Schema: body.Text()},
+			}},
+			"204": {Description: "The client has seen the end"},
+		},
+	}, func(x *edge.Request, r *http.Request) error { return s.reader.Stream(x, r, shape) })
 }

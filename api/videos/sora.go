@@ -79,29 +79,11 @@ func newFailure(failure *providers.VideoFailure) *openAIFailure {
 func (s *Service) addSora(g *edge.Group) {
 	tags := []string{edge.VideoTag}
 	s.addSoraCreate(g, tags)
-
-	edge.Register(g.With(reads()), huma.Operation{
-		OperationID: "getVideo", Method: http.MethodGet, Path: "/v1/videos/{task_id}", Tags: tags,
-		Summary: "Get a video task",
-	}, func(ctx context.Context, in *waitQuery) (openAIVideo, error) {
-		task, err := s.reader.Read(ctx, in.ID, in.wait())
-		return newOpenAIVideo(task), err
-	})
-	edge.Register(g.With(reads()), huma.Operation{
-		OperationID: "cancelVideo", Method: http.MethodPost, Path: "/v1/videos/{task_id}/cancel", Tags: tags,
-		Summary: "Cancel a video task", Description: cancelWords,
-	}, func(ctx context.Context, in *videoPath) (openAIVideo, error) {
-		task, err := s.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
-		return newOpenAIVideo(task), err
-	})
 	s.addSoraList(g, tags)
 	s.addRemix(g, tags)
 	s.addSources(g, tags)
 	addCharacters(g, tags)
-	s.addDelete(g, "deleteVideo", "/v1/videos/{task_id}")
-	s.addEvents(g, "followVideo", "/v1/videos/{task_id}/events", func(_ context.Context, task tasks.Task) any {
-		return newOpenAIVideo(task)
-	})
+	addTask(s, g, "/v1/videos", "Video", "", func(_ context.Context, task tasks.Task) openAIVideo { return newOpenAIVideo(task) })
 	s.addContent(g, tags)
 }
 
