@@ -18,34 +18,34 @@ const messagesPath = "/v1/messages"
 
 // MessageFields are what a message and the count of its tokens share.
 type MessageFields struct {
-	Model             string             `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
-	Messages          []map[string]any   `json:"messages" nullable:"false" doc:"Conversation messages"`
-	System            body.TextOrObjects `json:"system,omitzero"`
-	CacheControl      map[string]any     `json:"cache_control,omitempty"`
-	Tools             []map[string]any   `json:"tools,omitempty" nullable:"false"`
-	ToolChoice        map[string]any     `json:"tool_choice,omitempty"`
-	Thinking          map[string]any     `json:"thinking,omitempty"`
-	ContextManagement map[string]any     `json:"context_management,omitempty"`
-	OutputConfig      map[string]any     `json:"output_config,omitempty"`
-	OutputFormat      map[string]any     `json:"output_format,omitempty"`
-	MCPServers        []map[string]any   `json:"mcp_servers,omitempty" nullable:"false"`
-	Speed             string             `json:"speed,omitempty" enum:"standard,fast"`
+	Model             string                                `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+	Messages          []map[string]any                      `json:"messages" nullable:"false" doc:"Conversation messages"`
+	System            body.Either[string, []map[string]any] `json:"system,omitzero"`
+	CacheControl      map[string]any                        `json:"cache_control,omitempty"`
+	Tools             []map[string]any                      `json:"tools,omitempty" nullable:"false"`
+	ToolChoice        map[string]any                        `json:"tool_choice,omitempty"`
+	Thinking          map[string]any                        `json:"thinking,omitempty"`
+	ContextManagement map[string]any                        `json:"context_management,omitempty"`
+	OutputConfig      map[string]any                        `json:"output_config,omitempty"`
+	OutputFormat      map[string]any                        `json:"output_format,omitempty"`
+	MCPServers        []map[string]any                      `json:"mcp_servers,omitempty" nullable:"false"`
+	Speed             string                                `json:"speed,omitempty" enum:"standard,fast"`
 }
 
 // anthropicMessages is the body of a message in format A. It is never filled: the schema and the field checks are
 // compiled from it.
 type anthropicMessages struct {
 	MessageFields
-	MaxTokens     int               `json:"max_tokens" doc:"Max generated tokens"`
-	InferenceGeo  string            `json:"inference_geo,omitempty"`
-	Temperature   float64           `json:"temperature,omitempty"`
-	TopP          float64           `json:"top_p,omitempty"`
-	TopK          int               `json:"top_k,omitempty"`
-	Stream        bool              `json:"stream,omitempty" doc:"Stream the response as server-sent events"`
-	StopSequences []string          `json:"stop_sequences,omitempty" nullable:"false"`
-	Container     body.TextOrObject `json:"container,omitzero"`
-	Metadata      map[string]any    `json:"metadata,omitempty"`
-	ServiceTier   string            `json:"service_tier,omitempty" enum:"auto,standard_only"`
+	MaxTokens     int                                 `json:"max_tokens" doc:"Max generated tokens"`
+	InferenceGeo  string                              `json:"inference_geo,omitempty"`
+	Temperature   float64                             `json:"temperature,omitempty"`
+	TopP          float64                             `json:"top_p,omitempty"`
+	TopK          int                                 `json:"top_k,omitempty"`
+	Stream        bool                                `json:"stream,omitempty" doc:"Stream the response as server-sent events"`
+	StopSequences []string                            `json:"stop_sequences,omitempty" nullable:"false"`
+	Container     body.Either[string, map[string]any] `json:"container,omitzero"`
+	Metadata      map[string]any                      `json:"metadata,omitempty"`
+	ServiceTier   string                              `json:"service_tier,omitempty" enum:"auto,standard_only"`
 }
 
 // anthropicCount is the body of a token count in format A: of a message, what it costs to read.

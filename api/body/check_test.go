@@ -14,26 +14,26 @@ import (
 
 // chat has fields of every kind.
 type chat struct {
-	Model               string           `json:"model" minLength:"1"`
-	Messages            []map[string]any `json:"messages" nullable:"false"`
-	Temperature         float64          `json:"temperature,omitempty"`
-	TopP                float64          `json:"top_p,omitempty"`
-	N                   int              `json:"n,omitempty"`
-	Stream              bool             `json:"stream,omitempty"`
-	StreamOptions       map[string]any   `json:"stream_options,omitempty"`
-	Stop                body.TextOrTexts `json:"stop,omitzero"`
-	MaxTokens           int              `json:"max_tokens,omitempty"`
-	MaxCompletionTokens int              `json:"max_completion_tokens,omitempty"`
-	PresencePenalty     float64          `json:"presence_penalty,omitempty"`
-	LogitBias           map[string]any   `json:"logit_bias,omitempty"`
-	User                string           `json:"user,omitempty"`
-	Tools               []map[string]any `json:"tools,omitempty" nullable:"false"`
-	ToolChoice          choice           `json:"tool_choice,omitzero"`
-	ResponseFormat      map[string]any   `json:"response_format,omitempty"`
-	Seed                int64            `json:"seed,omitempty"`
-	ReasoningEffort     string           `json:"reasoning_effort,omitempty" enum:"none,minimal,low,medium,high,xhigh,max"`
-	Modalities          []string         `json:"modalities,omitempty" nullable:"false" enum:"text,audio"`
-	Audio               map[string]any   `json:"audio,omitempty"`
+	Model               string                        `json:"model" minLength:"1"`
+	Messages            []map[string]any              `json:"messages" nullable:"false"`
+	Temperature         float64                       `json:"temperature,omitempty"`
+	TopP                float64                       `json:"top_p,omitempty"`
+	N                   int                           `json:"n,omitempty"`
+	Stream              bool                          `json:"stream,omitempty"`
+	StreamOptions       map[string]any                `json:"stream_options,omitempty"`
+	Stop                body.Either[string, []string] `json:"stop,omitzero"`
+	MaxTokens           int                           `json:"max_tokens,omitempty"`
+	MaxCompletionTokens int                           `json:"max_completion_tokens,omitempty"`
+	PresencePenalty     float64                       `json:"presence_penalty,omitempty"`
+	LogitBias           map[string]any                `json:"logit_bias,omitempty"`
+	User                string                        `json:"user,omitempty"`
+	Tools               []map[string]any              `json:"tools,omitempty" nullable:"false"`
+	ToolChoice          choice                        `json:"tool_choice,omitzero"`
+	ResponseFormat      map[string]any                `json:"response_format,omitempty"`
+	Seed                int64                         `json:"seed,omitempty"`
+	ReasoningEffort     string                        `json:"reasoning_effort,omitempty" enum:"none,minimal,low,medium,high,xhigh,max"`
+	Modalities          []string                      `json:"modalities,omitempty" nullable:"false" enum:"text,audio"`
+	Audio               map[string]any                `json:"audio,omitempty"`
 }
 
 // choice is a word or an object.

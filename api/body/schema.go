@@ -71,11 +71,34 @@ func DeclareContent(op *huma.Operation, fault *huma.Schema) {
 	}
 }
 
-// TextOrTexts is a string or an array of strings.
-type TextOrTexts struct{}
+// Either declares a value of one of two types: texts, numbers, switches, objects as maps, arrays of such, and other Eithers.
+type Either[A, B any] struct{}
 
 // Schema implements huma.SchemaProvider.
-func (TextOrTexts) Schema(huma.Registry) *huma.Schema { return AnyOf(Text(), ArrayOf(Text())) }
+func (Either[A, B]) Schema(huma.Registry) *huma.Schema {
+	either := new(huma.Schema)
+	for _, one := range []*huma.Schema{alternative(reflect.TypeFor[A]()), alternative(reflect.TypeFor[B]())} {
+		if one.OneOf == nil {
+			one = AnyOf(one)
+		}
+		either.OneOf = append(either.OneOf, one.OneOf...)
+	}
+	return either
+}
+
+func alternative(t reflect.Type) *huma.Schema {
+	switch t.Kind() {
+	case reflect.Struct:
+		return reflect.Zero(t).Interface().(huma.SchemaProvider).Schema(nil)
+	case reflect.Slice:
+		return ArrayOf(alternative(t.Elem()))
+	case reflect.Map:
+		return AnyObject()
+	}
+	return &huma.Schema{Type: map[reflect.Kind]string{
+		reflect.String: huma.TypeString, reflect.Bool: huma.TypeBoolean, reflect.Int: huma.TypeInteger, reflect.Float64: huma.TypeNumber,
+	}[t.Kind()]}
+}
 
 // AnyObject is an object whose members do not matter here.
 func AnyObject() *huma.Schema {
@@ -97,43 +120,6 @@ func Described(description string) *huma.Schema {
 
 // Text is any string.
 func Text() *huma.Schema { return &huma.Schema{Type: huma.TypeString} }
-
-// TextOrObject is a string or an object.
-type TextOrObject struct{}
-
-// Schema implements huma.SchemaProvider.
-func (TextOrObject) Schema(huma.Registry) *huma.Schema { return AnyOf(Text(), AnyObject()) }
-
-// TextOrObjects is a string or an array of objects.
-type TextOrObjects struct{}
-
-// Schema implements huma.SchemaProvider.
-func (TextOrObjects) Schema(huma.Registry) *huma.Schema { return AnyOf(Text(), ArrayOf(AnyObject())) }
-
-// TextOrTokens is a string, an array of strings, the tokens of a text, or an array of such.
-type TextOrTokens struct{}
-
-// Schema implements huma.SchemaProvider.
-func (TextOrTokens) Schema(huma.Registry) *huma.Schema {
-	tokens := ArrayOf(&huma.Schema{Type: huma.TypeInteger})
-	return AnyOf(Text(), ArrayOf(Text()), tokens, ArrayOf(tokens))
-}
-
-// TextsOrDocuments is an array of strings or of objects.
-type TextsOrDocuments struct{}
-
-// Schema implements huma.SchemaProvider.
-func (TextsOrDocuments) Schema(huma.Registry) *huma.Schema {
-	return AnyOf(ArrayOf(Text()), ArrayOf(AnyObject()))
-}
-
-// TextOrParts is a string, an array of strings or an array of content parts.
-type TextOrParts struct{}
-
-// Schema implements huma.SchemaProvider.
-func (TextOrParts) Schema(huma.Registry) *huma.Schema {
-	return AnyOf(Text(), ArrayOf(Text()), ArrayOf(AnyObject()))
-}
 
 // File is a part of a form that is a file.
 type File struct{}

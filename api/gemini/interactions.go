@@ -30,20 +30,10 @@ type geminiInteraction struct {
 }
 
 // anyInput is a text, an object or an array of objects.
-type anyInput struct{}
-
-// Schema implements huma.SchemaProvider.
-func (anyInput) Schema(huma.Registry) *huma.Schema {
-	return body.AnyOf(body.Text(), body.AnyObject(), body.ArrayOf(body.AnyObject()))
-}
+type anyInput = body.Either[string, objectOrMany]
 
 // objectOrMany is an object or an array of objects.
-type objectOrMany struct{}
-
-// Schema implements huma.SchemaProvider.
-func (objectOrMany) Schema(huma.Registry) *huma.Schema {
-	return body.AnyOf(body.AnyObject(), body.ArrayOf(body.AnyObject()))
-}
+type objectOrMany = body.Either[map[string]any, []map[string]any]
 
 // InteractionsTag is the category of interactions in the document.
 const InteractionsTag = "Interactions"

@@ -12,27 +12,27 @@ import (
 
 // openAIChat is the body of a chat completion. It is never filled: the schema and the field checks are compiled from it.
 type openAIChat struct {
-	Model               string           `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
-	Messages            []map[string]any `json:"messages" nullable:"false" doc:"Conversation messages"`
-	Temperature         float64          `json:"temperature,omitempty" doc:"Sampling temperature"`
-	TopP                float64          `json:"top_p,omitempty" doc:"Nucleus sampling"`
-	N                   int              `json:"n,omitempty" doc:"Number of generations"`
-	Stream              bool             `json:"stream,omitempty" doc:"Stream the response as server-sent events"`
-	StreamOptions       map[string]any   `json:"stream_options,omitempty"`
-	Stop                body.TextOrTexts `json:"stop,omitzero" doc:"Stop sequences"`
-	MaxTokens           int              `json:"max_tokens,omitempty" doc:"Max generated tokens"`
-	MaxCompletionTokens int              `json:"max_completion_tokens,omitempty" doc:"Max completion tokens"`
-	PresencePenalty     float64          `json:"presence_penalty,omitempty"`
-	FrequencyPenalty    float64          `json:"frequency_penalty,omitempty"`
-	LogitBias           map[string]any   `json:"logit_bias,omitempty"`
-	User                string           `json:"user,omitempty"`
-	Tools               []map[string]any `json:"tools,omitempty" nullable:"false"`
-	ToolChoice          openAIToolChoice `json:"tool_choice,omitzero"`
-	ResponseFormat      map[string]any   `json:"response_format,omitempty"`
-	Seed                int64            `json:"seed,omitempty"`
-	ReasoningEffort     string           `json:"reasoning_effort,omitempty" enum:"none,minimal,low,medium,high,xhigh,max" doc:"For reasoning-capable models"`
-	Modalities          []string         `json:"modalities,omitempty" nullable:"false" enum:"text,audio"`
-	Audio               map[string]any   `json:"audio,omitempty"`
+	Model               string                        `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+	Messages            []map[string]any              `json:"messages" nullable:"false" doc:"Conversation messages"`
+	Temperature         float64                       `json:"temperature,omitempty" doc:"Sampling temperature"`
+	TopP                float64                       `json:"top_p,omitempty" doc:"Nucleus sampling"`
+	N                   int                           `json:"n,omitempty" doc:"Number of generations"`
+	Stream              bool                          `json:"stream,omitempty" doc:"Stream the response as server-sent events"`
+	StreamOptions       map[string]any                `json:"stream_options,omitempty"`
+	Stop                body.Either[string, []string] `json:"stop,omitzero" doc:"Stop sequences"`
+	MaxTokens           int                           `json:"max_tokens,omitempty" doc:"Max generated tokens"`
+	MaxCompletionTokens int                           `json:"max_completion_tokens,omitempty" doc:"Max completion tokens"`
+	PresencePenalty     float64                       `json:"presence_penalty,omitempty"`
+	FrequencyPenalty    float64                       `json:"frequency_penalty,omitempty"`
+	LogitBias           map[string]any                `json:"logit_bias,omitempty"`
+	User                string                        `json:"user,omitempty"`
+	Tools               []map[string]any              `json:"tools,omitempty" nullable:"false"`
+	ToolChoice          openAIToolChoice              `json:"tool_choice,omitzero"`
+	ResponseFormat      map[string]any                `json:"response_format,omitempty"`
+	Seed                int64                         `json:"seed,omitempty"`
+	ReasoningEffort     string                        `json:"reasoning_effort,omitempty" enum:"none,minimal,low,medium,high,xhigh,max" doc:"For reasoning-capable models"`
+	Modalities          []string                      `json:"modalities,omitempty" nullable:"false" enum:"text,audio"`
+	Audio               map[string]any                `json:"audio,omitempty"`
 }
 
 // openAIToolChoice is a word or an object.

@@ -15,29 +15,29 @@ import (
 
 // openAIResponse is the body of a response. It is never filled: the schema and the field checks are compiled from it.
 type openAIResponse struct {
-	Model              string             `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
-	Input              body.TextOrObjects `json:"input,omitzero" doc:"String or message array"`
-	Instructions       string             `json:"instructions,omitempty"`
-	MaxOutputTokens    int                `json:"max_output_tokens,omitempty"`
-	Temperature        float64            `json:"temperature,omitempty"`
-	TopP               float64            `json:"top_p,omitempty"`
-	Stream             bool               `json:"stream,omitempty" doc:"Stream the response as server-sent events"`
-	Tools              []map[string]any   `json:"tools,omitempty" nullable:"false"`
-	ToolChoice         body.TextOrObject  `json:"tool_choice,omitzero"`
-	Reasoning          map[string]any     `json:"reasoning,omitempty"`
-	PreviousResponseID string             `json:"previous_response_id,omitempty"`
-	Conversation       body.TextOrObject  `json:"conversation,omitzero" doc:"A conversation that the upstream keeps: its id, or an object with it"`
-	Truncation         string             `json:"truncation,omitempty" enum:"auto,disabled"`
-	Background         bool               `json:"background,omitempty" doc:"Run the response as a task, which is read later"`
-	Store              bool               `json:"store,omitempty" doc:"Keep the response for later reads and calls; true if it is absent"`
+	Model              string                                `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+	Input              body.Either[string, []map[string]any] `json:"input,omitzero" doc:"String or message array"`
+	Instructions       string                                `json:"instructions,omitempty"`
+	MaxOutputTokens    int                                   `json:"max_output_tokens,omitempty"`
+	Temperature        float64                               `json:"temperature,omitempty"`
+	TopP               float64                               `json:"top_p,omitempty"`
+	Stream             bool                                  `json:"stream,omitempty" doc:"Stream the response as server-sent events"`
+	Tools              []map[string]any                      `json:"tools,omitempty" nullable:"false"`
+	ToolChoice         body.Either[string, map[string]any]   `json:"tool_choice,omitzero"`
+	Reasoning          map[string]any                        `json:"reasoning,omitempty"`
+	PreviousResponseID string                                `json:"previous_response_id,omitempty"`
+	Conversation       body.Either[string, map[string]any]   `json:"conversation,omitzero" doc:"A conversation that the upstream keeps: its id, or an object with it"`
+	Truncation         string                                `json:"truncation,omitempty" enum:"auto,disabled"`
+	Background         bool                                  `json:"background,omitempty" doc:"Run the response as a task, which is read later"`
+	Store              bool                                  `json:"store,omitempty" doc:"Keep the response for later reads and calls; true if it is absent"`
 }
 
 // openAICompaction is the body of a compaction. It is never filled.
 type openAICompaction struct {
-	Model              string             `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
-	Input              body.TextOrObjects `json:"input,omitzero"`
-	Instructions       string             `json:"instructions,omitempty"`
-	PreviousResponseID string             `json:"previous_response_id,omitempty"`
+	Model              string                                `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+	Input              body.Either[string, []map[string]any] `json:"input,omitzero"`
+	Instructions       string                                `json:"instructions,omitempty"`
+	PreviousResponseID string                                `json:"previous_response_id,omitempty"`
 }
 
 // ResponsesPath is the path of responses.

@@ -12,43 +12,46 @@ import (
 	"modelrelay/providers"
 )
 
+// textOrTokens is a string, an array of strings, the tokens of a text, or an array of such.
+type textOrTokens = body.Either[body.Either[string, []string], body.Either[[]int, [][]int]]
+
 // The bodies of the calls about texts. They are never filled: the schemas and the field checks are compiled from them.
 type (
 	openAIEmbedding struct {
-		Model          string            `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
-		Input          body.TextOrTokens `json:"input" doc:"String or string array; tokens are taken too"`
-		EncodingFormat string            `json:"encoding_format,omitempty" enum:"float,base64"`
-		Dimensions     int               `json:"dimensions,omitempty" doc:"Output vector dimension"`
+		Model          string       `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+		Input          textOrTokens `json:"input" doc:"String or string array; tokens are taken too"`
+		EncodingFormat string       `json:"encoding_format,omitempty" enum:"float,base64"`
+		Dimensions     int          `json:"dimensions,omitempty" doc:"Output vector dimension"`
 	}
 	openAIEngineEmbedding struct {
-		Model          string            `json:"model,omitempty" doc:"The path's model counts"`
-		Input          body.TextOrTokens `json:"input" doc:"String or string array; tokens are taken too"`
-		EncodingFormat string            `json:"encoding_format,omitempty" enum:"float,base64"`
-		Dimensions     int               `json:"dimensions,omitempty" doc:"Output vector dimension"`
+		Model          string       `json:"model,omitempty" doc:"The path's model counts"`
+		Input          textOrTokens `json:"input" doc:"String or string array; tokens are taken too"`
+		EncodingFormat string       `json:"encoding_format,omitempty" enum:"float,base64"`
+		Dimensions     int          `json:"dimensions,omitempty" doc:"Output vector dimension"`
 	}
 	openAICompletion struct {
-		Model         string            `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
-		Prompt        body.TextOrTokens `json:"prompt" doc:"String or string array; tokens are taken too"`
-		MaxTokens     int               `json:"max_tokens,omitempty" doc:"Max generated tokens"`
-		Temperature   float64           `json:"temperature,omitempty" doc:"Sampling temperature"`
-		TopP          float64           `json:"top_p,omitempty" doc:"Nucleus sampling"`
-		N             int               `json:"n,omitempty" doc:"Number of generations"`
-		Stream        bool              `json:"stream,omitempty" doc:"Stream the response as server-sent events"`
-		StreamOptions map[string]any    `json:"stream_options,omitempty"`
-		Stop          body.TextOrTexts  `json:"stop,omitzero" doc:"Stop sequences"`
-		Suffix        string            `json:"suffix,omitempty"`
-		Echo          bool              `json:"echo,omitempty"`
+		Model         string                        `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+		Prompt        textOrTokens                  `json:"prompt" doc:"String or string array; tokens are taken too"`
+		MaxTokens     int                           `json:"max_tokens,omitempty" doc:"Max generated tokens"`
+		Temperature   float64                       `json:"temperature,omitempty" doc:"Sampling temperature"`
+		TopP          float64                       `json:"top_p,omitempty" doc:"Nucleus sampling"`
+		N             int                           `json:"n,omitempty" doc:"Number of generations"`
+		Stream        bool                          `json:"stream,omitempty" doc:"Stream the response as server-sent events"`
+		StreamOptions map[string]any                `json:"stream_options,omitempty"`
+		Stop          body.Either[string, []string] `json:"stop,omitzero" doc:"Stop sequences"`
+		Suffix        string                        `json:"suffix,omitempty"`
+		Echo          bool                          `json:"echo,omitempty"`
 	}
 	openAIRerank struct {
-		Model           string                `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
-		Query           string                `json:"query"`
-		Documents       body.TextsOrDocuments `json:"documents" doc:"Strings or objects"`
-		TopN            int                   `json:"top_n,omitempty" doc:"Return first N results"`
-		ReturnDocuments bool                  `json:"return_documents,omitempty"`
+		Model           string                                  `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+		Query           string                                  `json:"query"`
+		Documents       body.Either[[]string, []map[string]any] `json:"documents" doc:"Strings or objects"`
+		TopN            int                                     `json:"top_n,omitempty" doc:"Return first N results"`
+		ReturnDocuments bool                                    `json:"return_documents,omitempty"`
 	}
 	openAIModeration struct {
-		Input body.TextOrParts `json:"input" doc:"String or string array; content parts are taken too"`
-		Model string           `json:"model,omitempty" doc:"Model id; the deployment may have a default"`
+		Input body.Either[string, body.Either[[]string, []map[string]any]] `json:"input" doc:"String or string array; content parts are taken too"`
+		Model string                                                       `json:"model,omitempty" doc:"Model id; the deployment may have a default"`
 	}
 )
 

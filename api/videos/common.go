@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"modelrelay/api/body"
 	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
@@ -27,20 +25,10 @@ type CommonFields struct {
 }
 
 // textOrSwitch is true or false, or a string that contains one of them, as in forms.
-type textOrSwitch struct{}
-
-// Schema implements huma.SchemaProvider.
-func (textOrSwitch) Schema(huma.Registry) *huma.Schema {
-	return body.AnyOf(&huma.Schema{Type: huma.TypeBoolean}, body.Text())
-}
+type textOrSwitch = body.Either[bool, string]
 
 // roles are the roles of images: one, or an array.
-type roles struct{}
-
-// Schema implements huma.SchemaProvider.
-func (roles) Schema(huma.Registry) *huma.Schema {
-	return body.TextOrTexts{}.Schema(nil)
-}
+type roles = body.Either[string, []string]
 
 func roleWords() map[string]providers.InputRole {
 	return map[string]providers.InputRole{

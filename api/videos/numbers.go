@@ -5,20 +5,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"modelrelay/api/body"
 	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 )
 
 // textOrNumber is a number, or a string that contains one.
-type textOrNumber struct{}
-
-// Schema implements huma.SchemaProvider.
-func (textOrNumber) Schema(huma.Registry) *huma.Schema {
-	return body.AnyOf(body.Text(), &huma.Schema{Type: huma.TypeNumber})
-}
+type textOrNumber = body.Either[string, float64]
 
 // numeral returns the text of a JSON number or string.
 func numeral(raw rawjson.Value) string {
