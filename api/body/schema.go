@@ -113,6 +113,15 @@ func ArrayOf(items *huma.Schema) *huma.Schema {
 // AnyOf is any of the alternatives.
 func AnyOf(alternatives ...*huma.Schema) *huma.Schema { return &huma.Schema{OneOf: alternatives} }
 
+// Nullable lets properties of an object, which are objects themselves, be null as well.
+func Nullable(s *huma.Schema, properties ...string) *huma.Schema {
+	for _, name := range properties {
+		whole := s.Properties[name]
+		s.Properties[name] = &huma.Schema{Description: whole.Description, AnyOf: []*huma.Schema{{Ref: whole.Ref}, {Type: "null"}}}
+	}
+	return s
+}
+
 // Described is any string, with a description.
 func Described(description string) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeString, Description: description}

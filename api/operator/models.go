@@ -11,6 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
@@ -124,15 +125,8 @@ type Model struct {
 }
 
 // TransformSchema declares that a model may have no price.
-func (Model) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return orNull(s, "price") }
-
-// orNull lets properties of an object, which are objects themselves, be null as well.
-func orNull(s *huma.Schema, properties ...string) *huma.Schema {
-	for _, name := range properties {
-		whole := s.Properties[name]
-		s.Properties[name] = &huma.Schema{Description: whole.Description, AnyOf: []*huma.Schema{{Ref: whole.Ref}, {Type: "null"}}}
-	}
-	return s
+func (Model) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return body.Nullable(s, "price")
 }
 
 // UnpricedModel is a model that was used and has no price.

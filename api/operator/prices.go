@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
@@ -36,7 +37,7 @@ type PriceChange struct {
 
 // TransformSchema declares that a model may have had no price.
 func (PriceChange) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	return orNull(s, "before")
+	return body.Nullable(s, "before")
 }
 
 // AmbiguousPrice is a model for which the list has several prices.

@@ -3,8 +3,6 @@ package tasks
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
-	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -37,57 +35,28 @@ type task struct {
 	Metadata      json.RawMessage `json:"metadata" doc:"The caller's own object; that of a call above 16 KiB is left out"`
 }
 
+// TransformSchema declares that objects may be null.
+func (task) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return body.Nullable(s, "usage", "error", "result")
+}
+
 type taskUsage struct {
-	InputTokens  int64 `json:"input_tokens"`
-	OutputTokens int64 `json:"output_tokens"`
-	TotalTokens  int64 `json:"total_tokens"`
+	InputTokens  int64 `json:"input_tokens" doc:"Tokens of the request"`
+	OutputTokens int64 `json:"output_tokens" doc:"Tokens of the answer"`
+	TotalTokens  int64 `json:"total_tokens" doc:"Both"`
 }
 
 type taskError struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
+	Code    string `json:"code" doc:"The error, for programs"`
+	Message string `json:"message" doc:"The error, for people"`
 }
 
 type taskResult struct {
-	URL         string `json:"url"`
-	StatusCode  int    `json:"status_code"`
-	ContentType string `json:"content_type"`
-	Bytes       int64  `json:"bytes"`
-	SHA256      string `json:"sha256"`
-}
-
-// Schema implements huma.SchemaProvider: huma cannot declare a nullable reference.
-func (taskUsage) Schema(huma.Registry) *huma.Schema {
-	return nullable(properties(huma.TypeInteger, "input_tokens", "Tokens of the request", "output_tokens", "Tokens of the answer",
-		"total_tokens", "Both"))
-}
-
-// Schema implements huma.SchemaProvider.
-func (taskError) Schema(huma.Registry) *huma.Schema {
-	return nullable(properties(huma.TypeString, "code", "The error, for programs", "message", "The error, for people"))
-}
-
-// Schema implements huma.SchemaProvider.
-func (taskResult) Schema(huma.Registry) *huma.Schema {
-	all := properties(huma.TypeString, "url", "Path of the result, which needs the token", "content_type", "Media type", "sha256",
-		"Digest in hexadecimal")
-	maps.Copy(all, properties(huma.TypeInteger, "status_code", "HTTP status", "bytes", "Length"))
-	return nullable(all)
-}
-
-// properties declares properties of a type from their names and descriptions in turn.
-func properties(kind string, words ...string) map[string]*huma.Schema {
-	all := make(map[string]*huma.Schema, len(words)/2)
-	for pair := range slices.Chunk(words, 2) {
-		all[pair[0]] = &huma.Schema{Type: kind, Description: pair[1]}
-	}
-	return all
-}
-
-func nullable(properties map[string]*huma.Schema) *huma.Schema {
-	return &huma.Schema{AnyOf: []*huma.Schema{
-		{Type: huma.TypeObject, Required: slices.Sorted(maps.Keys(properties)), Properties: properties}, {Type: "null"},
-	}}
+	URL         string `json:"url" doc:"Path of the result, which needs the token"`
+	StatusCode  int    `json:"status_code" doc:"HTTP status"`
+	ContentType string `json:"content_type" doc:"Media type"`
+	Bytes       int64  `json:"bytes" doc:"Length"`
+	SHA256      string `json:"sha256" doc:"Digest in hexadecimal"`
 }
 
 // statusOf returns the status of a task. A cancelled video is a failed one in its own formats.

@@ -43,6 +43,11 @@ type genericVideo struct {
 	QueuePosition int             `json:"queue_position,omitempty" minimum:"1" doc:"Position in the line at a full upstream; 1 is next"`
 }
 
+// TransformSchema declares that the error may be null.
+func (genericVideo) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return body.Nullable(s, "error")
+}
+
 func newGenericCreated(task tasks.Task) GenericCreated {
 	return GenericCreated{
 		ID: task.ID, TaskID: task.ID, Object: "video", Model: task.Request.Named(), Status: string(task.State),

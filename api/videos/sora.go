@@ -38,21 +38,14 @@ type openAIVideo struct {
 	QueuePosition int `json:"queue_position,omitempty" minimum:"1" doc:"Position in the line at a full upstream; 1 is next"`
 }
 
+// TransformSchema declares that the error may be null.
+func (openAIVideo) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return body.Nullable(s, "error")
+}
+
 type openAIFailure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
-}
-
-// Schema implements huma.SchemaProvider: huma cannot declare a nullable reference.
-func (openAIFailure) Schema(huma.Registry) *huma.Schema {
-	text := &huma.Schema{Type: huma.TypeString}
-	return &huma.Schema{OneOf: []*huma.Schema{
-		{
-			Type: huma.TypeObject, Required: []string{"code", "message"},
-			Properties: map[string]*huma.Schema{"code": text, "message": text},
-		},
-		{Type: "null"},
-	}}
 }
 
 func newOpenAIVideo(task tasks.Task) openAIVideo {
