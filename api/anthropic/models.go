@@ -3,7 +3,6 @@ package anthropic
 import (
 	"time"
 
-	"modelrelay/api/body"
 	"modelrelay/api/calls"
 	"modelrelay/providers/router"
 )
@@ -26,20 +25,13 @@ type anthropicModelList struct {
 
 // ModelShape is how the format shows models.
 func ModelShape() calls.ModelShape {
-	return calls.ModelShape{
-		ListSchema: body.SchemaOf[anthropicModelList], OneSchema: body.SchemaOf[anthropicModel],
-		List: func(models []router.Model) any {
-			list := anthropicModelList{Data: make([]anthropicModel, 0, len(models))}
-			for _, model := range models {
-				list.Data = append(list.Data, newModel(model))
-			}
-			if n := len(list.Data); n > 0 {
-				list.FirstID, list.LastID = &list.Data[0].ID, &list.Data[n-1].ID
-			}
-			return list
-		},
-		One: func(model router.Model) any { return newModel(model) },
-	}
+	return calls.NewModelShape(newModel, func(models []anthropicModel) anthropicModelList {
+		list := anthropicModelList{Data: models}
+		if n := len(models); n > 0 {
+			list.FirstID, list.LastID = &models[0].ID, &models[n-1].ID
+		}
+		return list
+	})
 }
 
 func newModel(model router.Model) anthropicModel {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 	"modelrelay/providers/router"
 	"modelrelay/storage/tokens"
@@ -15,6 +16,21 @@ type ModelShape struct {
 	List                  func(models []router.Model) any
 	One                   func(model router.Model) any
 	ListSchema, OneSchema func(huma.Registry) *huma.Schema
+}
+
+// NewModelShape returns the shape of a format from its entry of a model and its list of entries.
+func NewModelShape[One, List any](one func(router.Model) One, list func([]One) List) ModelShape {
+	return ModelShape{
+		ListSchema: body.SchemaOf[List], OneSchema: body.SchemaOf[One],
+		List: func(models []router.Model) any {
+			entries := make([]One, len(models))
+			for i, model := range models {
+				entries[i] = one(model)
+			}
+			return list(entries)
+		},
+		One: func(model router.Model) any { return one(model) },
+	}
 }
 
 // ModelCreated is the member "created" of every model: 2023-03-01, 00:00 UTC. The gateway does not know the true date, and with a constant

@@ -28,17 +28,7 @@ type geminiModelList struct {
 
 // ModelShape is how the format shows models.
 func ModelShape() calls.ModelShape {
-	return calls.ModelShape{
-		ListSchema: body.SchemaOf[geminiModelList], OneSchema: body.SchemaOf[geminiModel],
-		List: func(models []router.Model) any {
-			list := geminiModelList{Models: make([]geminiModel, 0, len(models))}
-			for _, model := range models {
-				list.Models = append(list.Models, newModel(model))
-			}
-			return list
-		},
-		One: func(model router.Model) any { return newModel(model) },
-	}
+	return calls.NewModelShape(newModel, func(models []geminiModel) geminiModelList { return geminiModelList{models} })
 }
 
 func newModel(model router.Model) geminiModel {

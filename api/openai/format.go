@@ -121,17 +121,7 @@ type openAIModelList struct {
 
 // ModelShape is how the format shows models.
 func ModelShape() calls.ModelShape {
-	return calls.ModelShape{
-		ListSchema: body.SchemaOf[openAIModelList], OneSchema: body.SchemaOf[openAIModel],
-		List: func(models []router.Model) any {
-			list := openAIModelList{Object: "list", Data: make([]openAIModel, 0, len(models))}
-			for _, model := range models {
-				list.Data = append(list.Data, newModel(model))
-			}
-			return list
-		},
-		One: func(model router.Model) any { return newModel(model) },
-	}
+	return calls.NewModelShape(newModel, func(models []openAIModel) openAIModelList { return openAIModelList{"list", models} })
 }
 
 func newModel(model router.Model) openAIModel {
