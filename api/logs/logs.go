@@ -123,11 +123,10 @@ func (s *service) list(x *edge.Request, r *http.Request) error {
 // List returns a page of calls, the newest first. It scans the log for two seconds at most, so a page may be short.
 func (r Reader) List(ctx context.Context, q Query) (List, error) {
 	page, err := r.scan(ctx, q.Filter, q.Range)
-	list := List{Object: "list", Data: r.render(page), Looked: page.Looked, After: textOrNull(page.Next), Newest: textOrNull(page.Newest)}
-	if !page.Back.IsZero() {
-		list.Back = &page.Back
-	}
-	return list, err
+	return List{
+		Object: "list", Data: r.render(page), Looked: page.Looked, Back: body.OrNull(page.Back), After: body.OrNull(page.Next),
+		Newest: body.OrNull(page.Newest),
+	}, err
 }
 
 func (r Reader) render(page calllog.Page) []Call {
@@ -212,11 +211,4 @@ func (s *service) find(x *edge.Request, r *http.Request) error {
 
 func noLog() error {
 	return &providers.Fault{Kind: providers.NotFound, Message: "This deployment keeps no log of calls: calls.recent is 0."}
-}
-
-func textOrNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/url"
 
+	"modelrelay/api/body"
 	"modelrelay/storage/audit"
 )
 
@@ -56,11 +57,7 @@ func (s *Service) readAudit(ctx context.Context, by Actor, in *AuditQuery, limit
 		return AuditList{}, err
 	}
 	found, next, err := s.Audit.Page(ctx, filter, in.After, limit)
-	list := AuditList{Object: "list", Data: orNone(found)}
-	if next != "" {
-		list.After = &next
-	}
-	return list, StoreFault("entry", "", err)
+	return AuditList{Object: "list", Data: orNone(found), After: body.OrNull(next)}, StoreFault("entry", "", err)
 }
 
 // receiverHost is the scheme and host of a webhook's address, whose other parts may be secret; "" for none.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/storage/audit"
@@ -263,7 +264,7 @@ func (s *Service) Redeliver(ctx context.Context, by Actor, in *RedeliverTask) (N
 		n, err := s.Webhooks.Redeliver(ctx, in.ID, time.Duration(cmp.Or(in.Wait, 10))*time.Second)
 		return Notice{
 			WorkflowID: n.WorkflowID, EventID: n.EventID, Type: n.Type, State: string(n.State), Host: n.Delivery.Host,
-			Status: n.Delivery.Status, Tries: n.Delivery.Tries, Reason: n.Delivery.Reason, Next: timeOrNull(n.Delivery.Next),
+			Status: n.Delivery.Status, Tries: n.Delivery.Tries, Reason: n.Delivery.Reason, Next: body.OrNull(n.Delivery.Next),
 		}, err
 	})
 }

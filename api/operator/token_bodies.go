@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
@@ -58,10 +59,10 @@ func (Token) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { ret
 func newToken(t tokens.Token, now time.Time) Token {
 	token := Token{
 		Object: "token", ID: t.ID, Name: t.Name, State: t.State(now), Hint: t.Hint, Group: t.Group,
-		Models: orNone(t.Models), Operations: orNone(t.Operations), Networks: orNone(t.Networks), Expires: timeOrNull(t.Expires),
+		Models: orNone(t.Models), Operations: orNone(t.Operations), Networks: orNone(t.Networks), Expires: body.OrNull(t.Expires),
 		LimitChange: tokens.AllLimits(t.Limits), Budget: t.Budget, Weight: t.Weight, Lane: t.Lane,
 		WebhookURL: t.WebhookURL, WebhookSigned: t.WebhookSecret != "", Disabled: t.Disabled, Seeded: t.Seeded,
-		CreatedAt: timeOrNull(t.CreatedAt), Version: t.Version,
+		CreatedAt: body.OrNull(t.CreatedAt), Version: t.Version,
 	}
 	for _, old := range t.OldWebhookSecrets {
 		if now.Before(old.Until) {
@@ -96,7 +97,7 @@ func (s *Service) complete(ctx context.Context, by Actor, tokens []Token) error 
 		return err
 	}
 	for i := range tokens {
-		tokens[i].LastUsed = timeOrNull(used[tokens[i].ID])
+		tokens[i].LastUsed = body.OrNull(used[tokens[i].ID])
 	}
 	if len(ids) == 0 {
 		return nil
@@ -112,13 +113,6 @@ func (s *Service) complete(ctx context.Context, by Actor, tokens []Token) error 
 		}
 	}
 	return nil
-}
-
-func timeOrNull(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 // TokenChange is what an operator may set of a token. What is absent stays as it is.
