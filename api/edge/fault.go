@@ -2,6 +2,7 @@ package edge
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,38 +21,24 @@ const statusClientGone = 499
 
 // Status returns the HTTP status of a kind of fault. A format may have another one.
 func Status(kind providers.Kind) int {
-	switch kind {
-	case providers.Invalid:
-		return http.StatusBadRequest
-	case providers.Unauthenticated:
-		return http.StatusUnauthorized
-	case providers.Forbidden:
-		return http.StatusForbidden
-	case providers.ModelNotFound, providers.NotFound:
-		return http.StatusNotFound
-	case providers.MethodNotAllowed:
-		return http.StatusMethodNotAllowed
-	case providers.Conflict:
-		return http.StatusConflict
-	case providers.TooLarge:
-		return http.StatusRequestEntityTooLarge
-	case providers.Mismatch:
-		return http.StatusUnprocessableEntity
-	case providers.UnsupportedMedia:
-		return http.StatusUnsupportedMediaType
-	case providers.RateLimited, providers.Quota:
-		return http.StatusTooManyRequests
-	case providers.Canceled:
-		return statusClientGone
-	case providers.Upstream:
-		return http.StatusBadGateway
-	case providers.Overloaded:
-		return http.StatusServiceUnavailable
-	case providers.Timeout:
-		return http.StatusGatewayTimeout
-	default:
-		return http.StatusInternalServerError
-	}
+	return cmp.Or(map[providers.Kind]int{
+		providers.Invalid:          http.StatusBadRequest,
+		providers.Unauthenticated:  http.StatusUnauthorized,
+		providers.Forbidden:        http.StatusForbidden,
+		providers.ModelNotFound:    http.StatusNotFound,
+		providers.NotFound:         http.StatusNotFound,
+		providers.MethodNotAllowed: http.StatusMethodNotAllowed,
+		providers.Conflict:         http.StatusConflict,
+		providers.TooLarge:         http.StatusRequestEntityTooLarge,
+		providers.Mismatch:         http.StatusUnprocessableEntity,
+		providers.UnsupportedMedia: http.StatusUnsupportedMediaType,
+		providers.RateLimited:      http.StatusTooManyRequests,
+		providers.Quota:            http.StatusTooManyRequests,
+		providers.Canceled:         statusClientGone,
+		providers.Upstream:         http.StatusBadGateway,
+		providers.Overloaded:       http.StatusServiceUnavailable,
+		providers.Timeout:          http.StatusGatewayTimeout,
+	}[kind], http.StatusInternalServerError)
 }
 
 // problem is a fault that is rendered in one format.

@@ -5,6 +5,7 @@
 package gemini
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -65,26 +66,21 @@ type geminiErrorBody struct {
 
 // statusOf is the status of a kind of fault.
 func statusOf(kind providers.Kind) string {
-	switch kind {
-	case providers.Invalid, providers.MethodNotAllowed, providers.TooLarge, providers.Mismatch, providers.UnsupportedMedia:
-		return "INVALID_ARGUMENT"
-	case providers.Unauthenticated:
-		return "UNAUTHENTICATED"
-	case providers.Forbidden:
-		return "PERMISSION_DENIED"
-	case providers.ModelNotFound, providers.NotFound:
-		return "NOT_FOUND"
-	case providers.Conflict:
-		return "ABORTED"
-	case providers.RateLimited, providers.Quota:
-		return "RESOURCE_EXHAUSTED"
-	case providers.Canceled:
-		return "CANCELLED"
-	case providers.Overloaded:
-		return "UNAVAILABLE"
-	case providers.Timeout:
-		return "DEADLINE_EXCEEDED"
-	default:
-		return "INTERNAL"
-	}
+	return cmp.Or(map[providers.Kind]string{
+		providers.Invalid:          "INVALID_ARGUMENT",
+		providers.MethodNotAllowed: "INVALID_ARGUMENT",
+		providers.TooLarge:         "INVALID_ARGUMENT",
+		providers.Mismatch:         "INVALID_ARGUMENT",
+		providers.UnsupportedMedia: "INVALID_ARGUMENT",
+		providers.Unauthenticated:  "UNAUTHENTICATED",
+		providers.Forbidden:        "PERMISSION_DENIED",
+		providers.ModelNotFound:    "NOT_FOUND",
+		providers.NotFound:         "NOT_FOUND",
+		providers.Conflict:         "ABORTED",
+		providers.RateLimited:      "RESOURCE_EXHAUSTED",
+		providers.Quota:            "RESOURCE_EXHAUSTED",
+		providers.Canceled:         "CANCELLED",
+		providers.Overloaded:       "UNAVAILABLE",
+		providers.Timeout:          "DEADLINE_EXCEEDED",
+	}[kind], "INTERNAL")
 }
