@@ -40,6 +40,9 @@ func (m *Main) start(ctx context.Context, g *cli.Globals) (*parts, *watcher, err
 
 // measure serves the metrics until closeMetrics is called. countTasks counts tasks until its context ends.
 func (p *parts) measure(ctx context.Context) (countTasks func(context.Context), closeMetrics func(), err error) {
+	if p.cfg.Metrics.Listen == "" {
+		return func(context.Context) {}, func() {}, nil
+	}
 	if closeMetrics, err = p.metrics.Listen(ctx, p.cfg.Metrics.Listen); err != nil {
 		return nil, nil, err
 	}

@@ -79,12 +79,10 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 		return nil, fmt.Errorf("open redis: %w", err)
 	}
 	m.onClose(p.redis.Close)
-	if cfg.Metrics.Listen != "" {
-		build := buildinfo.Read()
-		options := metrics.Options{Version: build.Version, Commit: build.Commit, GoVersion: build.Go, Models: cfg.Metrics.Models, Log: p.log}
-		if p.metrics, err = metrics.New(options); err != nil {
-			return nil, err
-		}
+	build := buildinfo.Read()
+	options := metrics.Options{Version: build.Version, Commit: build.Commit, GoVersion: build.Go, Models: cfg.Metrics.Models, Log: p.log}
+	if p.metrics, err = metrics.New(options); err != nil {
+		return nil, err
 	}
 	if p.temporal, err = engine.Open(cfg.Temporal, &engine.Options{Log: p.log, Counts: p.metrics.Temporal(), Tracer: p.tracer}); err != nil {
 		return nil, err
@@ -151,7 +149,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		Translator: &translate.Translator{
 			Signatures: signatureCache{thoughts}, Responses: newResponseStore(stored, p.cfg.Responses.Retention),
 		},
-		Origins: stickyResponses{origins}, Tried: p.metrics.Tried(), Tracer: p.tracer,
+		Origins: stickyResponses{origins}, Tried: p.metrics.Tried, Tracer: p.tracer,
 	})
 	if err := p.metrics.WatchChannels(p.router.Health, calls.Waiting); err != nil {
 		return nil, err
@@ -169,7 +167,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		Options: edge.Options{
 			Tokens: tokens, Proxies: p.cfg.Proxies(), Origins: p.cfg.CORS.Origins, PublicURL: strings.TrimRight(p.cfg.PublicURL, "/"),
 			MaxBody: int64(p.cfg.Relay.MaxBody), BodyMemory: p.cfg.Relay.BodyMemory(memoryLimit(debug.SetMemoryLimit(-1))),
-			Log: p.log, Seen: p.metrics.Seen(), Called: called, Tracer: p.tracer,
+			Log: p.log, Seen: p.metrics.Seen, Called: called, Tracer: p.tracer,
 		},
 		Manual:    docs.Pages,
 		Events:    p.events,
@@ -210,7 +208,7 @@ func (p *parts) tasks() *tasks.Client {
 			Jobs:      p.cfg.Video.JobAttempts,
 		},
 		PrivateWebhooks: p.cfg.Webhooks.AllowPrivateNetworks,
-		Created:         p.metrics.Created(),
+		Created:         p.metrics.Created,
 		Log:             p.log,
 	})
 }

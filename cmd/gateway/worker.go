@@ -78,7 +78,7 @@ func (p *parts) repeatsLost(runs bool, name string) bool {
 
 func newActivities(p *parts, tokens *tokens.Store, calls activities.Caller) *activities.Activities {
 	var (
-		recorder   = activities.Recorder(p.metrics.Steps())
+		recorder   = activities.Recorder(p.metrics.Step)
 		executions = tasks.NewExecutions(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue)
 		upstreams  = &activities.Upstreams{Channels: p.router, Catalog: p.catalog, Shares: activities.UpstreamShares(), Tracer: p.tracer}
 		keeper     = &activities.SlotKeeper{Slots: slots.New(p.redis), Upstreams: upstreams, Log: p.log}

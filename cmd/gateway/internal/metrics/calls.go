@@ -169,21 +169,11 @@ func (c *callMetrics) prime(n *names) {
 	}
 }
 
-// Seen counts the requests of an api.Server; a nil *Metrics counts nothing.
-func (m *Metrics) Seen() func(edge.Seen) {
-	if m == nil {
-		return nil
-	}
-	return m.calls.seen
-}
+// Seen counts a request of an api.Server.
+func (m *Metrics) Seen(s edge.Seen) { m.calls.seen(s) }
 
-// Tried counts the attempts of a relay; a nil *Metrics counts nothing.
-func (m *Metrics) Tried() func(relay.Attempt) {
-	if m == nil {
-		return nil
-	}
-	return m.calls.tried
-}
+// Tried counts an attempt of a relay.
+func (m *Metrics) Tried(a relay.Attempt) { m.calls.tried(a) }
 
 func (c *callMetrics) seen(s edge.Seen) {
 	ctx := context.Background() // no span: exemplars are off

@@ -22,7 +22,7 @@ func oneCall(tb testing.TB) func() {
 	}
 	m.Learn([]providers.Channel{{Name: "main", Vendor: "openai", Models: map[string]string{"m": ""}}}, maps.Keys(map[string]bool{}),
 		providers.Catalog{"openai": {Name: "openai"}})
-	seen, tried := m.Seen(), m.Tried()
+	seen, tried := m.Seen, m.Tried
 	call := edge.Seen{
 		Method: http.MethodPost, Route: "/v1/chat/completions", Status: http.StatusOK, Operation: providers.Chat,
 		Model: "m", Channel: "main", Stream: true,

@@ -17,9 +17,6 @@ import (
 
 // WatchChannels shows how this process finds the channels. waiting counts the calls that wait for a slot at a channel.
 func (m *Metrics) WatchChannels(monitor *health.Monitor, waiting func(channel string) int) error {
-	if m == nil {
-		return nil
-	}
 	in := &instruments{meter: m.meter}
 	states := in.gauge("gateway.channel.state", "1 for the state that the channel is in: closed, half-open (its cooldown has ended, and no call succeeded since), open or disabled.")
 	keys := in.gauge("gateway.channel.keys", "Keys of the channel by their state.")
@@ -129,9 +126,6 @@ type Stores struct {
 
 // WatchServer shows what the HTTP side has open, and how it gets on with Redis.
 func (m *Metrics) WatchServer(server *api.Server, with Stores) error {
-	if m == nil {
-		return nil
-	}
 	in := &instruments{meter: m.meter}
 	requests := in.gauge("http.server.active_requests", "Requests being served, streams and conversations among them.")
 	sockets := in.gauge("gateway.realtime.open", "Realtime conversations.")

@@ -44,7 +44,7 @@ func grown(t *testing.T, channels, models int) string {
 	if err := m.WatchChannels(router.New(catalog, list, nil).Health, nil); err != nil {
 		t.Fatal(err)
 	}
-	seen, tried := m.Seen(), m.Tried()
+	seen, tried := m.Seen, m.Tried
 	for i := range list {
 		for model := range list[i].Models {
 			call := edge.Seen{

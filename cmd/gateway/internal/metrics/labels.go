@@ -37,9 +37,6 @@ type carried struct{ channel, model string }
 // configuration names. Where all models have room, each has its label at once, else from its first use; the same holds for pairs.
 // Series of names that left stay until the process ends.
 func (m *Metrics) Learn(channels []providers.Channel, priced iter.Seq[string], vendors providers.Catalog) {
-	if m == nil {
-		return
-	}
 	n := &names{
 		labels: m.labels,
 		models: make(map[string]bool), providers: make(map[string]string), carriers: make(map[string][]string),

@@ -37,7 +37,7 @@ const (
 )
 
 // Metrics is what Prometheus reads of this process: one registry for our own series, those of the Temporal SDK, of the
-// Go runtime and of the process. A nil Metrics counts nothing.
+// Go runtime and of the process.
 type Metrics struct {
 	registry *prometheus.Registry
 	provider *sdkmetric.MeterProvider
@@ -96,11 +96,8 @@ func newBuildInfo(o Options) prometheus.Collector {
 	return info
 }
 
-// Temporal counts for the Temporal SDK; nil has it count nothing.
+// Temporal counts for the Temporal SDK.
 func (m *Metrics) Temporal() client.MetricsHandler {
-	if m == nil {
-		return nil
-	}
 	return temporalotel.NewMetricsHandler(temporalotel.MetricsHandlerOptions{
 		Meter: m.provider.Meter("temporal"), UseMonotonicCounters: true,
 		OnError: func(err error) { m.log.Warn("a metric of the temporal sdk is not counted", "error", err) },
@@ -121,9 +118,6 @@ func (m *Metrics) observe(in *instruments, read func(context.Context, metric.Obs
 
 // Listen answers Prometheus at the address until the returned function is called.
 func (m *Metrics) Listen(ctx context.Context, addr string) (stop func(), err error) {
-	if m == nil {
-		return func() {}, nil
-	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("metrics.listen: %w: give every process of this machine an address of its own, or \"\" for none", err)

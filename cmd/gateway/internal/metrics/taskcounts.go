@@ -84,9 +84,6 @@ func (c *taskCounter) count(ctx context.Context) bool {
 func (m *Metrics) CountTasks(
 	temporal client.Client, namespace, taskQueue string, slots *slots.Store,
 ) (run func(context.Context), err error) {
-	if m == nil {
-		return func(context.Context) {}, nil
-	}
 	c := &taskCounter{temporal: temporal, namespace: namespace, queue: taskQueue, slots: slots, limited: m.limited}
 	return c.run, m.watchTasks(c)
 }

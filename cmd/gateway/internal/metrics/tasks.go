@@ -159,23 +159,13 @@ func endedLabels(kind activities.Kind, state, code string) []metric.AddOption {
 	return adds(kindLabel(kind), attribute.String("state", state), attribute.String("code", code))
 }
 
-// Created counts new tasks; a nil *Metrics counts nothing.
-func (m *Metrics) Created() func(kind activities.Kind, model string) {
-	if m == nil {
-		return nil
-	}
-	return func(kind activities.Kind, model string) {
-		m.tasks.created.Add(context.Background(), 1, adds(kindLabel(kind), attribute.String("model", m.names.Load().model(model)))...)
-	}
+// Created counts a new task.
+func (m *Metrics) Created(kind activities.Kind, model string) {
+	m.tasks.created.Add(context.Background(), 1, adds(kindLabel(kind), attribute.String("model", m.names.Load().model(model)))...)
 }
 
-// Steps counts the steps of tasks; a nil *Metrics counts nothing.
-func (m *Metrics) Steps() func(activities.Step) {
-	if m == nil {
-		return nil
-	}
-	return m.tasks.count
-}
+// Step counts a step of a task.
+func (m *Metrics) Step(step activities.Step) { m.tasks.count(step) }
 
 func (t *taskMetrics) count(step activities.Step) {
 	ctx, names := context.Background(), t.names.Load()

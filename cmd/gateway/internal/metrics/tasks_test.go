@@ -51,7 +51,7 @@ func TestTaskTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Learn(nil, maps.Keys(map[string]bool{}), nil)
-	step := m.Steps()
+	step := m.Step
 	step(activities.Step{
 		Name: activities.StepEnd, TaskID: "video_1", Outcome: activities.OutcomeCompleted, Took: 70 * time.Second,
 		Ran: time.Minute,
