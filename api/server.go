@@ -131,24 +131,22 @@ func New(o Options) *Server {
 	}
 	openAI, anthropicA, geminiB, vendorC := openai.Format(), anthropic.Format(), gemini.Format(), videos.VendorCFormat()
 	e := edge.New(o.Options, anthropicA, geminiB, vendorC, openAI)
-	background := tasks.New(e, tasks.Options{
-		Tasks: o.Tasks, Archive: o.Archive, Events: o.Events, CallLife: o.CallLife, Faults: faultEvents(e), Opening: opening,
+	s := &Server{edge: e, tokenByID: o.TokenByID, saveResponse: o.SaveResponse, proxies: o.Proxies}
+	s.tasks = tasks.New(e, tasks.Options{
+		Tasks: o.Tasks, Archive: o.Archive, Events: o.Events, CallLife: o.CallLife, Faults: s.FaultEvents, Opening: opening,
 		Deleted: func(ctx context.Context, token, id string) {
 			if o.Responses != nil {
 				_ = o.Responses.Delete(ctx, token, id) // it expires
 			}
 		},
 	})
-	c := calls.New(e, calls.Options{
-		Background: background, Relay: o.Relay, Router: o.Router, Limits: o.Limits, Ledger: o.Ledger,
+	s.calls = calls.New(e, calls.Options{
+		Background: s.tasks, Relay: o.Relay, Router: o.Router, Limits: o.Limits, Ledger: o.Ledger,
 		Prices: o.Prices, Forbids: o.Forbids, Priced: o.Priced,
 	})
-	s := &Server{
-		edge: e, calls: c, tasks: background, tokenByID: o.TokenByID, saveResponse: o.SaveResponse, proxies: o.Proxies,
-		videos: videos.New(e, videos.Options{
-			Tasks: o.Tasks, Archive: o.Archive, Links: o.Links, Router: o.Router, Calls: c, DefaultModel: o.DefaultVideoModel,
-		}),
-	}
+	s.videos = videos.New(e, videos.Options{
+		Tasks: o.Tasks, Archive: o.Archive, Links: o.Links, Router: o.Router, Calls: s.calls, DefaultModel: o.DefaultVideoModel,
+	})
 	mux := chi.NewMux()
 	mux.NotFound(edge.NotFound)
 	mux.MethodNotAllowed(methodNotAllowed(mux))
@@ -161,13 +159,13 @@ func New(o Options) *Server {
 	longRunning := group(geminiB)
 	begin, read := s.videos.AddGemini(longRunning)
 	gemini.Add(longRunning, s.calls, begin, read)
-	interactions := gemini.NewInteractions(s.calls, background)
+	interactions := gemini.NewInteractions(s.calls, s.tasks)
 	interactions.Add(longRunning, s.videos.AddInteractions(longRunning, interactions.Serve))
 	openai.Add(group(openAI), s.calls, openai.Options{
-		ModerationModel: o.DefaultModerationModel, RealtimeModel: o.DefaultRealtimeModel, Responses: o.Responses, Tasks: background,
+		ModerationModel: o.DefaultModerationModel, RealtimeModel: o.DefaultRealtimeModel, Responses: o.Responses, Tasks: s.tasks,
 	})
 	s.videos.Add(group(openAI), group(vendorC))
-	background.Add(group(openAI))
+	s.tasks.Add(group(openAI))
 	own := &account.Service{
 		Limits: o.Limits, Money: o.Admin.Service.Money, Usage: o.Admin.Service.UsageOf, Logs: o.Admin.Service.Logs, Tasks: o.Tasks,
 		Models: s.calls.Models,
@@ -175,7 +173,7 @@ func New(o Options) *Server {
 	account.Add(group(openAI), own)
 	o.Admin.Content = func(x *edge.Request, r *http.Request, task workflowtasks.Task) error {
 		if task.Kind() == activities.KindCall {
-			return background.ServeResult(x, r, task)
+			return s.tasks.ServeResult(x, r, task)
 		}
 		return s.videos.ServeContent(x, r, task)
 	}
@@ -204,8 +202,11 @@ func New(o Options) *Server {
 		apart = append(apart, consoleRoot)
 		public = plainRoot(public)
 	}
-	s.handler, s.adminHandler = slashes(e.Handler(streams(without(public, apart)))), e.Handler(streams(only(mux, admin.Root, codecRoot)))
-	s.consoleHandler = e.Handler(streams(only(mux, consoleRoot)))
+	elsewhere, pages := within(apart...), within(consoleRoot, edge.AlivePath, edge.ReadyPath)
+	public = limited(public, func(path string) bool { return !elsewhere(path) })
+	s.handler = slashes(e.Handler(streams(public)))
+	s.adminHandler = e.Handler(streams(limited(mux, within(admin.Root, codecRoot, edge.AlivePath, edge.ReadyPath))))
+	s.consoleHandler = e.Handler(streams(limited(mux, func(path string) bool { return path == rootPath || pages(path) })))
 	return s
 }
 
@@ -344,20 +345,13 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request, run *acti
 
 // FaultEvents implements activities.Caller.
 func (s *Server) FaultEvents(call activities.StagedCall, fault *providers.Fault, n int64) []byte {
-	return faultEvents(s.edge)(call, fault, n)
-}
-
-// faultEvents returns what ends a call's stream that failed, in the words of its format.
-func faultEvents(e *edge.Edge) func(call activities.StagedCall, fault *providers.Fault, n int64) []byte {
-	return func(call activities.StagedCall, fault *providers.Fault, n int64) []byte {
-		if call.Path == openai.ResponsesPath {
-			return openai.ResponseError(fault, int(n))
-		}
-		if gemini.IsInteraction(call.Path) {
-			return gemini.InteractionError(fault, n)
-		}
-		return e.FaultEvents(call.Format, fault, call.Header.Get("X-Request-Id"))
+	if call.Path == openai.ResponsesPath {
+		return openai.ResponseError(fault, int(n))
 	}
+	if gemini.IsInteraction(call.Path) {
+		return gemini.InteractionError(fault, n)
+	}
+	return s.edge.FaultEvents(call.Format, fault, call.Header.Get("X-Request-Id"))
 }
 
 // opening returns what makes the first events of a call's stream, which exist before its worker has begun; nil: there are none.
@@ -381,15 +375,10 @@ func anew(next http.Handler) http.Handler {
 // ConsoleHandler serves the pages of a browser and the health of the process, for a listener of their own.
 func (s *Server) ConsoleHandler() http.Handler { return s.consoleHandler }
 
-// only serves the paths of folders and the process's health; the console's listener has the landing page as well.
-func only(next http.Handler, folders ...string) http.Handler {
+// limited serves the paths that a listener has.
+func limited(next http.Handler, has func(path string) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		path := r.URL.Path
-		known := slices.ContainsFunc(folders, func(folder string) bool {
-			return below(path, folder) || folder == consoleRoot &&
-				path == rootPath
-		})
-		if !known && path != edge.AlivePath && path != edge.ReadyPath {
+		if !has(r.URL.Path) {
 			edge.NotFound(w, r)
 			return
 		}
@@ -397,20 +386,11 @@ func only(next http.Handler, folders ...string) http.Handler {
 	})
 }
 
-// without serves all paths but those of folders.
-func without(next http.Handler, folders []string) http.Handler {
-	if len(folders) == 0 {
-		return next
+// within reports whether a path is one of folders or below one.
+func within(folders ...string) func(path string) bool {
+	return func(path string) bool {
+		return slices.ContainsFunc(folders, func(folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") })
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for _, folder := range folders {
-			if below(r.URL.Path, folder) {
-				edge.NotFound(w, r)
-				return
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // plainRoot serves the page at "/" that needs nothing of the console.
@@ -450,8 +430,6 @@ func single(path string) string {
 	}
 	return out.String()
 }
-
-func below(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
 
 // Drain makes /readyz report that this process is stopping, so that it gets no new work, and ends open realtime
 // conversations with "going away", event streams of tasks, and waits for a change. Other requests go on being served.
