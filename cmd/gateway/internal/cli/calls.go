@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -196,16 +197,9 @@ func lineOf(c logs.Call) string {
 		note = fmt.Sprintf("and %d like it", c.Skipped)
 	}
 	line := fmt.Sprintf("%s  %-14s %-20s %-16s %-18s first %-8s %-8s %-22s %s", c.At.UTC().Format("2006-01-02 15:04:05.000Z"),
-		orDash(c.TokenName), orDash(c.Model),
+		cmp.Or(c.TokenName, "-"), cmp.Or(c.Model, "-"),
 		strings.Join(through, " > "), end, first, shortMS(c.MS), note, c.ID)
 	return providers.Shown(strings.TrimRight(line, " "))
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }
 
 func shortMS(ms float64) string {

@@ -17,9 +17,8 @@ import (
 )
 
 type channelPauseCmd struct {
-	remote
+	channelName
 
-	Name   string        `arg:"" help:"The channel's name."`
 	For    time.Duration `help:"How long, such as 30m or 8h; 30 days at most." default:"1h"`
 	Reason string        `help:"What other operators read."`
 }

@@ -18,9 +18,8 @@ import (
 )
 
 type videoContentCmd struct {
-	remote
+	operatedTask
 
-	ID      string `arg:"" help:"Task id."`
 	Output  string `short:"o" help:"File to write, - for standard output; none: the task id with the ending of what it is." placeholder:"FILE"`
 	Index   int    `help:"Which of several videos, counted from 0."`
 	Variant string `help:"What of it: video, thumbnail or spritesheet." enum:"video,thumbnail,spritesheet" default:"video"`

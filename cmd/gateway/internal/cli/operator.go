@@ -88,11 +88,14 @@ func (c *taskListCmd) printQuery(p *Program, values url.Values) error {
 
 func taskPath(id string) string { return "/admin/tasks/" + url.PathEscape(id) }
 
-type taskShowCmd struct {
+// operatedTask is embedded by the commands for one task of any token.
+type operatedTask struct {
 	remote
 
 	ID string `arg:"" help:"Task id."`
 }
+
+type taskShowCmd struct{ operatedTask }
 
 // Run prints all that is known of a task.
 func (c *taskShowCmd) Run(ctx context.Context, p *Program) error {
@@ -101,9 +104,8 @@ func (c *taskShowCmd) Run(ctx context.Context, p *Program) error {
 }
 
 type taskFailCmd struct {
-	remote
+	operatedTask
 
-	ID     string        `arg:"" help:"Task id."`
 	Reason string        `required:"" help:"Reason that the client reads."`
 	Wait   time.Duration `help:"How long to wait for the end, a minute at most." default:"30s"`
 }
@@ -132,11 +134,7 @@ func (p *Program) end(ctx context.Context, id, do string, most time.Duration, bo
 	return err
 }
 
-type videoRetryArchiveCmd struct {
-	remote
-
-	ID string `arg:"" help:"Task id."`
-}
+type videoRetryArchiveCmd struct{ operatedTask }
 
 // Run lets a task that could not be archived try it again.
 func (c *videoRetryArchiveCmd) Run(ctx context.Context, p *Program) error {
@@ -171,9 +169,8 @@ func (taskReindexCmd) Run(ctx context.Context, p *Program) error {
 }
 
 type taskRedeliverCmd struct {
-	remote
+	operatedTask
 
-	ID   string        `arg:"" help:"Task id."`
 	Wait time.Duration `help:"How long to wait for the receiver, a minute at most; the delivery continues without this command." default:"30s"`
 }
 

@@ -7,11 +7,14 @@ import (
 	"time"
 )
 
-type taskGetCmd struct {
+// ownTask is embedded by the commands for one task of the caller.
+type ownTask struct {
 	clientFlags
 
 	ID string `arg:"" help:"Task id."`
 }
+
+type taskGetCmd struct{ ownTask }
 
 // Run shows the task.
 func (c *taskGetCmd) Run(ctx context.Context, p *Program, root taskRoot) error {
@@ -33,9 +36,8 @@ func (f *clientFlags) show(ctx context.Context, p *Program, r request) error {
 }
 
 type taskCancelCmd struct {
-	clientFlags
+	ownTask
 
-	ID       string        `arg:"" help:"Task id."`
 	Operator bool          `help:"Cancel a task of any token, through Temporal: needs the configuration file, no token."`
 	Wait     time.Duration `help:"With --operator: how long to wait for the end." default:"30s"`
 }
@@ -48,11 +50,7 @@ func (c *taskCancelCmd) Run(ctx context.Context, p *Program, root taskRoot) erro
 	return c.show(ctx, p, request{method: http.MethodPost, path: root.path(c.ID, "/cancel")})
 }
 
-type taskDeleteCmd struct {
-	clientFlags
-
-	ID string `arg:"" help:"Task id."`
-}
+type taskDeleteCmd struct{ ownTask }
 
 // Run removes the task.
 func (c *taskDeleteCmd) Run(ctx context.Context, p *Program, root taskRoot) error {
@@ -69,9 +67,8 @@ func (c *taskDeleteCmd) Run(ctx context.Context, p *Program, root taskRoot) erro
 }
 
 type taskWaitCmd struct {
-	clientFlags
+	ownTask
 
-	ID     string        `arg:"" help:"Task id."`
 	Output string        `short:"o" help:"Fetch the result into this file when it is done." placeholder:"FILE"`
 	Every  time.Duration `help:"Shortest time between two reads of the task." default:"2s"`
 }
@@ -86,9 +83,8 @@ func (c *taskWaitCmd) Run(ctx context.Context, p *Program, root taskRoot) error 
 }
 
 type taskResultCmd struct {
-	clientFlags
+	ownTask
 
-	ID     string `arg:"" help:"Task id."`
 	Output string `short:"o" help:"File to write, - for standard output; none: the task id with the ending of what it is." placeholder:"FILE"`
 }
 

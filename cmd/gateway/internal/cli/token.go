@@ -101,11 +101,14 @@ func (c *tokenListCmd) Run(ctx context.Context, p *Program) error {
 		})
 }
 
-type tokenShowCmd struct {
+// namedToken is embedded by the commands for one token.
+type namedToken struct {
 	remote
 
 	Token string `arg:"" help:"Name or id."`
 }
+
+type tokenShowCmd struct{ namedToken }
 
 // Run shows one token.
 func (c *tokenShowCmd) Run(ctx context.Context, p *Program) error {
@@ -121,9 +124,7 @@ func (c *tokenShowCmd) Run(ctx context.Context, p *Program) error {
 
 // tokenUpdateCmd changes what is named and leaves the rest.
 type tokenUpdateCmd struct {
-	remote
-
-	Token string `arg:"" help:"Name or id."`
+	namedToken
 	tokenChange
 }
 
@@ -141,11 +142,7 @@ func (c *tokenUpdateCmd) Run(ctx context.Context, p *Program) error {
 	return p.changeToken(ctx, http.MethodPatch, tokenPath(c.Token), operator.TokenUpdate{TokenChange: c.TokenChange})
 }
 
-type tokenRevokeCmd struct {
-	remote
-
-	Token string `arg:"" help:"Name or id."`
-}
+type tokenRevokeCmd struct{ namedToken }
 
 // Run revokes the token.
 func (c *tokenRevokeCmd) Run(ctx context.Context, p *Program) error {
@@ -160,9 +157,8 @@ func (c *tokenRevokeCmd) Run(ctx context.Context, p *Program) error {
 }
 
 type tokenRotateCmd struct {
-	remote
+	namedToken
 
-	Token         string        `arg:"" help:"Name or id."`
 	WebhookSecret bool          `help:"Rotate the webhook secret instead of the key."`
 	Overlap       time.Duration `help:"How long the previous webhook secret also signs." default:"24h"`
 }

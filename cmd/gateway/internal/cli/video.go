@@ -159,9 +159,8 @@ func (c *videoCreateCmd) body() (body []byte, contentType string, err error) {
 }
 
 type videoDownloadCmd struct {
-	clientFlags
+	ownTask
 
-	ID     string `arg:"" help:"Task id."`
 	Output string `short:"o" help:"File to write; none: the task id with .mp4." placeholder:"FILE"`
 	Index  int    `help:"Which of several videos, counted from 0."`
 }
