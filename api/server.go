@@ -73,13 +73,11 @@ type Operator struct {
 	// Admin is for the operator's operations. AdminApart: they are at AdminHandler alone, and Handler has none.
 	Admin      admin.Options
 	AdminApart bool
-	// Console, where it is set, makes the pages of a browser at "/" and below /console. It is given the whole API as it
-	// serves requests of this process's own (edge.WithInternalCaller), and what a token reads of its own. ConsoleApart: they are at
-	// ConsoleHandler alone.
+	// Console, where it is set, makes the pages of a browser at "/" and below /console. It is given the whole API as it serves requests of
+	// this process's own (edge.WithInternalCaller), and what a token reads of its own. ConsoleApart: they are at ConsoleHandler alone.
 	Console      func(console.Backend) http.Handler
 	ConsoleApart bool
-	// Codec, where its Decode is set, decrypts Temporal's payloads for operators at /codec/decode, which is with the operator's
-	// operations.
+	// Codec, where its Decode is set, decrypts Temporal's payloads for operators at /codec/decode, which is with the operator's operations.
 	Codec Codec
 }
 
@@ -88,8 +86,7 @@ type Stores struct {
 	Limits  calls.Limits
 	Ledger  calls.Ledger
 	Archive videos.Archive
-	// Links, where it is set, makes the addresses of finished videos, which need no token then; nil has them read through
-	// this server.
+	// Links, where it is set, makes the addresses of finished videos, which need no token then; nil has them read through this server.
 	Links videos.Links
 	// Responses are the stored responses; nil: none.
 	Responses openai.StoredResponses

@@ -1,5 +1,4 @@
-// Package anthropic is format A, Anthropic's: the bodies and routes of its relayed calls, the shape of its faults and of its
-// model list.
+// Package anthropic is format A, Anthropic's: the bodies and routes of its relayed calls, the shape of its faults and of its model list.
 //
 // Wire structs are named as the OpenAPI document names their schemas. It must not know another format.
 package anthropic

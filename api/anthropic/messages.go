@@ -32,8 +32,7 @@ type MessageFields struct {
 	Speed             string                                `json:"speed,omitempty" enum:"standard,fast"`
 }
 
-// anthropicMessages is the body of a message in format A. It is never filled: the schema and the field checks are
-// compiled from it.
+// anthropicMessages is the body of a message in format A. It is never filled: the schema and the field checks are compiled from it.
 type anthropicMessages struct {
 	MessageFields
 	MaxTokens     int                                 `json:"max_tokens" doc:"Max generated tokens"`

@@ -52,9 +52,8 @@ func errBoundary() *providers.Fault {
 }
 
 // ParseForm finds the parts of a multipart body as RFC 2046 delimits them, and copies nothing of it. All line breaks that matter are like
-// that of the first delimiter, which may be a bare line feed. A line that begins with the boundary and is no such delimiter is
-// refused wherever it stands: some readers take it for one and some for content, and what is checked here must be what
-// the upstream reads.
+// that of the first delimiter, which may be a bare line feed. A line that begins with the boundary and is no such delimiter is refused
+// wherever it stands: some readers take it for one and some for content, and what is checked here must be what the upstream reads.
 func ParseForm(raw []byte, boundary string) ([]Part, error) {
 	if boundary == "" || len(boundary) > 70 {
 		return nil, providers.InvalidField("", "The multipart body has no usable boundary.")

@@ -22,9 +22,8 @@ const (
 	maxInputEstimate = 32 << 10
 	// defaultOutput is the output in tokens of calls that do not bound it: most answers are shorter.
 	defaultOutput = 4 << 10
-	// soundPerSecond is the number of bytes for a second of sound of unknown length: 32 kbit/s, the lowest usual rate of speech.
-	// mostPerSecond is that of two channels at 48 kHz and 16 bits. A file that claims to be shorter than its size allows at that rate
-	// is not trusted.
+	// soundPerSecond is the number of bytes for a second of sound of unknown length: 32 kbit/s, the lowest usual rate of speech. mostPerSecond
+	// is that of two channels at 48 kHz and 16 bits. A file that claims to be shorter than its size allows at that rate is not trusted.
 	soundPerSecond, mostPerSecond = 4 << 10, 192_000
 	// heardPerSecond and spokenPerSecond are the tokens for a second of sound: one for 100 ms of a user's sound, one for 50 ms of an
 	// assistant's.

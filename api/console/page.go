@@ -41,9 +41,8 @@ type page struct {
 	acts map[string]act
 }
 
-// act does what a form asks for. It returns a path of the gateway to go on to, or data for the page, which is then the
-// answer and nowhere else: that is for secrets that are shown once. A refusal shows the page again, with what was
-// typed.
+// act does what a form asks for. It returns a path of the gateway to go on to, or data for the page, which is then the answer and nowhere
+// else: that is for secrets that are shown once. A refusal shows the page again, with what was typed.
 type act struct {
 	roles []Role
 	do    func(v *View) (to string, data any, err error)

@@ -32,8 +32,7 @@ type GroupOptions struct {
 
 // Access is what an operation requires of the client that uses it.
 type Access struct {
-	// Permission is the entry of a token's operations that the operation requires; "": every token may use it, or its handler calls
-	// Permit.
+	// Permission is the entry of a token's operations that the operation requires; "": every token may use it, or its handler calls Permit.
 	Permission string
 	Meter      Meter
 	// Reserves: the handler of a call reads the body and then reserves the cost, without any step in between that requires an admitted

@@ -8,9 +8,8 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// modelNames finds where a checked body of format B repeats the name of the path's model, so that an upstream that
-// knows the model under another name gets that one. A body that names another model is refused: the token may use the
-// model of the path.
+// modelNames finds where a checked body of format B repeats the name of the path's model, so that an upstream that knows the model under
+// another name gets that one. A body that names another model is refused: the token may use the model of the path.
 func modelNames(b *body.JSON, model string) ([]providers.Span, error) {
 	var names []providers.Span
 	find := func(place string, value rawjson.Value) error {

@@ -53,9 +53,8 @@ func (p *parts) measure(ctx context.Context) (countTasks func(context.Context), 
 	return countTasks, closeMetrics, nil
 }
 
-// attend does what API and worker do next to their own work, until ctx ends: it makes the bucket, follows the
-// configuration file, shares what is known of channels, and counts tasks. A process that serves no API has no tokens of
-// the file to keep: nil.
+// attend does what API and worker do next to their own work, until ctx ends: it makes the bucket, follows the configuration file, shares
+// what is known of channels, and counts tasks. A process that serves no API has no tokens of the file to keep: nil.
 func (p *parts) attend(ctx context.Context, watch *watcher, tokens *tokens.Store, countTasks func(context.Context)) {
 	var all sync.WaitGroup
 	defer all.Wait()

@@ -239,9 +239,8 @@ func (p *parts) budgets() *ledger.Budgets {
 	return ledger.NewBudgets(p.redis, workflows.RequiredRetention(p.longestRetention()))
 }
 
-// checks are what /readyz checks. Its answer is public, so a service that is away is named without its address. Relayed
-// calls need none of the services, only a check of keys: while Redis is away that is the memory of tokens, for
-// relay.redis_grace.
+// checks are what /readyz checks. Its answer is public, so a service that is away is named without its address. Relayed calls need none of
+// the services, only a check of keys: while Redis is away that is the memory of tokens, for relay.redis_grace.
 func (p *parts) checks(tokens *tokens.Store) []api.Check {
 	return []api.Check{
 		{Name: "tokens", For: api.RelayPart, Check: func(context.Context) error {

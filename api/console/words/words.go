@@ -53,9 +53,8 @@ func Load() Texts {
 	return all
 }
 
-// Say is the text of a key in a language, with values in place of their names: name, value, name, value. {name:one|more} is what
-// is before the | where the value is 1, else what is after it. A key without a text is shown as it is, so that a test
-// sees it.
+// Say is the text of a key in a language, with values in place of their names: name, value, name, value. {name:one|more} is what is before
+// the | where the value is 1, else what is after it. A key without a text is shown as it is, so that a test sees it.
 func (w Texts) Say(language, key string, pairs ...any) string {
 	text, ok := w[language][key]
 	if !ok {

@@ -28,9 +28,8 @@ const (
 	healthBody = 64 << 10
 )
 
-// Run asks the process of this configuration: /healthz at metrics.listen, which serve and worker both have, or with --for the API's
-// /readyz at listen. It fails where that does not answer 200. The image has no shell and no other client for its health
-// check.
+// Run asks the process of this configuration: /healthz at metrics.listen, which serve and worker both have, or with --for the API's /readyz
+// at listen. It fails where that does not answer 200. The image has no shell and no other client for its health check.
 func (h *Health) Run(ctx context.Context, p *Program) error {
 	cfg, err := p.Load()
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package metrics is what a process reports of itself: the instruments that Prometheus reads, the
-// counts of tasks, and the spans that OpenTelemetry's collector gets. It owns their names and labels. It knows no command
-// and decides nothing.
+// Package metrics is what a process reports of itself: the instruments that Prometheus reads, the counts of tasks, and the spans that
+// OpenTelemetry's collector gets. It owns their names and labels. It knows no command and decides nothing.
 package metrics
 
 import (
