@@ -28,8 +28,7 @@ const (
 	fullRetry = time.Second
 )
 
-// placed is a connection that gives its place back when it is closed. It is a TCPConn in all else: the HTTP server looks
-// for its CloseWrite and ReadFrom.
+// placed is a connection that gives its place back when it is closed, else a TCPConn, for the HTTP server's CloseWrite and ReadFrom.
 type placed struct {
 	*net.TCPConn
 
@@ -72,9 +71,8 @@ func (l *listener) complain(message string, peer net.Addr, err error) {
 	l.server.edge.Log().Warn(message, attrs...) //nolint:sloglint // the callers' messages are constant
 }
 
-// introduced is a connection of a trusted proxy, which begins with a PROXY header that names the client. The goroutine that uses the
-// connection first reads the header, so that a slow proxy delays no other connection. Without a client address in the header, the
-// connection has no address.
+// introduced is a connection of a trusted proxy, which begins with a PROXY header that names the client, or else has no address. The
+// goroutine that uses the connection first reads the header, so that a slow proxy delays no other connection.
 type introduced struct {
 	*placed
 

@@ -21,8 +21,7 @@ const (
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
 
-	// maxStreams is how many requests one connection of HTTP/2 may have open. Proxies open another connection beyond it; the
-	// protocol asks for no fewer than 100.
+	// maxStreams is how many requests a connection of HTTP/2 may have open, 100 at least by the protocol. Proxies open another beyond it.
 	maxStreams = 100
 	// streamWindow is what a client may send ahead of the reader of one request's body, in bytes, and connectionWindow what it
 	// may send ahead in all: a few requests whose bodies wait do not stop the others of their connection.

@@ -13,8 +13,7 @@ import (
 	"modelrelay/storage/fair"
 )
 
-// sharesOfPlaces: one network may hold one of so many equal shares of a listener's places, so that it alone cannot fill them before any
-// client has shown a key.
+// sharesOfPlaces: a network may hold one of so many equal shares of a listener's places: it cannot fill them before a client shows a key.
 const sharesOfPlaces = 2
 
 // warning is a kind of log line. Each comes once a minute at most, so that a flood of connections is no flood of log lines.

@@ -20,8 +20,7 @@ import (
 // contractVersion is that of the interface description.
 const contractVersion = "1.0.0"
 
-// OpenAPI returns the document of everything that a Server of a program version serves, as YAML. It needs none of what a
-// Server needs to serve.
+// OpenAPI returns the document of everything that a Server of a program version serves, as YAML. It needs nothing that serving needs.
 func OpenAPI(version string) ([]byte, error) {
 	return New(Options{Version: version}).api.OpenAPI().YAML()
 }
@@ -85,8 +84,7 @@ func backgroundPaths() []string {
 	}
 }
 
-// schemaName is the name of a type in the document. Types of the operators' actions have short names, which are those of a client's
-// view of the same thing as well.
+// schemaName is the name of a type in the document. The short names of operators' types are also those of a client's view of the thing.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
 	if t.Kind() == reflect.Pointer {

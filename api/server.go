@@ -57,8 +57,7 @@ type Options struct {
 	Events tasks.EventLog
 	// CallLife is the longest time from the create of a background call to its expiry.
 	CallLife time.Duration
-	// TokenByID finds the token of a background call; storage.ErrNotFound for one that is gone, storage.ErrUnavailable if the store does not
-	// answer.
+	// TokenByID finds the token of a background call; storage.ErrNotFound for one that is gone, storage.ErrUnavailable without an answer.
 	TokenByID func(ctx context.Context, id string) (*tokens.Token, error)
 	// Health are the checks of /readyz.
 	Health []Check
@@ -110,8 +109,7 @@ type Server struct {
 	tokenByID func(ctx context.Context, id string) (*tokens.Token, error)
 	api       huma.API
 	handler   http.Handler
-	// adminHandler serves the operator's operations where they have an address of their own, consoleHandler the pages of a
-	// browser, and inside serves all operations.
+	// adminHandler serves the operator's operations at their own address, consoleHandler the pages of a browser, and inside all operations.
 	adminHandler, consoleHandler, inside http.Handler
 	proxies                              edge.Proxies
 	// What the listeners hold, have turned away, and whether one of them is full.

@@ -1,5 +1,4 @@
-// Package account shows a token what is its own: what it may do, what is left of its limits and its budget, what it used, and
-// its calls. It changes nothing.
+// Package account shows a token what is its own: its rights, limits, budget, usage and calls. It changes nothing.
 package account
 
 import (

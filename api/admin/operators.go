@@ -155,8 +155,7 @@ func (o *Operators) operatorOf(source netip.Addr, r *http.Request) (edge.Operato
 	return o.Admit(source, edge.Bearer(r))
 }
 
-// Admit finds the operator of a key that came from an address: NotFound while there is no operator at all, Unauthenticated for a key
-// that is none, RateLimited for too many of them.
+// Admit finds the operator of a key from an address: NotFound without any operator, Unauthenticated or RateLimited for a wrong key.
 func (o *Operators) Admit(source netip.Addr, key string) (edge.Operator, error) {
 	if !o.Any() {
 		return edge.Operator{}, edge.NothingHere()

@@ -106,8 +106,7 @@ func classOf(kind providers.Kind) string {
 	}
 }
 
-// showLimit shows a limit in the vendor's headers. The format has whole seconds. The time is rounded up, so that a client
-// that comes back then is not early.
+// showLimit shows a limit in the vendor's headers, in whole seconds: the time is rounded up, so that a client returns no earlier.
 func showLimit(header http.Header, name string, window limits.Window) {
 	prefix := "anthropic-ratelimit-" + name
 	header.Set(prefix+"-limit", strconv.Itoa(window.Limit))

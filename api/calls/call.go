@@ -87,8 +87,7 @@ func Access() edge.Access {
 type Call struct {
 	providers.Call
 
-	// Unlisted is the fault of an enum value that the contract does not list, nil for none. The call gets it if no channel of the model
-	// accepts such values.
+	// Unlisted is the fault of an enum value outside the contract, nil for none; for a model none of whose channels accepts such values.
 	Unlisted *providers.Fault
 	// Output is the maximum of tokens of one answer, and N the number of answers or images; 0: the call does not specify it.
 	Output, N int64
@@ -105,8 +104,7 @@ type Call struct {
 	// Stage returns the body that is stored for a background call: it has stored items in place of references to them, since the items may be
 	// deleted before the call is sent. nil: Raw.
 	Stage func() []byte
-	// Resolve returns the complete call of a body that refers to stored responses; nil: this call is complete. It reads a store, so the call
-	// is admitted first.
+	// Resolve returns the complete call of a body that refers to stored responses, once the call is admitted; nil: this call is complete.
 	Resolve func() (Call, error)
 	// Rewrite wraps the body of an untranslated answer; nil: the body stays unchanged.
 	Rewrite func(body io.ReadCloser) io.ReadCloser
@@ -301,8 +299,7 @@ func Affinity(x *edge.Request, model []byte, parts ...[]byte) uint64 {
 	return uint64(sum)<<32 | uint64(size+1)
 }
 
-// DeclareContent declares the answer 200 with a body of the upstream, by media type: JSON objects, event streams and text have such
-// schemas, others are bytes.
+// DeclareContent declares the answer 200 with a body of the upstream, by media type. Types other than JSON, events and text are bytes.
 func DeclareContent(description string, mediaTypes ...string) map[string]*huma.Response {
 	content := make(map[string]*huma.MediaType, len(mediaTypes))
 	for _, mediaType := range mediaTypes {

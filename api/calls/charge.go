@@ -18,15 +18,13 @@ import (
 
 // Limits enforces the limits of tokens.
 type Limits interface {
-	// Admit returns a grant, which reports whether the call may continue. The grant of an allowed call must be released at its end. The only
-	// error is the cancellation of ctx.
+	// Admit returns a grant, which reports whether the call may continue, and is released at its end. An error is that of ctx.
 	Admit(ctx context.Context, caller storage.Allowance, cost limits.Cost) (limits.Grant, error)
 	// Resume returns the grant of a call that was admitted before, with an estimate of so many tokens.
 	Resume(caller storage.Allowance, tokens int) limits.Grant
 }
 
-// Charge handles the limits and the money of one call, in the order of this file: Admit, Reserve, settle, release. Only one goroutine uses
-// it.
+// Charge handles the limits and the money of a call, in the order of this file: Admit, Reserve, settle, release, on one goroutine.
 type Charge struct {
 	calls   *Calls
 	request *edge.Request
@@ -38,8 +36,7 @@ type Charge struct {
 	// tokens is the estimate that the limits count before the body is read.
 	tokens   int
 	admitted bool
-	// place is the grant of the concurrent call, and money that of the reservation in the budget: zero without a budget, and equal to place
-	// if one round trip granted both.
+	// place is the grant of the concurrent call, money that of the reservation: zero without a budget, place if one round trip granted both.
 	place, money limits.Grant
 
 	left   bool  // the client left before the end of the answer, after an upstream had received the call
@@ -232,8 +229,7 @@ func (ch *Charge) leave(r *http.Request, err error) {
 	ch.settle(new(relay.Answer), 0, true)
 }
 
-// estimate adds the unreported usage of an answer of text: the output in the length bytes since its last report and, without any report,
-// its input.
+// estimate adds the unreported usage of an answer of text: the output in length bytes since the last report, and without any its input.
 func (ch *Charge) estimate(counted, stream bool, length int64) {
 	per := int64(bytesPerToken)
 	if stream {
@@ -248,8 +244,7 @@ func (ch *Charge) estimate(counted, stream bool, length int64) {
 	o.Estimated = o.Estimated || !counted || more > 0
 }
 
-// estimateOthers estimates the unreported usage of an answer of length bytes that is not text. Sound is charged by its length or by its
-// tokens, depending on the price.
+// estimateOthers estimates the unreported usage of another answer of length bytes. The price decides between seconds and tokens of sound.
 func (ch *Charge) estimateOthers(counted bool, length int64) {
 	o, images := &ch.request.Outcome, int64(0)
 	if ch.price.Image == nil && (ch.price.Input != nil || ch.price.Output != nil) {

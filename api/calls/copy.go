@@ -26,8 +26,7 @@ const (
 var errBroken = errors.New("the answer broke off")
 
 // copyPlain copies an answer that is not a stream. inParts: it is a JSON array whose elements the client uses as they arrive; if it fails
-// between two elements, it ends with the format's error as the last one. If the answer fails before anything was sent, copyPlain returns
-// the error for the client.
+// between two elements, it ends with the format's error as the last one. A failure before anything was sent is returned for the client.
 func (c *Calls) copyPlain(ch *Charge, r *http.Request, answer *relay.Answer, inParts bool) error {
 	x := ch.request
 	out := x.Paced()
@@ -41,8 +40,7 @@ func (c *Calls) copyPlain(ch *Charge, r *http.Request, answer *relay.Answer, inP
 	// Clients play sound and show images of unknown length as they arrive. A JSON document is of no use before its end.
 	eager := length < 0 && (inParts || !isJSON)
 	whole := !eager && (isJSON || length <= copyBuffer)
-	// An upstream may send whitespace before a JSON answer that takes long, so that no proxy closes the idle connection. It is sent on at
-	// once.
+	// Whitespace before a JSON answer that takes long, so that no proxy closes the idle connection, is sent on at once.
 	thinking := isJSON
 	var array openArray
 	for {
@@ -120,8 +118,7 @@ func pooled[T any](pool *sync.Pool) *T {
 	return new(T)
 }
 
-// openArray follows a JSON array of objects that is sent in parts, to determine whether another element may be appended. It reads only
-// quotes and brackets.
+// openArray follows a JSON array of objects that is sent in parts, by quotes and brackets, to know whether an element may be appended.
 type openArray struct {
 	depth           int
 	quoted, escaped bool

@@ -25,8 +25,7 @@ const (
 	// soundPerSecond is the number of bytes for a second of sound of unknown length: 32 kbit/s, the lowest usual rate of speech. mostPerSecond
 	// is that of two channels at 48 kHz and 16 bits. A file that claims to be shorter than its size allows at that rate is not trusted.
 	soundPerSecond, mostPerSecond = 4 << 10, 192_000
-	// heardPerSecond and spokenPerSecond are the tokens for a second of sound: one for 100 ms of a user's sound, one for 50 ms of an
-	// assistant's.
+	// heardPerSecond and spokenPerSecond are the tokens for a second of sound: one for 100 ms of a user's, one for 50 ms of an assistant's.
 	heardPerSecond, spokenPerSecond = 10, 20
 	// imageTokens is OpenAI's number of tokens for a square image of medium quality.
 	imageTokens = 1056
@@ -107,8 +106,7 @@ func answersText(operation providers.Operation) bool {
 	}
 }
 
-// lengthIsInput reports whether the length of a request of the operation determines the number of its tokens. Requests of other operations
-// upload media.
+// lengthIsInput reports whether the length of a request determines the number of its tokens. Other operations upload media.
 func lengthIsInput(operation providers.Operation) bool {
 	switch operation {
 	case providers.CountTokens, providers.Transcriptions, providers.Translations, providers.ImageEdit:
@@ -119,8 +117,7 @@ func lengthIsInput(operation providers.Operation) bool {
 }
 
 // stops reports whether an upstream stops its work, and bills only what it has done, when its connection ends. An upstream that streams its
-// answer does. One that answers in one piece makes the whole answer first, images are always completed, and a response in the background
-// does not depend on a connection.
+// answer does, but images are always completed, and a response in the background does not depend on a connection.
 func stops(call providers.Call, background bool) bool {
 	switch call.Endpoint.Operation {
 	case providers.ImageGeneration, providers.ImageEdit:
@@ -163,8 +160,7 @@ func (s size) uses(length, images int64, left bool) (guess providers.Usage) {
 	return guess
 }
 
-// oneTurn returns the usage that a conversation reserves while it lasts: about one turn. Each turn is charged at its end, and the turn that
-// exceeds the budget is the last.
+// oneTurn returns the usage that a conversation reserves: about one turn. Each is charged at its end; one above the budget is the last.
 func oneTurn() pricing.Measure {
 	return pricing.Measure{Requests: 1, Usage: providers.Usage{Input: defaultOutput, Output: defaultOutput}}
 }

@@ -94,8 +94,7 @@ func forbiddenField(param string) *providers.Fault {
 	return providers.InvalidField(param, "Invalid request: '%s' may not be used with this API key.", param)
 }
 
-// withinMost bounds the depth of nested objects that are checked as the call itself is. Each level reads the object again, and a body may
-// have thousands of levels.
+// withinMost bounds the depth of nested objects that are checked as the call itself is: each level reads the object again.
 const withinMost = 2
 
 // in returns the first member of an object that the words forbid, "" for none. within is the depth of the object: see withinMost.
@@ -125,8 +124,7 @@ func (c *Calls) checker(x *edge.Request, in Dialogue) *upstream.Check {
 }
 
 // event returns the fault of a client's message in a conversation; nil: it may pass. message is nil if it was too large to be held. The
-// features of answers are in the members "session" and "response". Some vendors also accept events in binary messages; a binary message
-// that is not JSON passes.
+// features of answers are in "session" and "response". A binary message passes unless it is JSON, which some vendors accept as well.
 func (p priced) event(words []string, message []byte, isText bool) *providers.Fault {
 	switch {
 	case message == nil:

@@ -38,8 +38,7 @@ func (p priced) hostedTool(field string, tools rawjson.Value) string {
 	return ""
 }
 
-// isClients reports whether the client runs a tool, in any format. An unknown tool counts as the vendor's. So does a tool with two types,
-// because an upstream may read either.
+// isClients reports whether the client runs a tool. An unknown tool, and one with two types, of which an upstream may read either, is not.
 func (p priced) isClients(tool rawjson.Value) bool {
 	typed, named, others := false, false, false
 	for name, value := range tool.Members() {

@@ -15,10 +15,9 @@ import (
 // tokens of the channel share, and no other limit applies to it.
 const storedReads = 19
 
-// Stored relays a request about an earlier answer of the caller's token to the upstream that made it. It costs no money, so the limits of
-// calls do not apply. It counts as twenty reads, and as a wait while it is open. A token without the permission for calls gets NotFound. Of
-// a 2xx answer the client receives the status, the headers that describe the body, and the body. names are the client's parameters that
-// travel upstream.
+// Stored relays a request about an earlier answer of the caller's token to the upstream that made it, with the client's parameters of these
+// names. It costs no money: it counts as twenty reads, and as a wait while it is open. A token without the permission for calls gets
+// NotFound. Of a 2xx answer the client receives the status, the headers that describe the body, and the body.
 func (c *Calls) Stored(x *edge.Request, r *http.Request, request providers.StoredRequest, names ...string) error {
 	if err := x.Permit(edge.RelayPermission); err != nil {
 		return providers.Faultf(providers.NotFound, "Nothing with the id %q was found.", request.ID)

@@ -192,8 +192,7 @@ const (
 	usualVideo = "sora-2"
 )
 
-// preferred is the model that a form of a kind begins with: a well-known one, else the first that
-// serves it, one that answers now before others; "" for none.
+// preferred is the model that a form of a kind begins with: well-known, or first, those that answer now before others; "" for none.
 func preferred(models []tryModel, kind string) string {
 	known, first, works := map[string]string{snippets.Chat: usualChat, snippets.Video: usualVideo}[kind], "", false
 	for _, m := range models {

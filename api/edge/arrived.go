@@ -11,8 +11,7 @@ type Connection interface {
 	LastReceived() time.Time
 }
 
-// Arrived returns when the request reached this machine. That is earlier than Start if its data waited in the socket of a process that
-// stood still.
+// Arrived returns when the request reached this machine: earlier than Start if it waited in the socket of a process that stood still.
 func (x *Request) Arrived(ctx context.Context) time.Time {
 	if c := ConnectionOf(ctx); c != nil {
 		if at := c.LastReceived(); !at.IsZero() && at.Before(x.Start) {

@@ -59,8 +59,7 @@ func (x *Request) authenticate(r *http.Request, permission string) error {
 	return x.admit(r.Context(), x.edge.keyOf(x.Format, inside, r), inside, permission)
 }
 
-// ActAs makes the token of an internal caller the caller of the request: the token's limits and networks apply. It does nothing if the
-// request already has a caller.
+// ActAs makes an internal caller's token the caller of a request that has none: the token's limits and networks apply.
 func (x *Request) ActAs(ctx context.Context, inside *InternalCaller) error {
 	if x.Caller != nil {
 		return nil
@@ -90,8 +89,7 @@ const (
 	RealtimePermission = tokens.OperationRealtime
 )
 
-// Permit returns a fault if the caller lacks the permission. Otherwise the permission becomes that of the request: later checks require
-// it too.
+// Permit returns a fault if the caller lacks the permission. Otherwise it becomes that of the request, which later checks require.
 func (x *Request) Permit(permission string) error {
 	if err := x.presence.permit(x.Caller, permission); err != nil {
 		return err
@@ -132,8 +130,7 @@ func (p *presence) admits(caller *tokens.Token) bool {
 	return p.inside.impersonates() || caller.Admits(p.source)
 }
 
-// CallerNow looks the caller's token up again, for a long request. The token is nil if the key may no longer be used for the request.
-// An error means that the store is unavailable.
+// CallerNow looks the token of a long request up again: nil if its key may no longer be used, an error if the store is unavailable.
 func (x *Request) CallerNow(ctx context.Context) (*tokens.Token, error) {
 	caller, err := x.edge.callerNow(ctx, x.presence.key, x.presence.inside)
 	if caller != nil && x.presence.permit(caller, x.presence.permission) != nil {
@@ -142,8 +139,7 @@ func (x *Request) CallerNow(ctx context.Context) (*tokens.Token, error) {
 	return caller, err
 }
 
-// callerNow is callerOf for a request that was admitted before: the token is nil if the key is no longer valid. An error means that the
-// store is unavailable.
+// callerNow is callerOf for a request that was admitted before: nil if the key is no longer valid, an error if the store is unavailable.
 func (e *Edge) callerNow(ctx context.Context, key string, inside *InternalCaller) (*tokens.Token, error) {
 	caller, err := e.callerOf(ctx, key, inside)
 	if fault, refused := errors.AsType[*providers.Fault](err); refused && fault.Kind == providers.Unauthenticated {

@@ -18,8 +18,7 @@ const (
 	beyondLargest = 1 << 20
 	// discardTime bounds the read. It suffices for the largest body at 50 Mbit/s, or for the client to see the answer and stop.
 	discardTime = 10 * time.Second
-	// discardsAtOnce bounds the concurrent reads, discardsOfOne those of one token, or of one network without a token. A read occupies
-	// a connection and no memory.
+	// discardsAtOnce bounds the concurrent reads, each of a connection, discardsOfOne those of one token, or of a network without a token.
 	discardsAtOnce = 128
 	discardsOfOne  = 16
 )

@@ -14,8 +14,7 @@ const (
 	DefaultBodyMemory = 16 * DefaultMaxBody
 	// bodyShare is the divisor of the memory that the bodies of one token may hold. It leaves memory for the largest body of another token.
 	bodyShare = 2
-	// backgroundShare is the divisor of the memory that the bodies of background calls may hold. They hold it as long as their upstreams
-	// work; the rest is for clients that wait.
+	// backgroundShare is the divisor of the memory for bodies that background calls may hold: for long, while other clients wait.
 	backgroundShare = 2
 	// bodyRetry is the Retry-After of a caller without memory for its body. Most bodies are sent upstream within a second.
 	bodyRetry = time.Second
@@ -36,8 +35,7 @@ func (x *Request) growBody(n int) error {
 	return err
 }
 
-// Hold reserves n more bytes of the memory for bodies. The error is a fault: RateLimited if the token holds its share, Overloaded if no
-// memory is left.
+// Hold reserves n more bytes of the memory for bodies. The fault is RateLimited above the token's share, Overloaded if none is left.
 func (x *Request) Hold(n int) error {
 	err := x.edge.hold(x.Caller.ID, int64(n), x.presence.background())
 	switch {
@@ -74,8 +72,7 @@ func (e *Edge) unhold(token string, n int64, background bool) {
 	}
 }
 
-// HoldBackground counts n bytes that the worker of a background call of the token holds, until release is called. The error is
-// fair.ErrShare or fair.ErrFull.
+// HoldBackground counts n bytes that the worker of a token's call holds until release. The error is fair.ErrShare or fair.ErrFull.
 func (e *Edge) HoldBackground(token string, n int64) (release func(), err error) {
 	if err := e.hold(token, n, true); err != nil {
 		return nil, err
@@ -83,8 +80,7 @@ func (e *Edge) HoldBackground(token string, n int64) (release func(), err error)
 	return sync.OnceFunc(func() { e.unhold(token, n, true) }), nil
 }
 
-// FitBody reserves memory for a body of n bytes that the gateway makes from the request's own. The error is a fault: TooLarge for a body
-// above the size limit, or that of Hold.
+// FitBody reserves memory for a body of n bytes that replaces the request's own. The fault is TooLarge above the limit, or Hold's.
 func (x *Request) FitBody(n int) error {
 	if most := x.edge.options.MaxBody; int64(n) > most {
 		return tooLarge(most)

@@ -19,8 +19,7 @@ const (
 	shortBody = 16 << 10
 	// maxTrailing is how many bytes may follow the part of a body that was read, such as the end of a form.
 	maxTrailing = 4 << 10
-	// trustedBody is the largest Content-Length, in bytes, for which all memory is allocated at once. The buffer of a longer body grows by
-	// the factor bodyGrowth as the body arrives.
+	// trustedBody is the largest Content-Length, in bytes, that is allocated at once. A longer buffer grows by bodyGrowth as the body arrives.
 	trustedBody = 64 << 10
 	bodyGrowth  = 8
 	// firstPiece is the size of the first buffer of a body of unknown length; the usual body fits. Each further one is twice as large, up to
@@ -29,8 +28,7 @@ const (
 	largestPiece = 1 << 20
 )
 
-// IsShort reports whether the request has a short body of known length that the client sends without delay. Its read takes ten seconds
-// at most.
+// IsShort reports whether the request has a short body of known length, whose read takes ten seconds at most.
 func (x *Request) IsShort(r *http.Request) bool {
 	return r.ContentLength > 0 && r.ContentLength <= min(shortBody, x.edge.options.MaxBody) &&
 		len(r.Header["Expect"]) == 0 && len(r.Header["Content-Encoding"]) == 0
@@ -160,8 +158,7 @@ func (x *Request) openBody(r *http.Request) (stop func(), err error) {
 	}, nil
 }
 
-// unreadTimeout bounds the time for which the unread rest of a body delays the answer. net/http reads the rest before it sends the
-// answer, without a limit of its own.
+// unreadTimeout bounds how long the unread rest of a body, which net/http reads without a limit before it answers, delays the answer.
 func (e *Edge) unreadTimeout() time.Duration { return min(e.options.BodyTimeout, maxUnread) }
 
 // tooLarge is the fault of a body of more than limit bytes.

@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// CallerCheck is the interval at which the tokens of running requests are checked. Tokens learns of a revocation within half a second, so
-	// a request ends within a second after it.
+	// CallerCheck is the interval of the checks of running requests' tokens. With that of Tokens, a request ends within 1 s of a revocation.
 	CallerCheck = 500 * time.Millisecond
 	// watchRetry is the Retry-After of a client with too many open streams and waits. A wait takes at most a minute.
 	watchRetry = 5 * time.Second

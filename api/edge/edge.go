@@ -1,6 +1,5 @@
 // Package edge handles the part that all requests have in common. It gives a request an id, a log line and a trace, finds its caller,
-// checks the caller's permission, reads the body within the memory for bodies, and renders faults in the client's format. Groups declare
-// the operations.
+// checks the caller's permission, reads the body within the memory for bodies, and renders faults in the client's format.
 //
 // It names no format and no operation: New receives the formats as tables of functions. It must not know what an operation does or costs.
 package edge
@@ -33,8 +32,7 @@ const (
 // Options configure an Edge, which closes none of them. Tokens is required.
 type Options struct {
 	Tokens Tokens
-	// Proxies are the networks of the reverse proxies whose X-Forwarded-For and Forwarded headers are trusted; none: the source of a request
-	// is the address of its connection.
+	// Proxies are the networks of proxies whose X-Forwarded-For and Forwarded are trusted; none: a request's source is its connection's.
 	Proxies Proxies
 	// PublicURL is the address at which clients reach the server, without a slash at the end; "": the host of each request.
 	PublicURL string
@@ -51,8 +49,7 @@ type Options struct {
 	WriteTimeout time.Duration
 	// Tracer starts a span for each request except probes; nil: no spans.
 	Tracer trace.Tracer
-	// Seen is called with every ended request except probes, in the goroutine that served it. It must not block. nil: requests are not
-	// counted.
+	// Seen is called with every ended request except probes, in the goroutine that served it, and must not block; nil: none is counted.
 	Seen func(Seen)
 	// Called receives every call; nil: no call log.
 	Called Called

@@ -19,8 +19,7 @@ const (
 	AccountTag  = "Account" // about the token itself
 )
 
-// declareFaults adds the faults of an operation to the OpenAPI document, each as a component that the operations of the group share. The
-// fault "default" covers all others.
+// declareFaults adds an operation's faults to the OpenAPI document, as components that the group shares. "default" covers all others.
 func (g *Group) declareFaults(op *huma.Operation) {
 	kinds := faultKinds(op, g.options.Access)
 	if g.options.Kinds != nil {

@@ -33,8 +33,7 @@ var hookFaults = sync.OnceFunc(func() { //nolint:gochecknoglobals // huma.NewErr
 	}
 })
 
-// faultOf converts huma's errors to a fault. It uses only the location and the rule of a validation error, because the text repeats the
-// invalid value.
+// faultOf converts huma's errors to a fault, by the location and the rule of a validation error: its text repeats the invalid value.
 func faultOf(status int, message string, errs []error) *providers.Fault {
 	for _, err := range errs {
 		if fault, ok := errors.AsType[*providers.Fault](err); ok {

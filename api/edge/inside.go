@@ -89,12 +89,10 @@ type InternalCaller struct {
 	Role     Role
 	// From is the host of a command; "": the request has a source address.
 	From string
-	// Token is the stable id of the token, and Find reads it. Find returns storage.ErrNotFound for a removed token and
-	// storage.ErrUnavailable if the store does not answer.
+	// Token is the stable id of the token. Find reads it; storage.ErrNotFound: it was removed, storage.ErrUnavailable: the store is away.
 	Token string
 	Find  func(ctx context.Context, id string) (*tokens.Token, error)
-	// Impersonates: an operator or a viewer reads the data of the token. The token's limits and networks do not apply, and the request may
-	// not change anything or make a call.
+	// Impersonates: an operator or a viewer reads the token's data, without its limits and networks, and may not change or call anything.
 	Impersonates bool
 	// Background: the request serves a background call, whose create was checked.
 	Background bool
@@ -105,8 +103,7 @@ func (i *InternalCaller) impersonates() bool { return i != nil && i.Impersonates
 
 type internalCallerKey struct{}
 
-// WithInternalCaller returns the context of a request that acts for an operator or a token. The request has no key, and the rights of
-// the operator or the token.
+// WithInternalCaller returns the context of a request that has the rights of an operator or a token in place of a key.
 func WithInternalCaller(ctx context.Context, who *InternalCaller) context.Context {
 	return context.WithValue(ctx, internalCallerKey{}, who)
 }

@@ -15,8 +15,7 @@ import (
 	"modelrelay/providers"
 )
 
-// Query reads the parameters of a list, for an operation whose input huma does not decode. It continues after an invalid parameter; Err
-// returns the first fault.
+// Query reads the parameters of a list whose input huma does not decode. It goes on after an invalid one; Err returns the first fault.
 type Query struct {
 	values url.Values
 	header http.Header

@@ -16,8 +16,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// Request is the state of one request, and the ResponseWriter of its answer. It lasts until the access log line is written. Only one
-// goroutine uses it.
+// Request is the state of one request and the ResponseWriter of its answer, for one goroutine, until the access log line is written.
 type Request struct {
 	answer
 

@@ -19,8 +19,7 @@ const maxRequestID = 128
 // Probe is the operation of health checks, of browsers' preflights and of static files. Their log lines have level debug.
 const Probe = "probe"
 
-// notAPage is the Content-Security-Policy of answers: a browser that opens one runs nothing that a model, a vendor or a client put into it.
-// Pages set their own policy.
+// notAPage is the Content-Security-Policy of answers: a browser runs nothing that a model, a vendor or a client put in. Pages set another.
 const notAPage = "default-src 'none'; sandbox"
 
 // The paths of the health routes, which are not traced.
@@ -29,8 +28,7 @@ const (
 	ReadyPath = "/readyz"
 )
 
-// Handler returns the outermost handler, around next. It creates the Request, recovers panics, releases the memory of the body and writes
-// the access log line.
+// Handler returns the outermost handler: it makes the Request, recovers panics, frees the body's memory and writes the access log line.
 func (e *Edge) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := e.begin(w, r)
@@ -108,8 +106,7 @@ func (e *Edge) recovered(x *Request, panicked any) (aborted bool) {
 	return false
 }
 
-// The parts of a request id: a prefix, the time of arrival in ms, and random bits. They are in base32 with ascending letters, so that ids
-// sort by time.
+// The parts of a request id: a prefix, the time of arrival in ms, and random bits, in base32 whose letters ascend: ids sort by time.
 const (
 	idPrefix      = "req_"
 	idTimeLetters = 9  // 45 bits, which last beyond the year 3000

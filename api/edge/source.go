@@ -52,8 +52,7 @@ func (e *Edge) Origin(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-// Secured reports whether the client uses TLS: to the gateway itself, or to the trusted proxy of the connection, which reports it at the
-// end of X-Forwarded-Proto or Forwarded.
+// Secured reports whether the client uses TLS: to the gateway, or as its trusted proxy reports at the end of the forwarding headers.
 func (e *Edge) Secured(r *http.Request) bool {
 	if r.TLS != nil {
 		return true

@@ -17,9 +17,8 @@ const (
 	maxOthers = 20
 )
 
-// Find returns a call by any of its ids. The request's own id comes before all others: a value that another client chose does not hide
-// it. Of several calls with the value of a client it returns the newest and names the others. The error is a providers.Fault of kind
-// NotFound if there is none.
+// Find returns a call by any of its ids, the request's own before all others: a value that another client chose does not hide it. Of
+// several calls with a client's value it returns the newest and names the others. A missing call is a providers.Fault of kind NotFound.
 func (r Reader) Find(ctx context.Context, id string) (Call, error) {
 	call, err := r.find(ctx, id)
 	return r.shown(call), err

@@ -328,8 +328,7 @@ func (s *stored) names(b *body.JSON) bool {
 }
 
 // resolve replaces what a call names of the caller's stored responses by their items, and returns the new body; nil if there are none. What
-// the gateway does not have stays: an upstream may have it. input returns the input with only its references replaced; nil if there are
-// none.
+// the gateway does not have stays: an upstream may have it. input returns the input with only its references replaced; nil for none.
 func (s *stored) resolve(
 	x *edge.Request, r *http.Request, b *body.JSON,
 ) (raw []byte, chain providers.Chain, input func() []byte, err error) {

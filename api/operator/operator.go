@@ -1,6 +1,5 @@
-// Package operator has the operators' actions, one method of Service for each. HTTP, the pages of a browser and the command line
-// are thin layers over it: an action's role check, validation and audit entry are here, and its input and result are what they
-// send. It knows no HTTP request and no configuration file.
+// Package operator has the operators' actions, one method of Service for each, with its role check, validation and audit entry. HTTP, the
+// pages of a browser and the command line are thin layers over it. It knows no HTTP request and no configuration file.
 package operator
 
 import (

@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// streamEndWait is how long a stream whose events are all sent stays open until its call has ended: a client that has read to the end
-	// finds the call ended.
+	// streamEndWait is how long a stream whose events are all sent waits for its call's end, which a client that has read all finds then.
 	streamEndWait = 10 * time.Second
 	// endWait is how long a call waits for the end of the one that it continues from: a client may have read only the last event.
 	endWait = time.Second

@@ -12,8 +12,7 @@ import (
 	"modelrelay/providers/sse"
 )
 
-// maxReported bounds an event that is searched for a failure, in bytes, and maxFailure the failure of a document, maxWord
-// what says what it is. What fails has little output.
+// maxReported bounds an event that is searched for a failure, in bytes, maxFailure a document's failure, and maxWord the words of its kind.
 const (
 	maxReported = 1 << 20
 	maxFailure  = 64 << 10

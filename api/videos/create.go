@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	// maxEchoed bounds, in bytes, the fields that every answer about a task repeats: the prompt, and the metadata. No vendor accepts half
-	// as long a prompt. Upstreams that repeat it too must stay within the answer limit of the adapters: a job whose answer cannot be
-	// read may be paid for and lost.
+	// maxEchoed bounds, in bytes, the prompt and the metadata, which every answer about a task repeats; vendors accept half as long a prompt.
+	// Upstreams' answers must stay within the adapters' limit too: a job whose answer cannot be read may be paid for and lost.
 	maxEchoed = 128 << 10
 )
 
@@ -161,8 +160,7 @@ func (c *creator) forbidden(x *edge.Request, req providers.VideoRequest) error {
 	return nil
 }
 
-// served returns nil if the caller may use the request's model and a channel supports the request, and the reason otherwise. An open
-// circuit is not a reason: tasks wait for it.
+// served returns nil if the caller may use the model and a channel supports the request, if its circuit is open too, and else the reason.
 func (c *creator) served(x *edge.Request, in wording, req providers.VideoRequest) error {
 	shape := req.Shape()
 	pick := router.Request{

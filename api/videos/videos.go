@@ -1,8 +1,7 @@
 // Package videos has the task operations of all video formats: the Sora-compatible one, the generic one, Jimeng's and Gemini's. Each reads
 // its bodies into one canonical request and shows tasks in its own shape; the create, the event stream and the content are shared.
 //
-// Wire structs are named as the OpenAPI document names their schemas. The package does not know how a task is created or where it is
-// stored.
+// Wire structs are named as the OpenAPI document names their schemas. How a task is created and where it is stored is not known here.
 package videos
 
 import (

@@ -67,8 +67,7 @@ func (p *parts) writeCalls(m *Main, stores *metrics.Stores) edge.Called {
 	}
 }
 
-// failed reports the calls that speak against the deployment or its upstreams: not those that were refused for what the client
-// itself asked, nor those that it left.
+// failed reports the calls that speak against the deployment or its upstreams, not those refused for their requests or left by clients.
 func failed(r *calllog.Record) bool {
 	return r.Failed() && r.Fault != string(providers.Canceled) && (len(r.Tries) > 0 || r.Status >= http.StatusInternalServerError)
 }

@@ -1,5 +1,4 @@
-// Package words has the texts of the console's pages in every language that it speaks. A text is in <language>/<part>.txt
-// below a key, and no page has any of its own.
+// Package words has the texts of the console's pages in every language: by key, in <language>/<part>.txt. No page has any of its own.
 package words
 
 import (

@@ -1,5 +1,4 @@
-// Package buildinfo holds the version of the program, the commit that it was built from, and the licences of what it is
-// linked with. It imports the standard library only.
+// Package buildinfo holds the program's version, its commit, and the licences of its parts. It imports the standard library only.
 package buildinfo
 
 import (

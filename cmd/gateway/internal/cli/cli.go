@@ -1,6 +1,5 @@
-// Package cli is the gateway's commands other than serving: what operators ask of tokens, tasks, usage, channels and the
-// configuration file, and a small client of videos. It owns flags, help texts and what is printed. It does not know how
-// the program is put together: what a command works with is given to it.
+// Package cli is the gateway's commands other than serving: what operators ask of tokens, tasks, usage, channels and the configuration
+// file, and a small client of videos. It owns flags, help texts and what is printed. What a command works with is given to it.
 package cli
 
 import (

@@ -138,8 +138,7 @@ func retryable(err error) (wait time.Duration, again bool) {
 	return answer.retryAfter, again && !answer.final
 }
 
-// request is one request, sent again up to tries times where that may help. Every request here may be repeated: it is a read,
-// a cancel, or a create with an idempotency key.
+// request is one request, sent up to tries times where that may help: each is a read, a cancel, or a create with an idempotency key.
 type request struct {
 	method, path string
 	header       http.Header

@@ -49,9 +49,8 @@ func videoContent(id string, index int) string {
 	return path
 }
 
-// download fetches what is at a path into output. The bytes gather in a file next to the output whose name has the hash of
-// their ETag, so only bytes of the same video are joined; a download that broke off earlier is continued. The file gets the
-// name of the output when its length and digest are right.
+// download fetches what is at a path into output, and continues a download that broke off. The bytes gather in a file next to it, named by
+// the hash of their ETag, so only bytes of the same video are joined; it gets the output's name when its length and digest are right.
 func (c *videoClient) download(ctx context.Context, path, output string) (fetched, error) {
 	get := request{method: http.MethodGet, path: path, tries: clientTries}
 	resp, err := c.do(ctx, get)

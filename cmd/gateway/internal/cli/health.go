@@ -84,8 +84,7 @@ func wayIn(cfg config.Config, public bool) *http.Transport {
 	return way
 }
 
-// askHere gets a path from this machine's own process at a configured address and returns its body where the answer is
-// 200. key is the configuration key of the address.
+// askHere gets a path from this machine's process at the address of a configuration key, and returns its body where the answer is 200.
 func askHere(ctx context.Context, key, address, path string, way *http.Transport) ([]byte, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package config reads the configuration file: from its text to a Config, with defaults, validation and the table of its
-// keys. It owns the file's form and the words of its problems. It knows nothing of the program that is put together from
-// it: no listener, no HTTP server, no command.
+// Package config reads the configuration file: from its text to a Config, with defaults, validation and the table of its keys. It owns the
+// file's form and the words of its problems, and knows no listener, no HTTP server and no command.
 package config
 
 import (
@@ -266,9 +265,8 @@ func (c *Channel) setDefaults() {
 	c.Background = BackgroundGateway
 }
 
-// Parse reads a configuration file's text. The environment answers ${NAME}; the paths of ${file:PATH} begin at the file's
-// folder, and SecretFiles lists them, of a configuration that is refused too. Everything wrong with it comes back
-// at once, as an *Error whose problems name key, line and column.
+// Parse reads a configuration file's text. The environment answers ${NAME}; the paths of ${file:PATH} begin at the file's folder, and
+// SecretFiles lists them, of a refused configuration too. All problems come back at once, in an *Error that names key, line and column.
 func Parse(file string, text []byte, env func(string) (string, bool), vendors providers.Catalog) (Config, error) {
 	cfg := Default()
 	dec := &decoder{env: env, folder: filepath.Dir(file), places: map[string]place{}}

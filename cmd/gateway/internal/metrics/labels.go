@@ -33,9 +33,8 @@ type names struct {
 // carried is a listed model of a channel, or an upstream's model of one.
 type carried struct{ channel, model string }
 
-// Learn takes over the names of a configuration: those of its channels and their models, and others that the
-// configuration names. Where all models have room, each has its label at once, else from its first use; the same holds for pairs.
-// Series of names that left stay until the process ends.
+// Learn takes over the names of a configuration: those of its channels, their models, and others. Where all models have room, each has its
+// label at once, else from its first use; the same holds for pairs. Series of names that left stay until the process ends.
 func (m *Metrics) Learn(channels []providers.Channel, priced iter.Seq[string], vendors providers.Catalog) {
 	n := &names{
 		labels: m.labels,

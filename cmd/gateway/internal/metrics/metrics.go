@@ -30,8 +30,7 @@ const (
 	healthPath  = "/healthz"
 	// scrapeTimeout bounds one reading of the metrics: Prometheus gives up after ten seconds by default.
 	scrapeTimeout = 10 * time.Second
-	// seriesMost is how many sets of labels one instrument may have; what is beyond counts in one series that says so. A
-	// hundred models on ten channels come to a thousand.
+	// seriesMost is how many sets of labels an instrument may have; others count in one series. 100 models on ten channels come to a thousand.
 	seriesMost = 10_000
 )
 
