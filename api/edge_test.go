@@ -402,16 +402,18 @@ func TestSeenSaysWhatHappened(t *testing.T) {
 	}
 	for i, want := range []edge.Seen{
 		{
-			Method: "POST", Route: "/v1/chat/completions", Status: 200, Operation: providers.Chat, Format: providers.OpenAI, Model: "gpt-4o",
-			Channel: "main", Usage: providers.Usage{Input: 3, Output: 4},
+			Method: "POST", Route: "/v1/chat/completions", Status: 200, Format: providers.OpenAI,
+			Counted: edge.Counted{
+				Operation: providers.Chat, Model: "gpt-4o", Channel: "main", Bill: edge.Bill{Usage: providers.Usage{Input: 3, Output: 4}},
+			},
 		},
 		{
-			Method: "POST", Route: "/v1/chat/completions", Status: 503, Operation: providers.Chat, Format: providers.OpenAI, Model: "fast",
-			Fault: providers.Overloaded,
+			Method: "POST", Route: "/v1/chat/completions", Status: 503, Format: providers.OpenAI, Fault: providers.Overloaded,
+			Counted: edge.Counted{Operation: providers.Chat, Model: "fast"},
 		},
 		{
 			Method: "POST", Route: "/v1/chat/completions", Status: 429, Format: providers.OpenAI, Fault: providers.RateLimited,
-			Refused: edge.LimitConcurrency,
+			Counted: edge.Counted{Refused: edge.LimitConcurrency},
 		},
 		{Method: "BREW", Status: 404, Format: providers.OpenAI, Fault: providers.NotFound},
 	} {

@@ -15,23 +15,10 @@ type Seen struct {
 	Status int
 	Times
 
-	// Operation is that of a relayed call or conversation, "" of any other request. Model is the public name as the caller wrote it, also
-	// for requests about tasks.
-	Operation providers.Operation
-	Format    providers.Format
-	Model     string
-	// Channel is the channel that answered, "" for none.
-	Channel string
-	// Translated is the upstream's endpoint if it has another format; else zero.
-	Translated providers.Endpoint
-	// Stream: the answer was a stream of events.
-	Stream bool
-	Usage  providers.Usage
-	Cost   pricing.Money
+	Format providers.Format
 	// Fault is the kind of its fault, "" for none.
 	Fault providers.Kind
-	// Refused is the limit that refused it, "" for none.
-	Refused Limit
+	Counted
 }
 
 // Times are the durations of a request.
@@ -58,13 +45,27 @@ const (
 	LimitBodies      Limit = "bodies"
 )
 
+// Counted is what the handlers of a request record for the counters.
+type Counted struct {
+	// Operation is that of a relayed call or conversation, "" of any other request. Model is the public name as the caller wrote it, also
+	// for requests about tasks.
+	Operation providers.Operation
+	Model     string
+	// Channel is the channel that answered, "" for none.
+	Channel string
+	// Translated is the upstream's endpoint if it has another format; else zero.
+	Translated providers.Endpoint
+	// Stream: the answer was a stream of events.
+	Stream bool
+	Bill
+	// Refused is the limit that refused the request, "" for none.
+	Refused Limit
+}
+
 // Outcome is what the handlers of a request record about it.
 type Outcome struct {
-	// Operation is that of a relayed call or conversation, "" of any other request. Model is the public name as the caller wrote it.
-	Operation      providers.Operation
-	Model, Channel string
-	// Translated is the upstream's endpoint of a translated call; zero for others.
-	Translated providers.Endpoint
+	Counted
+
 	// Provider is the vendor's name in OpenTelemetry's conventions. Task is the id of the task that a create makes, or that a worker serves.
 	Provider, Task string
 	Attempts       int
@@ -72,10 +73,6 @@ type Outcome struct {
 	Trail providers.Trail
 	// Sent is when a call was passed to the relay, and Answered when its answer began. Zero: that did not happen.
 	Sent, Answered time.Time
-	Stream         bool
-	Bill
-	// Refused is the limit that refused the request, "" for none.
-	Refused Limit
 }
 
 // Bill is the usage of a call and its cost.
@@ -98,9 +95,8 @@ func (x report) seen() {
 	o := &x.Outcome
 	seen := Seen{
 		Method: x.http.Method, Route: x.Operation, Status: x.shownStatus(),
-		Times:     Times{Took: time.Since(x.Start), Sent: x.since(o.Sent), First: x.since(o.Answered)},
-		Operation: o.Operation, Format: x.Format.Name, Model: o.Model, Channel: o.Channel, Translated: o.Translated,
-		Stream: o.Stream, Usage: o.Usage, Cost: o.Cost, Refused: o.Refused,
+		Times:  Times{Took: time.Since(x.Start), Sent: x.since(o.Sent), First: x.since(o.Answered)},
+		Format: x.Format.Name, Counted: o.Counted,
 	}
 	if x.Fault != nil {
 		seen.Fault = x.Fault.Kind

@@ -24,10 +24,12 @@ func oneCall(tb testing.TB) func() {
 		providers.Catalog{"openai": {Name: "openai"}})
 	seen, tried := m.Seen, m.Tried
 	call := edge.Seen{
-		Method: http.MethodPost, Route: "/v1/chat/completions", Status: http.StatusOK, Operation: providers.Chat,
-		Model: "m", Channel: "main", Stream: true,
+		Method: http.MethodPost, Route: "/v1/chat/completions", Status: http.StatusOK,
 		Times: edge.Times{Took: time.Second, Sent: time.Millisecond, First: 100 * time.Millisecond},
-		Usage: providers.Usage{Input: 1000, Cached: 500, Output: 100}, Cost: 1000,
+		Counted: edge.Counted{
+			Operation: providers.Chat, Model: "m", Channel: "main", Stream: true,
+			Bill: edge.Bill{Usage: providers.Usage{Input: 1000, Cached: 500, Output: 100}, Cost: 1000},
+		},
 	}
 	return func() {
 		tried(relay.Attempt{Channel: "main", Number: 1})

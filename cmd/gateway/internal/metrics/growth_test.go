@@ -48,10 +48,12 @@ func grown(t *testing.T, channels, models int) string {
 	for i := range list {
 		for model := range list[i].Models {
 			call := edge.Seen{
-				Method: http.MethodPost, Route: "/v1/chat/completions", Status: http.StatusOK, Operation: providers.Chat,
-				Model: model, Channel: list[i].Name, Stream: true,
+				Method: http.MethodPost, Route: "/v1/chat/completions", Status: http.StatusOK,
 				Times: edge.Times{Took: time.Second, Sent: time.Millisecond, First: 100 * time.Millisecond},
-				Usage: providers.Usage{Input: 1000, Cached: 500, Output: 100}, Cost: 1000,
+				Counted: edge.Counted{
+					Operation: providers.Chat, Model: model, Channel: list[i].Name, Stream: true,
+					Bill: edge.Bill{Usage: providers.Usage{Input: 1000, Cached: 500, Output: 100}, Cost: 1000},
+				},
 			}
 			tried(relay.Attempt{Channel: list[i].Name, Number: 1})
 			seen(call)
