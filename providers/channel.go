@@ -37,47 +37,35 @@ type Secret = secret.Text
 
 // Channel is one configured route to an upstream. It is immutable once loaded.
 type Channel struct {
-	// Name is unique among the configured channels.
-	Name string
-	// Vendor is the name of a vendor in the catalog.
-	Vendor string
-	// BaseURL is the upstream's address in the form that the vendor's own SDK accepts, without a trailing slash.
-	BaseURL string
-	// Keys are used in turn. A refused one cools down without the others. There is at least one.
-	Keys []Secret
-	// Models maps public names, and patterns of them with one "*", to upstream models. An empty value means the same name. A "*" in
-	// the value is replaced by the text that the pattern's "*" matched.
-	Models map[string]string
-	// Groups are the token groups that may use the channel.
-	Groups []string
-	// Priority orders channels, higher first. Weight shares calls among equals; 0 counts as 1.
-	Priority, Weight int
+	Name   string `yaml:"name" doc:"unique; tasks remember it"`
+	Vendor string `yaml:"vendor" doc:"code for this kind of upstream"`
+	// BaseURL has no trailing slash once it is loaded.
+	BaseURL  string            `yaml:"base_url" doc:"address as that vendor's own SDK takes it; may be left out where the vendor has one of its own"`
+	Keys     []Secret          `yaml:"keys" doc:"upstream keys, used in turn; a refused key cools down alone"`
+	Models   map[string]string `yaml:"models" doc:"public name: upstream name; empty: the same. A * in a public name fits any run of characters, and one in its upstream name stands for them; the name itself comes first, then the longest pattern that fits; \"*\" opens every name"`
+	Groups   []string          `yaml:"groups" doc:"token groups that may use it"`
+	Priority int               `yaml:"priority" doc:"higher first"`
+	Weight   int               `yaml:"weight" doc:"share among channels of one priority"` // 0 counts as 1
 	Capacity
-	// Dialect is which of OpenAI's APIs for chats the upstream has, "" for both. It applies only to vendors with Vendor.Dialects.
-	Dialect string
+	OpenValues bool   `yaml:"open_values" doc:"let enum values pass that the contract does not list"`
+	Dialect    string `yaml:"dialect" doc:"of vendor openai: both, chat (the upstream has no /responses) or responses (it has no /chat/completions); the other one is translated"`
+	ModelFacts
+	AllowPrivateResults bool   `yaml:"allow_private_results" doc:"read results at private and loopback addresses too, where links and redirects lead away from base_url's own origin"`
+	LostAnswer          string `yaml:"lost_answer" doc:"repeat or fail: background.lost_answer for calls whose answer is lost at this channel; empty: as there"`
+	Disabled            bool   `yaml:"disabled" doc:"take it out of routing; running tasks go on"`
+
 	// NativeOnly: calls in other formats are not translated for this channel.
 	NativeOnly bool
-	ModelFacts
 	// NoStreamUsage: the upstream refuses the field that requests the usage of a stream, so the gateway does not add it.
 	NoStreamUsage bool
-	// OpenValues permits enum values that the contract does not list.
-	OpenValues bool
-	// AllowPrivateResults permits links and redirects to results at private and loopback addresses beyond the channel's own origin.
-	AllowPrivateResults bool
-	// LostAnswer is what a background call does whose answer this channel lost, one of the Lost constants; "" for the rule of all channels.
-	LostAnswer string
 	// RunsBackground: the vendor runs background calls that it can run, under a ticket.
 	RunsBackground bool
-	// Disabled removes the channel from routing. Its running tasks continue.
-	Disabled bool
 }
 
 // Capacity limits what is in progress at a channel's upstream.
 type Capacity struct {
-	// MaxJobs limits the video jobs in flight at this upstream; 0 means no limit.
-	MaxJobs int
-	// MaxCalls limits the synchronous calls and conversations of one process at this upstream; 0 means no limit.
-	MaxCalls int
+	MaxJobs  int `yaml:"max_jobs" doc:"video jobs in flight at this upstream; 0: no limit"`
+	MaxCalls int `yaml:"max_calls" doc:"synchronous calls and conversations in flight at this upstream, of each gateway process for itself: of n processes up to n times as many, so divide what the upstream bears. A call that finds it full takes the next channel, and where all are full waits for 3 seconds, then 503; 0: no limit"`
 }
 
 // ModelFacts are the operator's facts about upstream models, by prefixes of their names.

@@ -39,25 +39,25 @@ type Token struct {
 	// ID is the name of a token of the configuration file, else random ("tok_…"). A rotation does not change it, so ownership, usage
 	// and limits refer to it.
 	ID     string   `json:"id"`
-	Name   string   `json:"name"`
-	Group  string   `json:"group"`
-	Models []string `json:"models,omitempty"` // public names with "*" patterns; none: every model of the group
+	Name   string   `json:"name" yaml:"name" doc:"unique; the token's stable id"`
+	Group  string   `json:"group" yaml:"group" doc:"which channels it may use"`
+	Models []string `json:"models,omitempty" yaml:"models" doc:"public model names with * patterns; empty: every model of the group"`
 
 	Limits
 
-	Budget float64 `json:"budget,omitempty"` // total money it may spend, in units of the currency; 0: no limit
-	Weight int     `json:"weight,omitempty"`
-	Lane   string  `json:"lane,omitempty"`
+	Budget float64 `json:"budget,omitempty" yaml:"budget" doc:"money it may spend in its life, in the currency of prices; 0: no limit"`
+	Weight int     `json:"weight,omitempty" yaml:"weight" doc:"share of a full channel's video jobs, and of a full worker's background calls, among the tokens of a lane that wait; 0: 1"`
+	Lane   string  `json:"lane,omitempty" yaml:"lane" doc:"high, normal or low: tasks wait while a task waits in an earlier lane"`
 
-	Expires       time.Time   `json:"expires,omitzero"`     // zero: never
-	Networks      []string    `json:"networks,omitempty"`   // of the sources of calls, CIDR; none: any
-	Operations    []string    `json:"operations,omitempty"` // none: all
-	WebhookURL    string      `json:"webhook_url,omitempty"`
-	WebhookSecret secret.Text `json:"webhook_secret,omitempty"`
+	Expires       time.Time   `json:"expires,omitzero" yaml:"expires" doc:"date or RFC 3339 time; empty: never"`
+	Networks      []string    `json:"networks,omitempty" yaml:"networks" doc:"addresses or CIDR ranges its connections come from; empty: any"`
+	Operations    []string    `json:"operations,omitempty" yaml:"operations" doc:"what it may do: relay (calls, also in the background), video (videos), realtime; empty: everything"`
+	WebhookURL    string      `json:"webhook_url,omitempty" yaml:"webhook_url" doc:"where the events of its tasks go; empty: nowhere"`
+	WebhookSecret secret.Text `json:"webhook_secret,omitempty" yaml:"webhook_secret" doc:"whsec_ and 24 to 64 bytes in Base64, which signs them; a replaced one also signs for one more day"`
 	// OldWebhookSecrets are replaced secrets that still sign, the newest first; RotateWebhookSecret, Update and Seed set them.
 	OldWebhookSecrets []OldSecret `json:"old_webhook_secrets,omitempty"`
 
-	Disabled  bool      `json:"disabled,omitempty"`
+	Disabled  bool      `json:"disabled,omitempty" yaml:"disabled" doc:"refuse the token"`
 	Revoked   bool      `json:"revoked,omitempty"` // by an operator, permanently; then Disabled is set too
 	Seeded    bool      `json:"seeded,omitempty"`  // is in the configuration file
 	CreatedAt time.Time `json:"created_at,omitzero"`

@@ -197,27 +197,11 @@ type Tier struct {
 
 // Channel is one configured way to one upstream.
 type Channel struct {
-	Name        string             `yaml:"name" doc:"unique; tasks remember it"`
-	Vendor      string             `yaml:"vendor" doc:"code for this kind of upstream"`
-	BaseURL     string             `yaml:"base_url" doc:"address as that vendor's own SDK takes it; may be left out where the vendor has one of its own"`
-	Keys        []providers.Secret `yaml:"keys" doc:"upstream keys, used in turn; a refused key cools down alone"`
-	Models      map[string]string  `yaml:"models" doc:"public name: upstream name; empty: the same. A * in a public name fits any run of characters, and one in its upstream name stands for them; the name itself comes first, then the longest pattern that fits; \"*\" opens every name"`
-	Groups      []string           `yaml:"groups" doc:"token groups that may use it"`
-	Priority    int                `yaml:"priority" doc:"higher first"`
-	Weight      int                `yaml:"weight" doc:"share among channels of one priority"`
-	MaxJobs     int                `yaml:"max_jobs" doc:"video jobs in flight at this upstream; 0: no limit"`
-	MaxCalls    int                `yaml:"max_calls" doc:"synchronous calls and conversations in flight at this upstream, of each gateway process for itself: of n processes up to n times as many, so divide what the upstream bears. A call that finds it full takes the next channel, and where all are full waits for 3 seconds, then 503; 0: no limit"`
-	CA          string             `yaml:"ca" doc:"file of PEM certificates that may sign the upstream's, where base_url begins with https://; empty: the system's. Read again when it changes"`
-	OpenValues  bool               `yaml:"open_values" doc:"let enum values pass that the contract does not list"`
-	Dialect     string             `yaml:"dialect" doc:"of vendor openai: both, chat (the upstream has no /responses) or responses (it has no /chat/completions); the other one is translated"`
-	StreamUsage bool               `yaml:"stream_usage" doc:"of vendor openai: ask for the counts of a stream where the client does not; an upstream that refuses the field is asked once"`
-	Translate   bool               `yaml:"translate" doc:"translate calls in other chat formats for it; false: calls in its own formats alone"`
-	providers.ModelFacts
-	// AllowPrivateResults is for upstreams of the operator's own.
-	AllowPrivateResults bool   `yaml:"allow_private_results" doc:"read results at private and loopback addresses too, where links and redirects lead away from base_url's own origin"`
-	LostAnswer          string `yaml:"lost_answer" doc:"repeat or fail: background.lost_answer for calls whose answer is lost at this channel; empty: as there"`
-	Background          string `yaml:"background" doc:"of vendor openai: gateway (a worker of the gateway waits for the answer of a Response with background: true) or upstream (the vendor runs it; the gateway reads it there, and never sends it twice)"`
-	Disabled            bool   `yaml:"disabled" doc:"take it out of routing; running tasks go on"`
+	providers.Channel
+	CA          string `yaml:"ca" doc:"file of PEM certificates that may sign the upstream's, where base_url begins with https://; empty: the system's. Read again when it changes"`
+	StreamUsage bool   `yaml:"stream_usage" doc:"of vendor openai: ask for the counts of a stream where the client does not; an upstream that refuses the field is asked once"`
+	Translate   bool   `yaml:"translate" doc:"translate calls in other chat formats for it; false: calls in its own formats alone"`
+	Background  string `yaml:"background" doc:"of vendor openai: gateway (a worker of the gateway waits for the answer of a Response with background: true) or upstream (the vendor runs it; the gateway reads it there, and never sends it twice)"`
 }
 
 // The values of Channel.Background.

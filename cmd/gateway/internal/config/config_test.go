@@ -100,11 +100,11 @@ func TestWholeFile(t *testing.T) {
 	want.PublicURL = "https://gateway.example.com/ai"
 	want.CORS.Origins = []string{"https://app.example.com", "http://localhost:3000"}
 	want.Archive.AccessKey, want.Archive.SecretKey, want.Archive.PublicEndpoint = "x", "y", "http://127.0.0.1:9000"
-	want.Tokens = []config.Token{{
-		Name: "demo", Key: "sk-demo", Group: "default", Models: []string{"*"}, Limits: tokens.Limits{RequestsPerMinute: 600}, Weight: 1,
+	want.Tokens = []config.Token{{Key: "sk-demo", Token: tokens.Token{
+		Name: "demo", Group: "default", Models: []string{"*"}, Limits: tokens.Limits{RequestsPerMinute: 600}, Weight: 1,
 		Lane:     "normal",
 		Networks: []string{}, Operations: []string{},
-	}}
+	}}}
 	want.Prices = map[string]config.Price{
 		"gpt-4o": {Input: "2.5", CachedInput: "1.25", Output: "10", Unit: "1M"},
 		"sora-2": {
@@ -112,12 +112,12 @@ func TestWholeFile(t *testing.T) {
 			Tiers: []config.Tier{{Resolution: "1080P", Audio: "true", Second: "0.3", Video: "1"}},
 		},
 	}
-	want.Channels = []config.Channel{{
+	want.Channels = []config.Channel{{Background: config.BackgroundGateway, Channel: providers.Channel{
 		Name: "main", Vendor: "openai", BaseURL: "https://api.example.test/v1", Keys: []providers.Secret{"sk-upstream"},
 		Models: map[string]string{"gpt-4o": "", "fast": "gpt-4o-mini"}, Groups: []string{"default"}, Weight: 1,
-		Dialect: "chat", Background: config.BackgroundGateway,
+		Dialect:    "chat",
 		ModelFacts: providers.ModelFacts{Traits: map[string][]string{"gpt-4o": {"reasons"}, "mistral-": {}}},
-	}}
+	}}}
 	want.Aliases = map[string]string{"gpt-4o-2024-05-13": "gpt-4o"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %#v\nwant %#v", got, want)
@@ -459,10 +459,10 @@ func TestScalarsKeepTheirText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := config.Token{
-		Name: "0012", Key: "1e3", Group: "true", Models: []string{"0x10", "on", "1.50"}, Weight: 1, Lane: "normal",
+	want := config.Token{Key: "1e3", Token: tokens.Token{
+		Name: "0012", Group: "true", Models: []string{"0x10", "on", "1.50"}, Weight: 1, Lane: "normal",
 		Expires: time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC),
-	}
+	}}
 	if !reflect.DeepEqual(got.Tokens[0], want) {
 		t.Errorf("got %#v, want %#v", got.Tokens[0], want)
 	}

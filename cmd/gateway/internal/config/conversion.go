@@ -15,7 +15,7 @@ import (
 func (c Config) Seeds() []tokens.Seed {
 	seeds := make([]tokens.Seed, 0, len(c.Tokens))
 	for _, t := range c.Tokens {
-		token := t.stored()
+		token := t.Token
 		token.Networks = storedNetworks(token.Networks)
 		seeds = append(seeds, tokens.Seed{Token: token, Key: t.Key.Reveal()})
 	}
@@ -48,13 +48,9 @@ func (c Config) Routes() []providers.Channel {
 }
 
 func (c Channel) route() providers.Channel {
-	return providers.Channel{
-		Name: c.Name, Vendor: c.Vendor, BaseURL: strings.TrimRight(c.BaseURL, "/"), Keys: c.Keys, Models: c.Models, Groups: c.Groups,
-		Priority: c.Priority, Weight: c.Weight, Capacity: providers.Capacity{MaxJobs: c.MaxJobs, MaxCalls: c.MaxCalls}, OpenValues: c.OpenValues,
-		Dialect: c.Dialect, NativeOnly: !c.Translate, NoStreamUsage: !c.StreamUsage, ModelFacts: c.ModelFacts,
-		AllowPrivateResults: c.AllowPrivateResults, LostAnswer: c.LostAnswer, RunsBackground: c.Background == BackgroundUpstream,
-		Disabled: c.Disabled,
-	}
+	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
+	c.NativeOnly, c.NoStreamUsage, c.RunsBackground = !c.Translate, !c.StreamUsage, c.Background == BackgroundUpstream
+	return c.Channel
 }
 
 const (

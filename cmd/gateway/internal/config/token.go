@@ -2,7 +2,6 @@ package config
 
 import (
 	"strings"
-	"time"
 
 	"modelrelay/activities"
 	"modelrelay/providers"
@@ -17,36 +16,15 @@ const (
 	randomIDPrefix = "tok_"
 )
 
-// Token is one client credential put into Redis at start.
+// Token is one client credential put into Redis at start. Its networks are as they were written.
 type Token struct {
-	Name   string           `yaml:"name" doc:"unique; the token's stable id"`
-	Key    providers.Secret `yaml:"key" doc:"what the client sends"`
-	Group  string           `yaml:"group" doc:"which channels it may use"`
-	Models []string         `yaml:"models" doc:"public model names with * patterns; empty: every model of the group"`
-	tokens.Limits
-	Budget        float64          `yaml:"budget" doc:"money it may spend in its life, in the currency of prices; 0: no limit"`
-	Weight        int              `yaml:"weight" doc:"share of a full channel's video jobs, and of a full worker's background calls, among the tokens of a lane that wait; 0: 1"`
-	Lane          string           `yaml:"lane" doc:"high, normal or low: tasks wait while a task waits in an earlier lane"`
-	Expires       time.Time        `yaml:"expires" doc:"date or RFC 3339 time; empty: never"`
-	Networks      []string         `yaml:"networks" doc:"addresses or CIDR ranges its connections come from; empty: any"`
-	Operations    []string         `yaml:"operations" doc:"what it may do: relay (calls, also in the background), video (videos), realtime; empty: everything"`
-	WebhookURL    string           `yaml:"webhook_url" doc:"where the events of its tasks go; empty: nowhere"`
-	WebhookSecret providers.Secret `yaml:"webhook_secret" doc:"whsec_ and 24 to 64 bytes in Base64, which signs them; a replaced one also signs for one more day"`
-	Disabled      bool             `yaml:"disabled" doc:"refuse the token"`
+	Key providers.Secret `yaml:"key" doc:"what the client sends"`
+	tokens.Token
 }
 
 // setDefaults gives an entry of a list or map the values of its absent keys.
 func (t *Token) setDefaults() {
 	t.Group, t.Models, t.Weight, t.Lane = DefaultGroup, []string{providers.AnyModel}, 1, slots.LaneNormal
-}
-
-// stored is the token as the store keeps it, but for its networks, which are as they were written.
-func (t Token) stored() tokens.Token {
-	return tokens.Token{
-		Name: t.Name, Group: t.Group, Models: t.Models, Limits: t.Limits,
-		Budget: t.Budget, Weight: t.Weight, Lane: t.Lane, Expires: t.Expires, Networks: t.Networks, Operations: t.Operations,
-		WebhookURL: t.WebhookURL, WebhookSecret: t.WebhookSecret, Disabled: t.Disabled,
-	}
 }
 
 // storedNetworks are networks as the store keeps them.

@@ -56,7 +56,7 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 		at := key("tokens", i)
 		checkTokenName(v, at+".name", token.Name)
 		checkTokenKey(v, at+".key", token.Key.Reveal())
-		checkToken(v, at, token.stored(), c.Webhooks)
+		checkToken(v, at, token.Token, c.Webhooks)
 		c.Groups[token.Group].checkCeilings(v, at, token.Limits, token.Budget, nil)
 	}
 	v.unique("tokens", "name", len(c.Tokens), func(i int) string { return c.Tokens[i].Name })
