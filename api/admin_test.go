@@ -592,8 +592,8 @@ func TestAdminUsage(t *testing.T) {
 	}
 	row := func(n int64) operator.UsageRow {
 		return operator.UsageRow{
-			Requests: n, InputTokens: 10 * n, OutputTokens: 5 * n, AudioSeconds: 1.5 * float64(n),
-			Cost: pricing.Money(n) * 12_500_000,
+			Row:          ledger.Row{Requests: n, InputTokens: 10 * n, OutputTokens: 5 * n},
+			AudioSeconds: 1.5 * float64(n), Cost: pricing.Money(n) * 12_500_000,
 		}
 	}
 	o.tell(t, 200, "GET", span, "", &list)

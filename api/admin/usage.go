@@ -107,7 +107,7 @@ func ServeUsage(
 		query.Limit = operator.MostUsage
 	}
 	if err == nil {
-		err = query.Days(time.Now())
+		err = operator.CompleteDays(&query, time.Now())
 	}
 	if err == nil && groups.DayReads > 0 {
 		err = x.TakeReads(groups.DayReads*ledger.Days(query.From, query.To) - 1) // one read was taken already

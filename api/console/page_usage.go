@@ -71,7 +71,7 @@ func readUsage(v *View, by, after string) (operator.UsageList, error) {
 	if v.Staff() {
 		return v.s.o.Operator.Usage(v.R.Context(), v.actor(), &query)
 	}
-	if err := query.Days(time.Now()); err != nil {
+	if err := operator.CompleteDays(&query, time.Now()); err != nil {
 		return operator.UsageList{}, err
 	}
 	token, err := v.holder(account.UsageReads(query))

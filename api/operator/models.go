@@ -93,12 +93,7 @@ func newModelPrice(p pricing.Price) *ModelPrice {
 
 // ModelChannel is a channel that serves a model.
 type ModelChannel struct {
-	Name         string   `json:"name"`
-	Vendor       string   `json:"vendor"`
-	Upstream     string   `json:"upstream" doc:"The model's name there"`
-	Groups       []string `json:"groups" nullable:"false"`
-	Priority     int      `json:"priority"`
-	Weight       int      `json:"weight"`
+	router.ListedChannel
 	State        string   `json:"state,omitempty" enum:"closed,half-open,open,paused,disabled" doc:"closed: it serves; absent: not known now"`
 	UsualSeconds *float64 `json:"usual_seconds,omitempty" doc:"How long a video job of the model usually takes there; absent: too few are known"`
 }
@@ -290,10 +285,8 @@ func (s *Service) describeModel(listed router.Listed) Model {
 		model.Formats = append(model.Formats, strings.TrimPrefix(endpoint.String(), ".")) // a task has no format
 	}
 	for _, channel := range listed.Channels {
-		model.Channels = append(model.Channels, ModelChannel{
-			Name: channel.Name, Vendor: channel.Vendor, Upstream: channel.Upstream, Groups: orNone(channel.Groups),
-			Priority: channel.Priority, Weight: channel.Weight,
-		})
+		channel.Groups = orNone(channel.Groups)
+		model.Channels = append(model.Channels, ModelChannel{ListedChannel: channel})
 	}
 	if price, ok := s.Prices.Of(listed.Public); ok {
 		model.Price = newModelPrice(price)

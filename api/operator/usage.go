@@ -26,18 +26,7 @@ const day = 24 * time.Hour
 
 // UsageRow is a sum of the ledger as operators read it, in JSON and CSV alike.
 type UsageRow struct {
-	Day     string `json:"day,omitempty" doc:"Day in UTC; absent where the sums are not by day, as token, model and channel are where the sums are not by them"`
-	Token   string `json:"token,omitempty" doc:"Token id"`
-	Model   string `json:"model,omitempty" doc:"Public model name"`
-	Channel string `json:"channel,omitempty" doc:"Channel that answered"`
-
-	Requests     int64         `json:"requests" doc:"Calls relayed, failed ones too"`
-	Tasks        int64         `json:"tasks" doc:"Video tasks that ended"`
-	Failed       int64         `json:"failed" doc:"Requests and tasks that failed"`
-	InputTokens  int64         `json:"input_tokens" doc:"Input tokens, cached ones included"`
-	CachedTokens int64         `json:"cached_tokens" doc:"Input tokens that the vendor served from its cache"`
-	OutputTokens int64         `json:"output_tokens"`
-	Images       int64         `json:"images"`
+	ledger.Row
 	AudioSeconds float64       `json:"audio_seconds"`
 	VideoSeconds float64       `json:"video_seconds"`
 	Cost         pricing.Money `json:"cost" doc:"In the currency of the prices"`
@@ -51,11 +40,7 @@ func newUsageRow(r ledger.Row, prices *pricing.List) UsageRow {
 		known = &priced
 	}
 	return UsageRow{
-		Priced: known,
-
-		Day: r.Day, Token: r.Token, Model: r.Model, Channel: r.Channel, Requests: r.Requests, Tasks: r.Tasks, Failed: r.Failed,
-		InputTokens: r.InputTokens, CachedTokens: r.CachedTokens, OutputTokens: r.OutputTokens, Images: r.Images,
-		AudioSeconds: r.Audio.Seconds(), VideoSeconds: r.Video.Seconds(), Cost: pricing.Money(r.Cost),
+		Row: r, AudioSeconds: r.Audio.Seconds(), VideoSeconds: r.Video.Seconds(), Cost: pricing.Money(r.Cost), Priced: known,
 	}
 }
 
@@ -99,18 +84,8 @@ const (
 	MostUsage    = 5000
 )
 
-// UsageQuery selects sums of the ledger.
-type UsageQuery struct {
-	// From and To are within the first and the last day; zero: 30 days up to the last, and today.
-	From, To time.Time
-	// Token is an id or a name, Model a public name; "": all.
-	Token, Model string
-	// By are the words that the sums are by, as ledger.Groups has them.
-	By []string
-	// After is the cursor of the page before, Limit the length of the page; 0: DefaultUsage.
-	After string
-	Limit int
-}
+// UsageQuery selects sums of the ledger. Of zero days it takes 30 up to the last, and today. Usage takes a token's name too.
+type UsageQuery = ledger.Query
 
 // Usage returns a page of sums of the ledger, by day, token, model and channel.
 func (s *Service) Usage(ctx context.Context, by Actor, in *UsageQuery) (list UsageList, err error) {
@@ -124,8 +99,8 @@ func (s *Service) Usage(ctx context.Context, by Actor, in *UsageQuery) (list Usa
 	return s.UsageOf(ctx, query)
 }
 
-// Days completes the days of a query. It returns the fault of days in the wrong order.
-func (q *UsageQuery) Days(now time.Time) error {
+// CompleteDays completes the days of a query. It returns the fault of days in the wrong order.
+func CompleteDays(q *UsageQuery, now time.Time) error {
 	if q.To.IsZero() {
 		q.To = now.UTC()
 	}
@@ -140,16 +115,15 @@ func (q *UsageQuery) Days(now time.Time) error {
 
 // UsageOf returns a page of sums of the ledger for the one token whose id the query has, or for all.
 func (s *Service) UsageOf(ctx context.Context, q UsageQuery) (list UsageList, err error) {
-	if err := q.Days(time.Now()); err != nil {
+	if err := CompleteDays(&q, time.Now()); err != nil {
 		return list, err
 	}
 	cursor, ok := readCursor(q.After)
 	if !ok {
 		return list, noCursor()
 	}
-	sums, next, err := s.Ledger.Sums(ctx, ledger.Query{
-		From: q.From, To: q.To, Token: q.Token, Model: q.Model, By: q.By, After: string(cursor), Limit: cmp.Or(q.Limit, DefaultUsage),
-	})
+	q.After, q.Limit = string(cursor), cmp.Or(q.Limit, DefaultUsage)
+	sums, next, err := s.Ledger.Sums(ctx, q)
 	switch {
 	case errors.Is(err, ledger.ErrCursor):
 		return list, noCursor()

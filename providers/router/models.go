@@ -96,12 +96,12 @@ type Listed struct {
 
 // ListedChannel is a channel that serves a model.
 type ListedChannel struct {
-	Name, Vendor string
-	// Upstream is the model's name there.
-	Upstream string
-	Groups   []string
-	Priority int
-	Weight   int
+	Name     string   `json:"name"`
+	Vendor   string   `json:"vendor"`
+	Upstream string   `json:"upstream" doc:"The model's name there"`
+	Groups   []string `json:"groups" nullable:"false"`
+	Priority int      `json:"priority"`
+	Weight   int      `json:"weight"`
 }
 
 // ModelNames lists by name the models of all groups, including aliases, without patterns. The caller must not change the list.

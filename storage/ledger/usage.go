@@ -63,20 +63,21 @@ type Entry struct {
 
 // Row is the sum of one day, token, model and channel.
 type Row struct {
-	Day     string // 2026-01-31, UTC
-	Token   string // id
-	Model   string // public name
-	Channel string
+	Day     string `json:"day,omitempty" doc:"Day in UTC; absent where the sums are not by day, as token, model and channel are where the sums are not by them"`
+	Token   string `json:"token,omitempty" doc:"Token id"`
+	Model   string `json:"model,omitempty" doc:"Public model name"`
+	Channel string `json:"channel,omitempty" doc:"Channel that answered"`
 
-	Requests     int64 // calls
-	Tasks        int64 // ended tasks
-	Failed       int64 // calls and tasks
-	InputTokens  int64
-	CachedTokens int64 // of the input tokens
-	OutputTokens int64
-	Images       int64
-	Audio, Video time.Duration
-	Cost         int64 // in billionths of the currency
+	Requests     int64         `json:"requests" doc:"Calls relayed, failed ones too"`
+	Tasks        int64         `json:"tasks" doc:"Video tasks that ended"`
+	Failed       int64         `json:"failed" doc:"Requests and tasks that failed"`
+	InputTokens  int64         `json:"input_tokens" doc:"Input tokens, cached ones included"`
+	CachedTokens int64         `json:"cached_tokens" doc:"Input tokens that the vendor served from its cache"`
+	OutputTokens int64         `json:"output_tokens"`
+	Images       int64         `json:"images"`
+	Audio        time.Duration `json:"-"`
+	Video        time.Duration `json:"-"`
+	Cost         int64         `json:"-"` // in billionths of the currency
 }
 
 // tally is what was recorded for one key and is not written yet.
