@@ -88,7 +88,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 		return nil, err
 	}
 	m.onClose(func() error { p.temporal.Close(); return nil })
-	if p.archive, err = archive.New(cfg.Archive.Options(buffersPerCopy * cfg.Video.Copies)); err != nil {
+	if p.archive, err = archive.New(cfg.Archive.Store(buffersPerCopy * cfg.Video.Copies)); err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
 	}
 	p.events = p.eventLog()

@@ -13,23 +13,17 @@ import (
 
 // Options configure a Store.
 type Options struct {
-	Endpoint string // http(s)://host:port, no path
-	// PublicEndpoint is the endpoint in the links of Presign; empty: Endpoint.
-	PublicEndpoint string
-	Bucket         string
-	// AccessKey and SecretKey are static credentials. If AccessKey is empty, the store uses those of the environment, the shared file, or a
-	// role, and refreshes them.
-	AccessKey string
-	SecretKey string
-	// CredentialsEndpoint is the source of a role's credentials, STS or the metadata service; empty: that of AWS.
-	CredentialsEndpoint string
-	Region              string // empty: us-east-1
-	// Style is how a bucket is addressed: StyleAuto, StylePath or StyleVirtual.
-	Style string
-	// Encryption is the encryption of stored objects: "" for the bucket's default, "s3", or "kms:" and the name of a key.
-	Encryption string
-	// ContentMD5 sends the MD5 of every object and part. A bucket with object lock requires it.
-	ContentMD5 bool
+	Endpoint       string `yaml:"endpoint" doc:"http(s)://host:port of an S3 store; of AWS https://s3.<region>.amazonaws.com"`
+	PublicEndpoint string `yaml:"public_endpoint" doc:"http(s)://host:port at which clients reach the store, for the links of video.presigned_urls; empty: archive.endpoint"`
+	Bucket         string `yaml:"bucket" doc:"bucket name"`
+	AccessKey      string `yaml:"access_key" doc:"S3 access key; empty: as programs on AWS find theirs, in the environment, the shared file, by a web identity token, or by the role of the container or the instance, refreshed before they expire"`
+	SecretKey      string
+	// CredentialsEndpoint is the source of a role's credentials.
+	CredentialsEndpoint string `yaml:"credentials_endpoint" doc:"http(s)://host:port of STS or of the metadata service, where access_key is empty and a role gives the credentials; empty: AWS's own"`
+	Region              string `yaml:"region" doc:"S3 region"` // empty: us-east-1
+	Style               string `yaml:"style" doc:"how the bucket is addressed: path (https://host/bucket), virtual (https://bucket.host), or auto: virtual at AWS, else path"`
+	Encryption          string `yaml:"sse" doc:"server-side encryption of written objects: s3, or kms:KEY with the id or ARN of a key; empty: the bucket's default"`
+	ContentMD5          bool   `yaml:"content_md5" doc:"send the MD5 of what is written, which a bucket with object lock wants whose objects are locked by default"`
 	// MayNotCreate prevents EnsureBucket from creating the bucket.
 	MayNotCreate bool
 	// TLS is called for every new connection to an https endpoint, so that files may change. Nil: the roots of the system.

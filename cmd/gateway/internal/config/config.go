@@ -220,7 +220,10 @@ func Default() Config {
 		Log:      Log{Level: "info", Format: "json"},
 		Redis:    Redis{URL: "redis://127.0.0.1:6379/0", Prefix: storage.Prefix},
 		Temporal: Temporal{Address: "127.0.0.1:7233", Namespace: "default", TaskQueue: "video", CallQueue: "calls"},
-		Archive:  Archive{Endpoint: "http://127.0.0.1:9000", Bucket: "videos", Region: "us-east-1", Style: archive.StyleAuto, CreateBucket: true},
+		Archive: Archive{
+			Options:      archive.Options{Endpoint: "http://127.0.0.1:9000", Bucket: "videos", Region: "us-east-1", Style: archive.StyleAuto},
+			CreateBucket: true,
+		},
 		Video: Video{
 			Retention: 72 * time.Hour, QueueLimit: 24 * time.Hour, Deadline: 6 * time.Hour, JobAttempts: 2, ArchiveDeadline: 24 * time.Hour,
 			PollMin: 2 * time.Second, PollMax: 30 * time.Second, Copies: 8, MaxOutputBytes: 2 << 30,

@@ -109,7 +109,7 @@ func TestArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts := cfg.Archive.Options(7)
+	opts := cfg.Archive.Store(7)
 	if opts.Style != "virtual" || opts.Encryption != "kms:k" || !opts.MayNotCreate || !opts.ContentMD5 || opts.Buffers != 7 {
 		t.Errorf("got %+v", opts)
 	}
