@@ -28,10 +28,8 @@ const (
 
 // Key is one of the keys that payloads are encrypted with.
 type Key struct {
-	// ID identifies the key in every payload that it encrypts: letters, digits, ".", "_" and "-". It must never name another key.
-	ID string
-	// Secret is 32 random bytes in base64, the output of "openssl rand -base64 32".
-	Secret secret.Text
+	ID     string      `yaml:"id" doc:"name of the key, stored with what it encrypts; never give it to another key"`
+	Secret secret.Text `yaml:"key" doc:"32 random bytes in base64, as openssl rand -base64 32 writes them: inputs, results, memos, heartbeats, failures and summaries in Temporal are encrypted with the first key (AES-256-GCM), and read with all of them"`
 }
 
 // Check validates a key. The field is "id" or "key"; the error does not contain the key.

@@ -18,9 +18,9 @@ type Temporal struct {
 	// APIKey implies TLS.
 	APIKey providers.Secret `yaml:"api_key" live:"true" doc:"bearer key of the namespace, as Temporal Cloud gives them; it implies tls. Write ${file:PATH}: a file that changes is read again"`
 	TLS    TemporalTLS      `yaml:"tls"`
-	// PayloadKeys encrypt what histories hold.
-	PayloadKeys []PayloadKey `yaml:"payload_keys" live:"true"`
-	UIOrigin    string       `yaml:"ui_origin" doc:"origin of the Temporal UI, such as https://cloud.temporal.io, whose pages may have payloads decrypted at /codec/decode; empty: commands alone may"`
+	// PayloadKeys encrypt what histories hold: the first writes, and all read.
+	PayloadKeys []payloads.Key `yaml:"payload_keys" live:"true"`
+	UIOrigin    string         `yaml:"ui_origin" doc:"origin of the Temporal UI, such as https://cloud.temporal.io, whose pages may have payloads decrypted at /codec/decode; empty: commands alone may"`
 }
 
 // TemporalTLS is how to speak TLS to Temporal. Its files are read again for each new connection.
@@ -33,12 +33,6 @@ type TemporalTLS struct {
 	given bool
 }
 
-// PayloadKey encrypts payloads. The first of the list writes, and all read.
-type PayloadKey struct {
-	ID  string           `yaml:"id" doc:"name of the key, stored with what it encrypts; never give it to another key"`
-	Key providers.Secret `yaml:"key" doc:"32 random bytes in base64, as openssl rand -base64 32 writes them: inputs, results, memos, heartbeats, failures and summaries in Temporal are encrypted with the first key (AES-256-GCM), and read with all of them"`
-}
-
 // Worker is how Temporal distinguishes versions of workers.
 type Worker struct {
 	Deployment string `yaml:"deployment" doc:"name of the Temporal worker deployment of the workers; empty: the server does not distinguish their versions"`
@@ -47,15 +41,6 @@ type Worker struct {
 
 // Secure reports whether the connection speaks TLS.
 func (t Temporal) Secure() bool { return t.TLS.given || t.APIKey != "" }
-
-// Payloads are the keys as what encrypts takes them.
-func (t Temporal) Payloads() []payloads.Key {
-	keys := make([]payloads.Key, len(t.PayloadKeys))
-	for i, key := range t.PayloadKeys {
-		keys[i] = payloads.Key{ID: key.ID, Secret: key.Key}
-	}
-	return keys
-}
 
 func (t *TemporalTLS) setGiven() { t.given = true }
 
@@ -88,13 +73,13 @@ func checkTemporal(v *validator, t Temporal) {
 	if err := payloads.CheckCount(len(t.PayloadKeys)); err != nil {
 		v.add("temporal.payload_keys", "%v", err)
 	}
-	for i, key := range t.Payloads() {
+	for i, key := range t.PayloadKeys {
 		if field, err := key.Check(); err != nil {
 			v.add(fmt.Sprintf("temporal.payload_keys[%d].%s", i, field), "%v", err)
 		}
 	}
 	v.unique("temporal.payload_keys", "id", len(t.PayloadKeys), func(i int) string { return t.PayloadKeys[i].ID })
-	v.unique("temporal.payload_keys", "key", len(t.PayloadKeys), func(i int) string { return t.PayloadKeys[i].Key.Reveal() })
+	v.unique("temporal.payload_keys", "key", len(t.PayloadKeys), func(i int) string { return t.PayloadKeys[i].Secret.Reveal() })
 }
 
 // longestVersion is what Temporal takes of a deployment's name and a build id, in bytes.

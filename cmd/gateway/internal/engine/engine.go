@@ -61,7 +61,7 @@ func Open(cfg config.Temporal, o *Options) (*Engine, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	log = log.With("part", "temporal")
-	keys, err := payloads.NewKeys(cfg.Payloads())
+	keys, err := payloads.NewKeys(cfg.PayloadKeys)
 	if err != nil {
 		return nil, fmt.Errorf("temporal.payload_keys: %w", err)
 	}
@@ -131,7 +131,7 @@ func cliOptions(cfg config.Temporal) string {
 // Load applies what a reload changes, for requests that begin later. An Engine that was opened without TLS ignores an API key: TLS
 // requires a restart, and until then the key would be sent unencrypted.
 func (e *Engine) Load(cfg config.Temporal) error {
-	if err := e.keys.Load(cfg.Payloads()); err != nil {
+	if err := e.keys.Load(cfg.PayloadKeys); err != nil {
 		return fmt.Errorf("temporal.payload_keys: %w", err)
 	}
 	if e.secure {
