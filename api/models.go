@@ -13,7 +13,6 @@ import (
 	"modelrelay/providers"
 )
 
-// addModels adds GET /v1/models and GET /v1/models/{model}.
 func (s *Server) addModels(g *edge.Group) {
 	registry := g.OpenAPI().Components.Schemas
 	shapes := []calls.ModelShape{openai.ModelShape(), anthropic.ModelShape(), gemini.ModelShape()}
@@ -60,7 +59,6 @@ func (s *Server) addModels(g *edge.Group) {
 	})
 }
 
-// oneOfAnswers declares a 200 of one of several shapes.
 func oneOfAnswers(description string, shapes []*huma.Schema) map[string]*huma.Response {
 	return map[string]*huma.Response{"200": {
 		Description: description,

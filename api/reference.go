@@ -81,7 +81,6 @@ func addExample(content map[string]*huma.MediaType, example any) {
 	}
 }
 
-// methodOf returns the operation of a method, nil for none.
 func methodOf(item *huma.PathItem, method string) *huma.Operation {
 	if item == nil {
 		return nil

@@ -70,7 +70,6 @@ func status(kind providers.Kind) int {
 	return edge.Status(kind)
 }
 
-// anthropicError is the error body.
 type anthropicError struct {
 	Type      string             `json:"type" enum:"error"`
 	Error     anthropicErrorBody `json:"error"`
@@ -82,7 +81,6 @@ type anthropicErrorBody struct {
 	Message string  `json:"message"`
 }
 
-// classOf is the type of a kind of fault.
 func classOf(kind providers.Kind) string {
 	switch kind {
 	case providers.Invalid, providers.MethodNotAllowed, providers.Conflict, providers.Mismatch, providers.UnsupportedMedia:

@@ -194,7 +194,6 @@ func snakeCase(name string) string {
 	return string(out)
 }
 
-// add widens the rule by an alternative.
 func (r *rule) add(other *rule) {
 	r.kinds |= other.kinds
 	r.enum = append(r.enum, other.enum...)

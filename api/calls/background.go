@@ -204,7 +204,6 @@ func (ch *Charge) holds() int {
 	return ch.run.Holds + len(ch.run.Earlier)
 }
 
-// report reports the end of a background call to its task.
 func (ch *Charge) report(err error) {
 	o := &ch.request.Outcome
 	ch.run.Fault, ch.run.Usage, ch.run.Cost, ch.run.Priced = providers.AsFault(err), o.Usage, int64(o.Cost), o.Priced
@@ -221,7 +220,6 @@ func stagedHeader(x *edge.Request, header http.Header) http.Header {
 	return staged
 }
 
-// queryWithoutKey returns the query without the client's key.
 func queryWithoutKey(address *url.URL) string {
 	query, _ := url.ParseQuery(address.RawQuery)
 	query.Del("key")

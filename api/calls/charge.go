@@ -270,7 +270,6 @@ func (ch *Charge) finish() {
 	o.Usage.Audio = max(o.Usage.Audio, may.Audio)
 }
 
-// record adds the call to the ledger.
 func (ch *Charge) record(failed bool) {
 	o := &ch.request.Outcome
 	ch.enter(ledger.Entry{Requests: 1, Failed: failed, Reservation: ch.reservation}, o.Usage, o.Cost)
@@ -315,7 +314,6 @@ func (ch *Charge) recordConversation(failed bool) {
 // keepEstimate is what the limits count of a create: the estimate that they have admitted. The worker counts what the call uses beyond it.
 const keepEstimate = -1
 
-// release releases the grants that settle has not released.
 func (ch *Charge) release() {
 	ch.money.Release(ch.spent)
 	ch.place.Release(ch.spent)

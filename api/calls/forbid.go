@@ -34,7 +34,6 @@ func (c *Calls) forbidden(x *edge.Request, call Call) error {
 	return c.priced.find(words, call.Body)
 }
 
-// lists reports whether a call's header lists a priced feature.
 func lists(header http.Header, priced providers.PricedHeader) bool {
 	for _, line := range header.Values(priced.Name) {
 		for word := range strings.SplitSeq(line, ",") {
@@ -176,7 +175,6 @@ func (p priced) member(words []string, field string, value rawjson.Value, within
 	return ""
 }
 
-// costs reports whether the value of a member is billed.
 func costs(m providers.PricedMember, value rawjson.Value) bool {
 	if m.Begins != 0 && value[0] != m.Begins {
 		return false

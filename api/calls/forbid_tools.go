@@ -58,7 +58,6 @@ func (p priced) isClients(tool rawjson.Value) bool {
 	return typed || named || !others
 }
 
-// isClientType reports whether clients run tools of the type.
 func (p priced) isClientType(kind string) bool {
 	return slices.ContainsFunc(p.Tools.Types, func(begins string) bool {
 		rest, is := strings.CutPrefix(kind, begins)

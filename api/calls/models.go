@@ -96,7 +96,6 @@ func visible(caller *tokens.Token, model router.Model) (router.Model, bool) {
 	return model, len(model.Endpoints) > 0
 }
 
-// permissionFor returns the permission that an endpoint requires.
 func permissionFor(endpoint providers.Endpoint) string {
 	switch endpoint.Operation {
 	case providers.VideoTask:

@@ -71,7 +71,6 @@ func auditLink(v *View, name, value string) string {
 	return v.To("audit") + "?" + url.Values{name: {value}}.Encode()
 }
 
-// changesOf are the changes of an entry, a line each.
 func changesOf(entry audit.Entry) string {
 	lines := make([]string, 0, len(entry.Changes))
 	for _, change := range entry.Changes {

@@ -99,7 +99,6 @@ const (
 	shownNames  = 100
 )
 
-// some lists the first names.
 func some(names []string, most int) string {
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + " …"

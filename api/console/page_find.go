@@ -30,7 +30,6 @@ func findPage() page {
 	}
 }
 
-// hasPage reports whether there is a page for the session's owner.
 func hasPage(v *View, path string) bool {
 	return slices.ContainsFunc(v.s.pages, func(p page) bool { return p.path == path && p.admits(v.User.Role) })
 }

@@ -18,7 +18,6 @@ import (
 
 const mostChanges = 500
 
-// priceText is a price in a few words; "" of none.
 func priceText(v *View, p *operator.ModelPrice) string {
 	if p == nil {
 		return ""

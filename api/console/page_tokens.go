@@ -32,7 +32,6 @@ func tokenNames[R any](v *View, rows []R, token func(R) string) map[string]strin
 	return names
 }
 
-// tokenCell leads to a token by its name.
 func tokenCell(v *View, id string, names map[string]string) Cell {
 	return Cell{Text: cmp.Or(names[id], id), Link: linkOf(v, "tokens", id)}
 }

@@ -59,7 +59,6 @@ func recentOwnTasks(v *View) (recent, error) {
 	return recent{Word: "home.own.last", Link: v.To("tasks")}.with(v, func() *Table { return ownTasksTable(v, page) }, "", err)
 }
 
-// recentAudit is what was changed of a subject.
 func recentAudit(v *View, subject string) (recent, error) {
 	list, err := v.s.o.Operator.ListAudit(v.R.Context(), v.actor(),
 		&operator.AuditQuery{Subject: subject, PageOf: operator.PageOf{Limit: recentMost}})

@@ -230,7 +230,6 @@ func loopback(host string) bool {
 	return err == nil && addr.IsLoopback()
 }
 
-// secure reports whether browsers reach the console by https.
 func (s *Server) secure() bool { return s.o.URL != nil && s.o.URL.Scheme == "https" }
 
 // open is the handler of a page that needs no session.

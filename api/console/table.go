@@ -93,7 +93,6 @@ func Text(text string) Cell { return Cell{Text: text} }
 // When is a cell with a time; the zero time is a dash.
 func When(t time.Time) Cell { return Cell{Time: t} }
 
-// whenKnown is When for a time that may be nil.
 func whenKnown(t *time.Time) Cell {
 	if t == nil {
 		return Cell{}

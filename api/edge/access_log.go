@@ -96,7 +96,6 @@ func appendUpstream(attrs []slog.Attr, o *Outcome) []slog.Attr {
 	return appendText(attrs, "upstream_request_id", last.RequestID)
 }
 
-// appendText adds a text that is not empty.
 func appendText(attrs []slog.Attr, key, text string) []slog.Attr {
 	if text == "" {
 		return attrs

@@ -170,7 +170,6 @@ func tooLarge(limit int64) *providers.Fault {
 	return providers.Faultf(providers.TooLarge, "The request body is too large: it may have %d %s.", most, unit)
 }
 
-// readFault returns the fault of a body that did not arrive.
 func readFault(r *http.Request, err error) *providers.Fault {
 	var fault *providers.Fault
 	var limit *http.MaxBytesError

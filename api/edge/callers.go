@@ -88,7 +88,6 @@ func (c *callers) join(p *presence) {
 	c.sweepLater()
 }
 
-// setPermission sets the permission that the request requires.
 func (c *callers) setPermission(p *presence, permission string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +125,6 @@ func (c *callers) sweepLater() {
 	}
 }
 
-// inquiry is a key to check.
 type inquiry struct {
 	state  *callerState
 	key    string

@@ -51,7 +51,6 @@ func (e *Edge) formatOf(r *http.Request) *Format {
 	return e.formats[last]
 }
 
-// status returns the status of a kind of fault in the format.
 func (f *Format) status(kind providers.Kind) int {
 	if f.Status != nil {
 		return f.Status(kind)

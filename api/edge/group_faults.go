@@ -52,7 +52,6 @@ func (g *Group) FaultSchema() *huma.Schema {
 	return several
 }
 
-// faultKinds returns the kinds of faults of an operation.
 func faultKinds(op *huma.Operation, access Access) []providers.Kind {
 	kinds := []providers.Kind{
 		providers.Unauthenticated, providers.Forbidden, providers.RateLimited, providers.Internal, providers.Overloaded,
@@ -84,7 +83,6 @@ func faultKinds(op *huma.Operation, access Access) []providers.Kind {
 	return kinds
 }
 
-// statuses returns the statuses of a kind in the formats of the group.
 func (g *Group) statuses(kind providers.Kind) []int {
 	var list []int
 	for _, format := range g.options.Formats {

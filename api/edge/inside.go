@@ -114,7 +114,6 @@ func InternalCallerOf(ctx context.Context) *InternalCaller {
 	return who
 }
 
-// internalToken returns the token of an internal caller.
 func (e *Edge) internalToken(ctx context.Context, who *InternalCaller) (*tokens.Token, error) {
 	if who.Token == "" || who.Find == nil {
 		return nil, providers.Faultf(providers.Unauthenticated, "This is for holders of a token.")

@@ -42,7 +42,6 @@ type Request struct {
 	held int64
 }
 
-// route is the operation of a request.
 type route struct {
 	// Operation is the pattern of its path, "" if none matched.
 	Operation string
@@ -53,7 +52,6 @@ type route struct {
 	Recorded bool
 }
 
-// answer is the ResponseWriter of one request.
 type answer struct {
 	http.ResponseWriter
 
@@ -83,7 +81,6 @@ func At(w http.ResponseWriter) *Request {
 	return x
 }
 
-// unwrap returns the requests of huma's context.
 func unwrap(ctx huma.Context) (*http.Request, *Request) {
 	r, w := humachi.Unwrap(ctx)
 	return r, At(w)

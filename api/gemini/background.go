@@ -41,7 +41,6 @@ func isInteraction(t tasks.Task) bool {
 	return created && IsInteraction(path)
 }
 
-// asks reports whether a body asks for an interaction that is a task.
 func (a *Interactions) asks(b *body.JSON) (bool, error) {
 	switch {
 	case !b.Flag("background"):
@@ -103,7 +102,6 @@ func (a *Interactions) continues(x *edge.Request, r *http.Request, ch *calls.Cha
 	return nil
 }
 
-// start answers the create of an interaction that is a task.
 func (a *Interactions) start(x *edge.Request, r *http.Request, started tasks.Task, request []byte) error {
 	if started.Stream {
 		return a.tasks.Stream(x, r, started, -1, request, asItIs)
@@ -178,7 +176,6 @@ func (a *Interactions) answer(x *edge.Request, r *http.Request, t tasks.Task, re
 	return x.Document(document)
 }
 
-// document returns an interaction as it is now.
 func (a *Interactions) document(ctx context.Context, t tasks.Task, request []byte, withInput bool) (document []byte, err error) {
 	if request == nil && (withInput || t.State != workflows.Completed) {
 		if request, err = a.tasks.Request(ctx, t); err != nil {
@@ -260,7 +257,6 @@ func partialInteraction(t tasks.Task, request []byte, status string) []body.Memb
 
 func quotedTime(at time.Time) []byte { return rawjson.Quote(at.UTC().Format(time.RFC3339)) }
 
-// interactionErrors are the errors of a failed interaction.
 func interactionErrors(t tasks.Task) []byte {
 	failure := interactionFault{Code: "internal", Message: "The interaction failed."}
 	if t.Failure != nil {
@@ -270,7 +266,6 @@ func interactionErrors(t tasks.Task) []byte {
 	return text
 }
 
-// interactionFault is an error of an interaction.
 type interactionFault struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -292,7 +287,6 @@ func interactionEvent(kind string, n int64, members ...body.Member) []byte {
 	return sse.Format(kind, body.WithMembers(nil, members...))
 }
 
-// eventID returns the event_id of the n-th event.
 func eventID(n int64) body.Member {
 	return body.Named("event_id", rawjson.Quote(strconv.FormatInt(n, 10)))
 }
@@ -422,7 +416,6 @@ func (w *InteractionWorker) End(ended bool) (failure *providers.VideoFailure, fa
 	return w.failure, nil
 }
 
-// end records the failure of an interaction that has ended.
 func (w *InteractionWorker) end(interaction rawjson.Value) {
 	if w.ended = true; !interaction.Get("status").Text().Is("failed") {
 		return
@@ -434,7 +427,6 @@ func (w *InteractionWorker) end(interaction rawjson.Value) {
 	}
 }
 
-// failureOf returns the failure of an interaction's error.
 func failureOf(reported rawjson.Value) *providers.VideoFailure {
 	return &providers.VideoFailure{
 		Code:    cmp.Or(reported.Get("code").Text().String(), "upstream_error"),

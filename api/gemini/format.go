@@ -51,7 +51,6 @@ func bySDK(r *http.Request) bool {
 	return r.Header.Get("X-Vendorb-Api-Key") != "" || r.Header.Get("X-Goog-Api-Key") != ""
 }
 
-// geminiError is the error body.
 type geminiError struct {
 	Error geminiErrorBody `json:"error"`
 }
@@ -63,7 +62,6 @@ type geminiErrorBody struct {
 	Details []any  `json:"details" required:"false" doc:"Absent in some errors of an upstream"`
 }
 
-// statusOf is the status of a kind of fault.
 func statusOf(kind providers.Kind) string {
 	return cmp.Or(map[providers.Kind]string{
 		providers.Invalid:          "INVALID_ARGUMENT",

@@ -29,10 +29,8 @@ type geminiInteraction struct {
 	WebhookConf map[string]any `json:"webhook_config,omitempty" doc:"Of a video: uris, one address"`
 }
 
-// anyInput is a text, an object or an array of objects.
 type anyInput = body.Either[string, objectOrMany]
 
-// objectOrMany is an object or an array of objects.
 type objectOrMany = body.Either[map[string]any, []map[string]any]
 
 // InteractionsTag is the category of interactions in the document.

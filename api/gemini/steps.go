@@ -17,7 +17,6 @@ type steps struct {
 	byIndex map[int64]*step
 }
 
-// step is a step of an interaction.
 type step struct {
 	members          rawjson.Value // of its start
 	content, summary parts
@@ -25,7 +24,6 @@ type step struct {
 	set              []body.Member   // members that deltas have whole
 }
 
-// parts are the contents of a step.
 type parts []*part
 
 // part is a content. Its text grows with each delta, and so do the bytes of a sound.
@@ -102,7 +100,6 @@ func (p *parts) addText(delta rawjson.Value) {
 	p.last("text").text.Write(delta.Get("text").Text().Decoded())
 }
 
-// addSound adds a piece of a sound to the one before it.
 func (p *parts) addSound(delta rawjson.Value) {
 	sound, err := base64.StdEncoding.AppendDecode(nil, delta.Get("data").Text().Decoded())
 	if n := len(*p); err == nil && len(sound) > 0 && n > 0 && (*p)[n-1].sound != nil {

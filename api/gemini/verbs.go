@@ -60,7 +60,6 @@ func Add(g *edge.Group, c *calls.Calls, long, read edge.PathOperation) {
 	addVerbs(g, c, "/v1", "V1", make(map[string]edge.PathOperation))
 }
 
-// longVerb begins a long-running operation.
 const longVerb = "predictLongRunning"
 
 // addVerbs declares each verb and routes all of them at once, with those that the routes have: a model's name may hold slashes and colons,
@@ -110,7 +109,6 @@ func target(routes map[string]edge.PathOperation, x *edge.Request, r *http.Reque
 	return to, tail[:colon], nil
 }
 
-// read reads the call of a verb for the path's model.
 func read(r *http.Request, raw []byte, model string, verb verb, check *body.Checker) (call calls.Call, err error) {
 	b, err := check.Check(raw)
 	if err != nil {

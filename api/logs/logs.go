@@ -137,7 +137,6 @@ func (r Reader) render(page calllog.Page) []Call {
 	return calls
 }
 
-// shown is a call as the reader may see it.
 func (r Reader) shown(call Call) Call {
 	if r.token != "" {
 		return call.Own()

@@ -30,7 +30,6 @@ const pollAfter = "1000"
 // background has the responses that are tasks: those with background: true.
 type background struct{ tasks *apitasks.Service }
 
-// asks reports whether a body asks for a response in the background.
 func (a *background) asks(b *body.JSON) (bool, error) {
 	if a == nil || !b.Flag("background") {
 		return false, nil
@@ -168,7 +167,6 @@ func (a background) items(ctx context.Context, t tasks.Task) ([]byte, error) {
 	})
 }
 
-// eachEvent visits the type and data of each event.
 func eachEvent(stream io.Reader, visit func(kind string, data rawjson.Value)) error {
 	return sse.Each(stream, func(event sse.Event) {
 		data := rawjson.Trim(event.Data)

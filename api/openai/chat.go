@@ -35,7 +35,6 @@ type openAIChat struct {
 	Audio               map[string]any                `json:"audio,omitempty"`
 }
 
-// openAIToolChoice is a word or an object.
 type openAIToolChoice struct{}
 
 // Schema implements huma.SchemaProvider.

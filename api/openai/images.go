@@ -118,7 +118,6 @@ func needPrompt(_ *http.Request, _ *calls.Call, b *body.JSON) error {
 	return nil
 }
 
-// needPromptPart is needPrompt for a form.
 func needPromptPart(f *body.Form) error {
 	if f.Has("input") || f.Has("prompt") {
 		return nil

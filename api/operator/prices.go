@@ -115,7 +115,6 @@ func findOffer(offers *pricing.Offers, model router.Listed) (offer pricing.Offer
 	return offers.Find(model.Vendor, model.ID)
 }
 
-// priceChange is what an offer makes of a model's price.
 func (s *Service) priceChange(model string, offer pricing.Offer) PriceChange {
 	change := PriceChange{Model: model, Found: offer.Name, Change: PriceNew, After: new(ModelPrice)}
 	if price, ok := s.Prices.Of(model); ok {

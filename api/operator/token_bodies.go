@@ -72,7 +72,6 @@ func newToken(t tokens.Token, now time.Time) Token {
 	return token
 }
 
-// shown is a token with the limits that hold for it.
 func (g GroupRules) shown(t tokens.Token, now time.Time) Token {
 	token, inForce := newToken(t, now), g.InForce(t)
 	token.InForce = Limits{tokens.AllLimits(inForce.Limits), inForce.Budget}

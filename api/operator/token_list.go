@@ -203,7 +203,6 @@ func (s *Service) sorted(ctx context.Context, in *TokenQuery, cursor []byte, now
 // never is behind every time.
 const never = int64(1) << 62
 
-// places returns the positions of tokens in an order.
 func (s *Service) places(ctx context.Context, sort string, all []tokens.Token) ([]place, error) {
 	ids := make([]string, len(all))
 	for i, token := range all {

@@ -134,7 +134,6 @@ func found(status Status, fix, code string, pairs ...any) []Finding {
 	return []Finding{f}
 }
 
-// fine is one finding with which nothing is to be done.
 func fine(code string, pairs ...any) []Finding { return found(OK, "", code, pairs...) }
 
 // reasonOf is the cause of an error in a word: refused, host, tls, denied or late; "" for another one. gRPC has it only in its text.

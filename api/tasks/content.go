@@ -206,7 +206,6 @@ func (w *lateWriter) refuse(fault *providers.Fault) error {
 	return fault
 }
 
-// fault is that of an archive that cannot read the object.
 func (o Object) fault(err error) *providers.Fault {
 	switch {
 	case errors.Is(err, storage.ErrNotFound):

@@ -63,7 +63,6 @@ func (t *Reader) Stream(x *edge.Request, r *http.Request, shape TaskEvents) erro
 	return fault
 }
 
-// begin begins the event stream of a request; done ends it.
 func (t *Reader) begin(x *edge.Request) (out *EventStream, done func(), err error) {
 	unwatch, err := x.Watch()
 	if err != nil {

@@ -90,7 +90,6 @@ func takeCommon(req *providers.VideoRequest, b *body.JSON) error {
 // maxWord bounds the values of ratio and resolution in bytes. The longest in use has a dozen.
 const maxWord = 64
 
-// takeRoles sets the roles of the images of a request.
 func takeRoles(req *providers.VideoRequest, raw rawjson.Value) error {
 	if raw == nil {
 		return nil

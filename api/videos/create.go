@@ -196,7 +196,6 @@ type wording struct {
 	names map[string]string
 }
 
-// wordsOf returns the wording of a format's creates.
 func wordsOf(format providers.Format) wording {
 	return wording{format, map[providers.Format]map[string]string{
 		providers.Generic: {"seconds": "duration"},

@@ -146,7 +146,6 @@ func takeSize(req *providers.VideoRequest, b *body.JSON) error {
 	return nil
 }
 
-// takeImages reads the images in fields of other formats.
 func takeImages(req *providers.VideoRequest, b *body.JSON) error {
 	if reference := b.Value("input_reference"); reference != nil {
 		if err := addReferences(req, reference); err != nil {

@@ -202,7 +202,6 @@ func (in *interactionInput) prompt(text rawjson.Text) {
 	in.req.Prompt += text.String()
 }
 
-// content reads one content, or the contents of a user_input.
 func (in *interactionInput) content(content rawjson.Value) error {
 	switch kind := content.Get("type").Text().String(); kind {
 	case "user_input":

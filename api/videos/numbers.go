@@ -13,7 +13,6 @@ import (
 // textOrNumber is a number, or a string that contains one.
 type textOrNumber = body.Either[string, float64]
 
-// numeral returns the text of a JSON number or string.
 func numeral(raw rawjson.Value) string {
 	if raw.IsText() {
 		return raw.Text().String()

@@ -15,7 +15,6 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// maxFormParts bounds the parts of a create.
 const maxFormParts = 64
 
 // openAIVideoForm is the multipart body of a video create. It is never filled.

@@ -17,7 +17,6 @@ import (
 	"modelrelay/storage/traffic"
 )
 
-// knownModels are the models that the configuration names.
 func knownModels(cfg config.Config) map[string]bool {
 	names := make(map[string]bool)
 	for _, channel := range cfg.Channels {

@@ -24,7 +24,6 @@ func (o objects) List(ctx context.Context, prefix string) iter.Seq2[string, erro
 	}
 }
 
-// eventObjects is the archive for the events of calls.
 type eventObjects struct{ objects }
 
 // Put implements eventlog.Objects.

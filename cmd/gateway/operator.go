@@ -40,7 +40,6 @@ func (p *parts) checkToken(was *tokens.Token, token tokens.Token) (tokens.Token,
 	return checked, nil
 }
 
-// tokenGroups are all groups of a configuration.
 func tokenGroups(cfg config.Config) map[string]operator.GroupRules {
 	groups, limits := make(map[string]operator.GroupRules), cfg.GroupLimits()
 	for _, name := range cfg.GroupNames() {
@@ -49,7 +48,6 @@ func tokenGroups(cfg config.Config) map[string]operator.GroupRules {
 	return groups
 }
 
-// operatorKeys are the configuration's operators.
 func operatorKeys(cfg config.Config) []admin.OperatorKey {
 	all := cfg.AllOperators()
 	keys := make([]admin.OperatorKey, len(all))

@@ -147,7 +147,6 @@ func (w *watcher) look(ctx context.Context, tokens *tokens.Store) {
 	w.take(ctx, tokens, text)
 }
 
-// read reloads the file whether it changed or not.
 func (w *watcher) read(ctx context.Context, tokens *tokens.Store) {
 	text, err := os.ReadFile(w.file)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// setup makes the checks of what the gateway depends on.
 func (p *parts) setup() *setup.Setup {
 	version := p.temporal.Version(p.cfg)
 	return &setup.Setup{
@@ -34,7 +33,6 @@ func (p *parts) setup() *setup.Setup {
 	}
 }
 
-// setupConfig is what the checks read of the configuration as it is now.
 func (p *parts) setupConfig() setup.Config {
 	cfg := p.current()
 	all := setup.Config{

@@ -123,7 +123,6 @@ func healthCells(h health.TargetState) []string {
 	}
 }
 
-// stateText is the state with what restricts it.
 func stateText(c health.CircuitState) string {
 	switch {
 	case c.Slow && c.State == health.StateClosed:

@@ -71,7 +71,6 @@ func (c *videoContentCmd) Run(ctx context.Context, p *Program) error {
 	return p.save(response, plain, c.Output)
 }
 
-// toStdout is the output that is no file.
 const toStdout = "-"
 
 // save writes an answer to a file, which gets its name at the end. output names it: "" is plain with an ending, - the standard output.

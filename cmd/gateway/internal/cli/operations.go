@@ -123,7 +123,6 @@ func (p *Program) askShown(ctx context.Context, path string, query url.Values, i
 	return p.callShown(ctx, http.MethodGet, path+"?"+query.Encode(), nil, into, people)
 }
 
-// callShown is askShown for any operation.
 func (p *Program) callShown(ctx context.Context, method, path string, body, into any, people func() error) error {
 	var document json.RawMessage
 	if err := p.call(ctx, method, path, body, &document); err != nil {

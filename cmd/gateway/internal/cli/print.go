@@ -78,7 +78,6 @@ func rowsOf[T any](list []T, row func(T) []string) [][]string {
 	return rows
 }
 
-// printCSV prints a list as a table for programs.
 func printCSV[T any](w io.Writer, head []string, list []T, cells func(T) []string) error {
 	table := edge.NewTable(w, head)
 	for _, one := range list {
@@ -87,7 +86,6 @@ func printCSV[T any](w io.Writer, head []string, list []T, cells func(T) []strin
 	return table.Flush()
 }
 
-// printJSON prints one indented document.
 func printJSON(w io.Writer, v any) error { return writeJSON(w, v, "  ") }
 
 // writeJSON writes a document and a line feed. What a terminal might obey of its texts stands as JSON's escapes.

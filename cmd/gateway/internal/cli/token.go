@@ -29,7 +29,6 @@ type Token struct {
 
 func tokenPath(token string) string { return "/admin/tokens/" + url.PathEscape(token) }
 
-// tokenChange is the flags of a change of a token.
 type tokenChange struct{ operator.TokenChange }
 
 // read puts the times that people write into the change. The error is a *UsageError.
@@ -251,7 +250,6 @@ func (c *tokenGroupsCmd) Run(ctx context.Context, p *Program) error {
 		})
 }
 
-// limitWords are the limits that are set.
 func limitWords(l operator.Limits) string {
 	var words []string
 	for _, limit := range tokens.ListLimits(l.All()) {

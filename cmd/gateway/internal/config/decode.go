@@ -132,7 +132,6 @@ func resolve(node *yaml.Node) *yaml.Node {
 
 func isNull(node *yaml.Node) bool { return node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" }
 
-// pair is one key of a mapping with its value.
 type pair struct{ key, value *yaml.Node }
 
 func (p pair) isMerge() bool { return isMerge(p.key) }

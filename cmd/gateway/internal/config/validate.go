@@ -9,7 +9,6 @@ import (
 	"modelrelay/providers/health"
 )
 
-// validator collects what is wrong with a configuration.
 type validator struct{ problems []Problem }
 
 func (v *validator) add(key, format string, args ...any) {

@@ -34,7 +34,6 @@ type callMetrics struct {
 	spentSeries   series[string, []metric.AddOption]
 }
 
-// tally is a counter with its labels.
 type tally[K comparable] struct {
 	counter metric.Int64Counter
 	series  series[K, []metric.AddOption]

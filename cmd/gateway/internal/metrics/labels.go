@@ -179,7 +179,6 @@ func (s *series[K, V]) slow(key K) V {
 	return v
 }
 
-// has reports whether the key has a value of its own.
 func (s *series[K, V]) has(key K) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

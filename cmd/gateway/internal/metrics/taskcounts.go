@@ -50,7 +50,6 @@ func fresh[T any](from *atomic.Pointer[counted[T]]) (figure T, ok bool) {
 	return c.figure, true
 }
 
-// run counts until ctx ends.
 func (c *taskCounter) run(ctx context.Context) {
 	for wait := time.Duration(0); storage.Sleep(ctx, wait) == nil; {
 		wait = countEvery
