@@ -62,7 +62,6 @@ func (s *Server) addConsole(mux chi.Router, pages http.Handler) {
 	}))
 }
 
-// operationOf is the path of a pattern that may begin with a method.
 func operationOf(pattern string) string {
 	_, path, found := strings.Cut(pattern, " ")
 	if !found {
@@ -76,16 +75,13 @@ func addRoot(mux chi.Router, serve http.Handler) {
 	mux.Method(http.MethodHead, rootPath, serve)
 }
 
-// forBrowser reports whether the client asks for a page.
 func forBrowser(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
 
 // rootPath is what people and tools open to see whether anything is there.
 const rootPath = "/"
 
-// rootLine is what it says to those that are no browser.
 const rootLine = "Model Relay. /docs/ is the manual, /llms.txt its index, /docs/api the API reference, /readyz the health.\n"
 
-// root answers with a page for browsers and a line for others.
 func root(w http.ResponseWriter, r *http.Request) {
 	edge.At(w).Operation = rootPath
 	w.Header().Set("Vary", "Accept")

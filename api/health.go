@@ -42,7 +42,6 @@ type Check struct {
 	Check func(ctx context.Context) error
 }
 
-// health answers whether the process lives and whether it can do its work.
 type health struct {
 	edge    *edge.Edge
 	version string

@@ -18,7 +18,6 @@ import (
 //go:embed reference.json
 var referenceTable []byte
 
-// reference is the content of referenceTable.
 type reference struct {
 	Operations map[string]struct {
 		Description       string
@@ -54,7 +53,6 @@ func (r *reference) fill(document *huma.OpenAPI) {
 	}
 }
 
-// describe gives the properties of a schema their descriptions.
 func (r *reference) describe(name string, schema *huma.Schema) {
 	for property, of := range schema.Properties {
 		if of.Ref == "" && of.Description == "" {

@@ -370,7 +370,6 @@ func anew(next http.Handler) http.Handler {
 // ConsoleHandler serves the pages of a browser and the health of the process, for a listener of their own.
 func (s *Server) ConsoleHandler() http.Handler { return s.consoleHandler }
 
-// limited serves the paths that a listener has.
 func limited(next http.Handler, has func(path string) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !has(r.URL.Path) {
@@ -381,7 +380,6 @@ func limited(next http.Handler, has func(path string) bool) http.Handler {
 	})
 }
 
-// within reports whether a path is one of folders or below one.
 func within(folders ...string) func(path string) bool {
 	return func(path string) bool {
 		return slices.ContainsFunc(folders, func(folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") })

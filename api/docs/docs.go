@@ -130,7 +130,6 @@ func (p *pages) addressed(page []byte, r *http.Request) []byte {
 	return bytes.ReplaceAll(page, []byte(Placeholder), []byte(template.HTMLEscapeString(p.address(r))))
 }
 
-// render returns the HTML of a page, with links to other pages.
 func (p *pages) render(name string, source []byte) ([]byte, error) {
 	markdown := Markdown()
 	document := markdown.Parser().Parse(text.NewReader(source))
@@ -198,7 +197,6 @@ func links(node ast.Node) func(yield func(*ast.Link) bool) {
 	}
 }
 
-// plain returns the text of a node without markup.
 func plain(node ast.Node, source []byte) string {
 	var words strings.Builder
 	_ = ast.Walk(node, func(n ast.Node, entering bool) (ast.WalkStatus, error) {

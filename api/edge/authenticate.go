@@ -53,7 +53,6 @@ func (f *Format) credential(r *http.Request) string {
 	return ""
 }
 
-// authenticate finds the caller and checks whether it has the permission.
 func (x *Request) authenticate(r *http.Request, permission string) error {
 	inside := InternalCallerOf(r.Context())
 	return x.admit(r.Context(), x.edge.keyOf(x.Format, inside, r), inside, permission)
@@ -109,7 +108,6 @@ func (e *Edge) keyOf(f *Format, inside *InternalCaller, r *http.Request) string 
 // Key returns the key of the caller. For an internal caller it is a secret of this process, which differs for each token.
 func (x *Request) Key() providers.Secret { return providers.Secret(x.presence.key) }
 
-// background reports whether the request serves a background call.
 func (p *presence) background() bool { return p.inside != nil && p.inside.Background }
 
 // permit returns a fault if the caller lacks the permission, or may not call from the network of the request.

@@ -161,7 +161,6 @@ func (x *Request) openBody(r *http.Request) (stop func(), err error) {
 // unreadTimeout bounds how long the unread rest of a body, which net/http reads without a limit before it answers, delays the answer.
 func (e *Edge) unreadTimeout() time.Duration { return min(e.options.BodyTimeout, maxUnread) }
 
-// tooLarge is the fault of a body of more than limit bytes.
 func tooLarge(limit int64) *providers.Fault {
 	most, unit := limit, "bytes"
 	if limit%(1<<20) == 0 {

@@ -11,7 +11,6 @@ import (
 // record or its parts, because the next call reuses it.
 type Called func(record *calllog.Record)
 
-// called passes an ended call to the call log.
 func (x report) called() {
 	e := x.edge
 	if e.options.Called == nil || !x.Recorded {
@@ -28,7 +27,6 @@ func (x report) called() {
 	e.records.Put(r)
 }
 
-// record fills the record of a request that has ended.
 func (x report) record(r *calllog.Record) {
 	o := &x.Outcome
 	r.At = x.Start

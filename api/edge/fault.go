@@ -121,7 +121,6 @@ func (p *problem) setHeaders(header http.Header) {
 	}
 }
 
-// wholeSeconds rounds up, to one at least.
 func wholeSeconds(d time.Duration) int {
 	return max(1, int(math.Ceil(d.Seconds())))
 }

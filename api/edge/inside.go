@@ -61,7 +61,6 @@ func (x *Request) From(ctx context.Context) string {
 	return ""
 }
 
-// audit records the action of an operator, also a refused one, in the audit log.
 func (x report) audit() {
 	by := x.Act.By
 	reads := x.http.Method == http.MethodGet || x.http.Method == http.MethodHead

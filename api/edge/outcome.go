@@ -86,7 +86,6 @@ type Bill struct {
 // report records an ended request in the log, the trace, the audit log, the counters and the call log.
 type report struct{ *Request }
 
-// seen passes the request to the counters.
 func (x report) seen() {
 	e := x.edge
 	if e.options.Seen == nil || x.Operation == Probe {

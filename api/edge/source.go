@@ -123,7 +123,6 @@ func lastPair(line, wanted string) (rest string, more bool, name string) {
 	return line[:max(start-1, 0)], start > 0, name
 }
 
-// parseNode parses an address with or without a port.
 func parseNode(name string) (netip.Addr, bool) {
 	name = strings.TrimSpace(name)
 	addr, err := netip.ParseAddr(name)

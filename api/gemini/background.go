@@ -151,7 +151,6 @@ func (a *Interactions) serve(x *edge.Request, r *http.Request, do providers.Stor
 	return a.answer(x, r, found, nil)
 }
 
-// follow sends the events of an interaction after the one that the client names.
 func (a *Interactions) follow(x *edge.Request, r *http.Request, t tasks.Task) error {
 	after := int64(-1)
 	if last := r.URL.Query().Get("last_event_id"); last != "" {
@@ -281,7 +280,6 @@ func Opening(t tasks.Task, request []byte) [][]byte {
 	}
 }
 
-// interactionEvent returns an event with its number as event_id.
 func interactionEvent(kind string, n int64, members ...body.Member) []byte {
 	members = slices.Concat([]body.Member{body.Named("event_type", rawjson.Quote(kind))}, members, []body.Member{eventID(n)})
 	return sse.Format(kind, body.WithMembers(nil, members...))

@@ -46,7 +46,6 @@ func speaks(r *http.Request) bool {
 	return strings.Contains(r.URL.RawQuery, "key") && r.URL.Query().Get("key") != ""
 }
 
-// bySDK knows the vendor's credentials.
 func bySDK(r *http.Request) bool {
 	return r.Header.Get("X-Vendorb-Api-Key") != "" || r.Header.Get("X-Goog-Api-Key") != ""
 }

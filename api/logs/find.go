@@ -56,7 +56,6 @@ func (r Reader) find(ctx context.Context, id string) (Call, error) {
 	return call, err
 }
 
-// named reads the calls that came at a time and have an id.
 func (r Reader) named(ctx context.Context, filter calllog.Filter, came time.Time) ([]calllog.Call, error) {
 	if r.calls == nil {
 		return nil, noLog()

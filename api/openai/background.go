@@ -50,7 +50,6 @@ func (a *background) start(x *edge.Request, r *http.Request, started tasks.Task,
 	return x.Document(newResponse(started, string(started.State), body))
 }
 
-// get answers with a response as it is, or with its events.
 func (a background) get(x *edge.Request, r *http.Request, t tasks.Task) error {
 	query := r.URL.Query()
 	if query.Get("stream") != "true" {
@@ -213,7 +212,6 @@ func withoutObfuscation(event []byte) []byte {
 	return event
 }
 
-// lifeEvent is an event of a response's status.
 func lifeEvent(kind string, n int, response []byte) []byte {
 	return sse.Format(kind, slices.Concat([]byte(`{"type":"`+kind+`","sequence_number":`+strconv.Itoa(n)+`,"response":`), response,
 		[]byte("}")))
@@ -239,7 +237,6 @@ func repeated(request []byte) []byte {
 	return append(out, '}')
 }
 
-// queuedEvents are the first two events of a response's stream.
 func queuedEvents(t tasks.Task, request []byte) [][]byte {
 	queued := newResponse(t, string(workflows.Queued), request)
 	return [][]byte{lifeEvent("response.created", 0, queued), lifeEvent("response.queued", 1, queued)}

@@ -98,7 +98,6 @@ func takeRead(x *edge.Request, size int) error {
 	return nil
 }
 
-// serves reports whether the caller may have stored responses.
 func (s *stored) serves(x *edge.Request) bool {
 	return s.store != nil && x.Permit(edge.RelayPermission) == nil
 }
@@ -128,7 +127,6 @@ const (
 	itemDigits     = 24
 )
 
-// isOwnID reports whether an id has the form of the gateway's own.
 func isOwnID(id string) bool {
 	_, digits, prefixed := strings.Cut(id, "_")
 	return prefixed && (len(digits) == responseDigits || len(digits) == itemDigits)
@@ -236,7 +234,6 @@ func (s *stored) inputItems(x *edge.Request, r *http.Request, id string) error {
 	}, "after", "limit", "order", "include")
 }
 
-// serveInput serves a page of the items of a response's own input.
 func serveInput(x *edge.Request, r *http.Request, id string, input []byte) error {
 	query := edge.NewQuery(r)
 	limit := query.Number("limit", usualPage, 1, maxPage)
@@ -316,10 +313,8 @@ func inputItems(response string, input []byte) (items []inputItem) {
 	return items
 }
 
-// list returns an array of items with commas between them.
 func list(items []byte) rawjson.Value { return slices.Concat([]byte("["), items, []byte("]")) }
 
-// names reports whether a call may name stored responses.
 func (s *stored) names(b *body.JSON) bool {
 	if s.store == nil {
 		return false

@@ -97,7 +97,6 @@ func noCursor() error {
 	return providers.InvalidField("after", "Invalid request: 'after' is no cursor of this list.")
 }
 
-// span reads the times between which something was made.
 func span(sinceText, untilText string) (since, until time.Time, err error) {
 	if since, err = edge.Moment("since", sinceText); err != nil {
 		return since, until, err

@@ -38,7 +38,6 @@ func limitOf(kind providers.Kind) edge.Limit {
 	}
 }
 
-// idempotencyKey returns the caller's key, "" for none.
 func idempotencyKey(header http.Header) (string, error) {
 	values := header.Values("Idempotency-Key")
 	if len(values) == 0 {

@@ -88,7 +88,6 @@ func (t *Reader) begin(x *edge.Request) (out *EventStream, done func(), err erro
 	return out, done, nil
 }
 
-// keepAlive is the comment of a stream after a silence.
 const keepAlive = ":\n\n"
 
 // next sends the next change of a task, or a comment after a silence.

@@ -36,7 +36,6 @@ func roleWords() map[string]providers.InputRole {
 	}
 }
 
-// commonInputs returns the fields with inputs and the roles of these.
 func commonInputs() map[string]providers.InputRole {
 	return map[string]providers.InputRole{
 		"image": providers.FirstFrame, "last_image": providers.LastFrame, "reference_images": providers.Reference,

@@ -150,7 +150,6 @@ func addressIn(object json.RawMessage, depth int) string {
 	return ""
 }
 
-// forbidden refuses parameters for the vendor that the caller's group forbids.
 func (c *creator) forbidden(x *edge.Request, req providers.VideoRequest) error {
 	for _, parameters := range []json.RawMessage{req.Extra, req.Metadata} {
 		if err := c.calls.Forbidden(x.Caller.Group, parameters); err != nil {
@@ -208,7 +207,6 @@ func wordsOf(format providers.Format) wording {
 	}[format]}
 }
 
-// fault returns a fault with the format's own name of the field.
 func (w wording) fault(fault *providers.Fault) *providers.Fault {
 	name, other := w.names[fault.Param]
 	if !other {

@@ -67,7 +67,6 @@ func tooMuchExtra() *providers.Fault {
 	return providers.InvalidField("", "Invalid request: the fields that are not documented here have more than %d MiB together.", maxExtra>>20)
 }
 
-// checkNesting refuses a valid JSON value that is nested too deeply.
 func checkNesting(param string, value []byte) error {
 	dec := jsontext.NewDecoder(bytes.NewReader(value), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	for {

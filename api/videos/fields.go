@@ -123,7 +123,6 @@ func pixels(size string) int {
 	return width
 }
 
-// takeSize reads the size, the frame rate and the number of videos.
 func takeSize(req *providers.VideoRequest, b *body.JSON) error {
 	if size := b.Text("size"); size != "" && (req.Width == 0 || pixels(size) != 0) {
 		width, height := parseSize(size)

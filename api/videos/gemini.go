@@ -29,7 +29,6 @@ type geminiOperation struct {
 	Response *geminiOperationResponse `json:"response,omitempty"`
 }
 
-// geminiOperationMetadata is an addition to the vendor's operations.
 type geminiOperationMetadata struct {
 	State         string `json:"state" enum:"queued,in_progress,completed,failed"`
 	Progress      int    `json:"progress" minimum:"0" maximum:"100" doc:"Percent; 100 only when completed"`

@@ -36,7 +36,6 @@ type openAIVideoForm struct {
 	WebhookURL      string      `json:"webhook_url,omitempty" doc:"Address that receives the event at the task's end; requires a token with a webhook secret"`
 }
 
-// videoForm collects the parts of a multipart create.
 type videoForm struct {
 	req providers.VideoRequest
 	// others are files of the common fields. Those of input_reference precede them, for input_reference_role.

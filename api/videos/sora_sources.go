@@ -54,7 +54,6 @@ func (videoSource) Schema(huma.Registry) *huma.Schema {
 	}}
 }
 
-// addSources adds POST /v1/videos/edits and POST /v1/videos/extensions.
 func (s *Service) addSources(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[openAISourceBody](registry)

@@ -216,7 +216,6 @@ type vendorCError struct {
 	RequestID string  `json:"request_id"`
 }
 
-// nothing is null in JSON.
 type nothing struct{}
 
 // MarshalJSON implements json.Marshaler.

@@ -71,7 +71,6 @@ func failed(r *calllog.Record) bool {
 	return r.Failed() && r.Fault != string(providers.Canceled) && (len(r.Tries) > 0 || r.Status >= http.StatusInternalServerError)
 }
 
-// callLogs reads what processes have written.
 func (p *parts) callLogs() logs.Options {
 	o := logs.Options{Traffic: traffic.NewReader(p.redis)}
 	if p.cfg.Calls.Recent > 0 {
@@ -88,7 +87,6 @@ func (p *parts) historyFiles() calllog.HistoryFiles {
 	return callFiles{objects{p.archive}}
 }
 
-// callFiles are the archive as the log of calls knows it.
 type callFiles struct{ objects }
 
 // Put implements calllog.HistoryFiles.

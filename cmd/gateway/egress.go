@@ -37,7 +37,6 @@ func (a *authorities) load(files map[string]string) {
 	a.sources, a.files = sources, files
 }
 
-// config implements upstream.Trust.
 func (a *authorities) config(host string) (*tls.Config, error) {
 	a.mu.Lock()
 	source := a.sources[host]

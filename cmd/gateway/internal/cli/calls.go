@@ -136,7 +136,6 @@ func (c *Calls) one(ctx context.Context, p *Program) error {
 	return printFields(p.Stdout, list)
 }
 
-// follow prints the calls that come until ctx ends.
 func (c *Calls) follow(ctx context.Context, p *Program, query url.Values) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()

@@ -135,7 +135,6 @@ func stateText(c health.CircuitState) string {
 	return c.State
 }
 
-// faultText says what a fault was, and how long ago.
 func faultText(fault *health.LastFault) string {
 	if fault == nil {
 		return ""

@@ -107,7 +107,6 @@ type gatewayError struct {
 	final      bool          // the gateway reports that a repetition cannot help
 }
 
-// videoFailure is the error of an answer or of a task.
 type videoFailure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -247,7 +246,6 @@ func (t *videoTask) percent() string {
 	return strconv.Itoa(*t.Progress) + "%"
 }
 
-// ended reports whether the task does not change any more.
 func (t *videoTask) ended() bool {
 	return t.Status == "completed" || t.Status == "failed" || t.Status == "cancelled"
 }

@@ -109,7 +109,6 @@ func (p *Program) save(response *http.Response, plain, output string) error {
 	return p.say(file, "%s  %s  sha256 %s\n", file.Name, Counted(int(file.Size), "byte"), file.SHA256)
 }
 
-// endingOf is the ending of files of a content type, as far as tasks make them.
 func endingOf(contentType string) string {
 	kind, _, _ := strings.Cut(contentType, ";")
 	return cmp.Or(map[string]string{

@@ -84,7 +84,6 @@ func (p *Program) call(ctx context.Context, method, path string, body, into any)
 	return nil
 }
 
-// refusal is the error of an operation as a command reports it.
 func refusal(err error) error {
 	answer, _ := errors.AsType[*gatewayError](err)
 	if answer == nil {

@@ -115,7 +115,6 @@ func (c *taskFailCmd) Run(ctx context.Context, p *Program) error {
 	return p.end(ctx, c.ID, "fail", c.Wait, operator.TaskFailure{Reason: c.Reason})
 }
 
-// waiting is the query of an operation that waits.
 func (p *Program) waiting(most time.Duration) string {
 	p.longer = most
 	return "?wait=" + strconv.Itoa(max(1, min(int(most/time.Second), operator.MostWait)))

@@ -17,7 +17,6 @@ import (
 	"modelrelay/providers"
 )
 
-// fields are names with values, one a line.
 type fields [][2]string
 
 // printFields prints the fields that have a value.

@@ -21,7 +21,6 @@ func (c *taskGetCmd) Run(ctx context.Context, p *Program, root taskRoot) error {
 	return c.show(ctx, p, request{method: http.MethodGet, path: root.path(c.ID, "")})
 }
 
-// show sends a request whose answer is a task, and shows it.
 func (f *clientFlags) show(ctx context.Context, p *Program, r request) error {
 	client, err := f.client(p)
 	if err != nil {

@@ -64,10 +64,8 @@ func (*Task) ProvideRoot() (taskRoot, error) { return "/v1/tasks/", nil }
 // taskRoot is the path of the tasks of a client's commands, with a slash at its end.
 type taskRoot string
 
-// path returns the path of a task, with more after it.
 func (r taskRoot) path(id, more string) string { return string(r) + url.PathEscape(id) + more }
 
-// name returns the command that the path belongs to.
 func (r taskRoot) name() string {
 	if r == "/v1/videos/" {
 		return "video"

@@ -48,7 +48,6 @@ func entryPath(list string, i int, entry reflect.Value) string {
 	return key(list, i)
 }
 
-// flatten lists the leaves below a key that are not empty.
 func flatten(into map[string]leaf, path string, value reflect.Value) {
 	if value.IsZero() {
 		return

@@ -74,7 +74,6 @@ func (d *decoder) document(text []byte, into any) {
 	}
 }
 
-// syntax reports what the parser found.
 func (d *decoder) syntax(err error, text []byte) {
 	var refused *yaml.LoadError
 	if !errors.As(err, &refused) {

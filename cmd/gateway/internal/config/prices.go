@@ -175,5 +175,4 @@ func (c Config) videoTables(vendors providers.Catalog, model string) (tables []p
 	return tables, whole && len(tables) > 0
 }
 
-// maxUnpriced bounds the names of models in a warning.
 const maxUnpriced = 10

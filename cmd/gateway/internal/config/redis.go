@@ -66,13 +66,11 @@ func inFolder(folder string, paths ...*string) {
 	}
 }
 
-// encrypted begins the URL of a Redis that speaks TLS.
 const encrypted = "rediss://"
 
 // maxPrefix bounds what every key begins with, in bytes: it is kept with each.
 const maxPrefix = 64
 
-// redisPath is the path of a URL that was read before.
 func redisPath(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {

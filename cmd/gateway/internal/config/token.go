@@ -27,7 +27,6 @@ func (t *Token) setDefaults() {
 	t.Group, t.Models, t.Weight, t.Lane = DefaultGroup, []string{providers.AnyModel}, 1, slots.LaneNormal
 }
 
-// storedNetworks are networks as the store keeps them.
 func storedNetworks(networks []string) []string {
 	stored := make([]string, 0, len(networks))
 	for _, network := range networks {

@@ -266,7 +266,6 @@ func knownMethod(method string) string {
 	}
 }
 
-// outcome is the word for how something went.
 func outcome(fault providers.Kind) string {
 	if fault == "" {
 		return "ok"

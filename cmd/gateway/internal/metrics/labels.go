@@ -16,7 +16,6 @@ const (
 	noName    = "none"
 )
 
-// names are the names that labels may have: those of the configuration.
 type names struct {
 	labels *labels
 	models map[string]bool
