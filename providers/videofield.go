@@ -49,7 +49,6 @@ func videoFieldForms() map[string][]FieldForm {
 // to continue.
 func VideoFieldNames() []string { return slices.Sorted(maps.Keys(videoFieldForms())) }
 
-// roleFields are the fields of inputs by name.
 func roleFields() map[string]InputRole {
 	return map[string]InputRole{
 		"image": FirstFrame, "last_image": LastFrame, "reference_images": Reference, "video": SourceVideo, "extend": ExtendVideo,
@@ -87,7 +86,6 @@ func (f VideoFields) Check(name string) error {
 	return nil
 }
 
-// listed reports whether a field is written as a list.
 func (f VideoFields) listed(name string) bool {
 	return f[name].As == AsList || name == "reference_images" && f[name].As == ""
 }

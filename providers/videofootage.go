@@ -98,7 +98,6 @@ func firstOf(fields map[string]json.RawMessage, paths []string, read func(json.R
 	return ""
 }
 
-// plainText returns a text or a number as text.
 func plainText(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) != nil {
@@ -116,7 +115,6 @@ func secondsText(value json.RawMessage) string {
 	return text
 }
 
-// resolution returns the standard word for a value.
 func (p VideoPaths) resolution(value json.RawMessage) string {
 	text := plainText(value)
 	if word := p.Modes[text]; word != "" {

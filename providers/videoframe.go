@@ -189,7 +189,6 @@ func pixelsOf(size string) (width, height int) {
 	return width, height
 }
 
-// nearestSize returns the size whose sides differ the least.
 func nearestSize(sizes []string, width, height int) string {
 	return slices.MinFunc(sizes, func(a, b string) int {
 		return cmp.Compare(distance(a, width, height), distance(b, width, height))

@@ -334,12 +334,10 @@ func (v VideoInput) check(field string, input InputShape) *Fault {
 
 func takesAny(words []string) bool { return len(words) == 1 && words[0] == "*" }
 
-// noField returns the fault of a field that the model does not have.
 func noField(field string) *Fault {
 	return InvalidField(field, "Invalid request: this model does not take '%s'.", field)
 }
 
-// notTaken returns the fault of a value that the model does not accept.
 func notTaken(field string, takes []string, near string) *Fault {
 	text := fmt.Sprintf("Invalid request: '%s' is not possible with this model, which takes %s.", field, strings.Join(takes, ", "))
 	if near != "" && len(takes) > 1 {

@@ -59,7 +59,6 @@ func (in Input) Notice(state State, at time.Time) NotifyInput {
 	return n
 }
 
-// eventID returns the id of the event that reports this end of a task.
 func eventID(taskID string, state State) string {
 	sum := sha256.Sum256([]byte(taskID + ":" + string(state)))
 	return "evt_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))

@@ -28,7 +28,6 @@ const (
 // Ended reports whether a task in the state does not change any more.
 func (s State) Ended() bool { return s == Completed || s == Failed || s == Cancelled }
 
-// phase returns the last phase of a task that ends in the state.
 func (s State) phase() Phase {
 	switch s {
 	case Completed:

@@ -30,7 +30,6 @@ type operation struct {
 	usage providers.UsageShape
 }
 
-// operations returns the operations that this vendor serves.
 func operations() map[providers.Operation]operation {
 	return map[providers.Operation]operation{
 		providers.Messages: {

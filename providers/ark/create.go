@@ -31,7 +31,6 @@ type place struct {
 	URL string `json:"url"`
 }
 
-// create writes a create.
 func (v *Videos) create(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
 	table, _ := VideoModels(to.Model)
 	frame, err := upstream.Accept(req, to.Model, table, RefuseVideo, "callback_url")
@@ -64,7 +63,6 @@ func (v *Videos) create(ctx context.Context, to providers.Target, req providers.
 	return tasksPath, body, upstream.Fits(body, maxBody)
 }
 
-// settings returns the members other than the content.
 func settings(
 	model string, table providers.VideoModel, req providers.VideoRequest, frame providers.Frame,
 ) (upstream.Members, error) {

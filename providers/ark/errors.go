@@ -9,7 +9,6 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// failureCode maps the vendor's code of a failed job to a Failed constant.
 func failureCode(code string) string {
 	switch {
 	case strings.Contains(code, "SensitiveContentDetected"), strings.Contains(code, "RiskDetection"):
@@ -28,7 +27,6 @@ func hasPrefix(code string, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(code, prefix) })
 }
 
-// classify interprets the vendor's error beyond the status.
 func classify(fault *providers.Fault) {
 	code, message := fault.Code, strings.ToLower(upstream.Reason(fault.Upstream.Body))
 	switch status := fault.Upstream.Status; {

@@ -34,7 +34,6 @@ func family(model string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(model, "doubao-"), "dreamina-")
 }
 
-// is25 reports whether a family is one of Seedance 2.5.
 func is25(name string) bool { return name == seedance25 || name == seedance25f }
 
 // VideoModels is the table of the vendor's models. An endpoint ("ep-…") is not in it.

@@ -43,7 +43,6 @@ func RefuseVideo(_ string, shape providers.VideoShape, _ providers.Frame) *provi
 	return nil
 }
 
-// create writes a create.
 func (v *Videos) create(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
 	table, _ := VideoModels(to.Model)
 	frame, err := upstream.Accept(req, to.Model, table, RefuseVideo, "webhook_url", "webhook_secret")

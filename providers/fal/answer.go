@@ -34,7 +34,6 @@ func going(word string) providers.VideoStatus {
 	return status
 }
 
-// failure is an error of the vendor or the model.
 type failure struct {
 	kind, message string
 	// server: it is an answer of status 5xx, which the vendor does not bill.
@@ -113,7 +112,6 @@ func private(link string) bool {
 	return err != nil || at.RawQuery != "" || at.User != nil || at.Fragment != ""
 }
 
-// done returns the status of a request with a result, which is below the app.
 func done(body []byte, app string) (providers.VideoStatus, error) {
 	files, links, err := readFiles(body)
 	if err != nil {

@@ -60,7 +60,6 @@ func taking(model providers.VideoModel, length providers.FieldForm, from string,
 	return hosted, known
 }
 
-// lookUp returns a model by its family and by the input kind at the end of its name.
 func lookUp(model string) (upstream.Hosted, bool) {
 	if name, fast := strings.CutSuffix(model, ltxFast); fast && strings.HasPrefix(name, "fal-ai/ltx-2.5/") {
 		_, from := splitModel(name)

@@ -8,7 +8,6 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// classify reads the error object of an answer in this vendor's format.
 func classify(fault *providers.Fault) {
 	rpcError := upstream.RPCErrorOf(upstream.DocOf(fault.Upstream.Body).At("error"))
 	fault.Code = providers.Cut(cmp.Or(rpcError.Reason, rpcError.Status), providers.WordLimit)

@@ -25,7 +25,6 @@ type operation struct {
 	usage providers.UsageShape
 }
 
-// operations returns the operations that this vendor serves.
 func operations() map[providers.Operation]operation {
 	// The counts of each event include those of earlier events. Thoughts are billed as output.
 	generated := providers.UsageShape{

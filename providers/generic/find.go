@@ -75,7 +75,6 @@ func undocumented(err error) bool {
 	return status/100 == 4 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
 }
 
-// takesKey reports whether the POST of a path declares an Idempotency-Key.
 func takesKey(operations upstream.Doc) bool {
 	for parameter := range operations.All("post.parameters") {
 		if parameter.Get("in") == "header" && strings.EqualFold(string(parameter.Get("name")), "Idempotency-Key") {

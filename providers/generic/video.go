@@ -50,7 +50,6 @@ func (v *Videos) Remix(
 	return v.start(ctx, to, videos+"/"+url.PathEscape(source.Job)+"/remix", body, req.IdempotencyKey)
 }
 
-// start posts a paid request once.
 func (v *Videos) start(ctx context.Context, to providers.Target, path string, body []byte, key string) (providers.Ticket, error) {
 	create := upstream.Create(path, body)
 	if key != "" {
@@ -110,7 +109,6 @@ func (v *Videos) OpenVariant(
 	return v.jobs.Content(ctx, to, contentPath(ticket, output, variant))
 }
 
-// contentPath returns the contract's path of a task's content.
 func contentPath(ticket providers.Ticket, output int, variant string) string {
 	query := make(url.Values)
 	if output > 0 {
@@ -141,7 +139,6 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 
 func taskPath(ticket providers.Ticket) string { return path + "/" + url.PathEscape(ticket.Job) }
 
-// task sends a request whose answer is a task.
 func (v *Videos) task(ctx context.Context, to providers.Target, r upstream.JobRequest) (upstream.Doc, error) {
 	answer, err := v.jobs.Do(ctx, to, r)
 	if err != nil {

@@ -40,7 +40,6 @@ func statusOf(code string) int {
 	}
 }
 
-// failureCode maps the code of a failed job to a Failed constant.
 func failureCode(code string) string {
 	switch code {
 	case codeInput, codeOutput:
@@ -88,7 +87,6 @@ func classify(fault *providers.Fault) {
 	}
 }
 
-// lost reports whether an error is the vendor's code for an unknown job.
 func lost(err error) bool {
 	var fault *providers.Fault
 	return upstream.Forgotten(err) || errors.As(err, &fault) && fault.Code == codeInvalid

@@ -19,7 +19,6 @@ const (
 // callback is a parameter of both APIs: a create fails if the address does not answer a challenge.
 const callback = "callback_url"
 
-// firstBody writes a create of the first API. It fails only before anything was sent.
 func firstBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
 	table, _ := firstModel(model)
 	var frame providers.Frame
@@ -62,7 +61,6 @@ func RefuseVideo(model string, shape providers.VideoShape, _ providers.Frame) *p
 	return fault
 }
 
-// firstFrame returns the frame of a create of the first API, which refuses some combinations.
 func firstFrame(table providers.VideoModel, shape providers.VideoShape) (providers.Frame, *providers.Fault) {
 	const longSeconds = 10
 	if len(shape.Inputs) == 0 {
@@ -84,7 +82,6 @@ func firstFrame(table providers.VideoModel, shape providers.VideoShape) (provide
 	return frame, fault
 }
 
-// refuseSecond refuses combinations that the second API does not accept.
 func refuseSecond(shape providers.VideoShape) *providers.Fault {
 	framed := shape.Has(providers.FirstFrame)
 	switch {
@@ -98,10 +95,8 @@ func refuseSecond(shape providers.VideoShape) *providers.Fault {
 	return nil
 }
 
-// item is a part of the second API's content.
 type item map[string]any
 
-// secondBody writes a create of the second API. It fails only before anything was sent.
 func secondBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
 	table, _ := secondModel(model)
 	frame, err := upstream.Accept(req, model, table, RefuseVideo, callback)

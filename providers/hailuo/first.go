@@ -41,7 +41,6 @@ func firstStatus(job upstream.Doc, key providers.Secret) (providers.VideoStatus,
 	return s, err
 }
 
-// fileField is the member of a finished job with the id of its file.
 const fileField = "file_id"
 
 // firstLink requests the link to the job's file.

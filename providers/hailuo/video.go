@@ -52,7 +52,6 @@ func isSecond(ticket providers.Ticket) bool {
 	return upstream.DocOf(ticket.Data).At(secondField).True()
 }
 
-// second reports whether a model is the second API's.
 func second(model string) bool { return strings.HasPrefix(strings.ToLower(model), "minimax-h3") }
 
 // Submit starts a job.
@@ -72,7 +71,6 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	return upstream.NewTicket(made.Get("task_id"), own)
 }
 
-// job reads a job at the API that made it.
 func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
 	if !isSecond(ticket) {
 		return v.firstJob(ctx, to, ticket)

@@ -133,7 +133,6 @@ func (o *opening) probeFailed(now, cooldown time.Duration, token string) bool {
 	return true
 }
 
-// release releases the probe of the token, unless it has failed.
 func (o *opening) release(token string) {
 	for i := range o.probes {
 		if probe := &o.probes[i]; probe.token == token && !probe.failed {
@@ -323,7 +322,6 @@ func (c *circuit) close(now time.Duration) {
 	c.all, c.histories, c.closedAt = opening{}, c.histories[:0], now
 }
 
-// reset closes the circuit for all tokens.
 func (c *circuit) reset(now time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

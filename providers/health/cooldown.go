@@ -147,7 +147,6 @@ func (c *keyCooldown) learn(now, left, length time.Duration) {
 	}
 }
 
-// lastLength returns the length of the latest cooldown.
 func (c *keyCooldown) lastLength() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -60,12 +60,10 @@ func (e *Event) Name() string {
 // ByOperator reports whether an operator caused the event. It then also replaces one of its name that ends later.
 func (e *Event) ByOperator() bool { return e.Paused != "" || e.Resumed != "" }
 
-// upstreamOf identifies the upstream of a channel.
 func upstreamOf(c providers.Channel) string {
 	return providers.Secret(c.Vendor + " " + c.BaseURL).Fingerprint()
 }
 
-// publishOf publishes an event of a channel.
 func (m *Monitor) publishOf(c providers.Channel, e Event) {
 	if m.publish != nil {
 		e.Channel, e.Upstream = c.Name, upstreamOf(c)
@@ -122,7 +120,6 @@ func (m *Monitor) Learn(e Event) {
 	}
 }
 
-// learn applies an event of the key's cooldown.
 func (k *Key) learn(now time.Duration, e Event) {
 	cooldown := &k.cooldown
 	if e.Model != "" {

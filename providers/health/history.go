@@ -67,12 +67,10 @@ func (h *history) add(now time.Duration, f *failure, rules *rules) {
 	}
 }
 
-// recent reports whether the token has called within the window.
 func (h *history) recent(now time.Duration, rules *rules) bool {
 	return h.n > 0 && now-h.at <= rules.window
 }
 
-// succeededLast reports whether the token has called within the window and its latest call succeeded.
 func (h *history) succeededLast(now time.Duration, rules *rules) bool {
 	return h.recent(now, rules) && (h.hard|h.soft)&1 == 0
 }
@@ -141,7 +139,6 @@ func (c *circuit) verdict(now time.Duration, rules *rules) Access {
 	}
 }
 
-// history returns the history of a token, nil if there is none.
 func (c *circuit) history(token string) *history {
 	for i := range c.histories {
 		if c.histories[i].token == token {

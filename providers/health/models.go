@@ -22,7 +22,6 @@ type byModel[T any] struct {
 	mu    sync.Mutex                    // held while known is replaced
 }
 
-// of returns the value of a model, nil if there is none.
 func (m *byModel[T]) of(model string) *T {
 	known := m.known.Load()
 	if known == nil {
@@ -31,7 +30,6 @@ func (m *byModel[T]) of(model string) *T {
 	return (*known)[model]
 }
 
-// all yields the values by the models' names.
 func (m *byModel[T]) all(yield func(string, *T) bool) {
 	known := m.known.Load()
 	if known == nil {

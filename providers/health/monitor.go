@@ -90,7 +90,6 @@ func (m *Monitor) newChannel(config providers.Channel) *Channel {
 	return c
 }
 
-// channel returns the channel of a name, nil if the configuration has none.
 func (m *Monitor) channel(name string) *Channel {
 	if channels := m.channels.Load(); channels != nil {
 		return (*channels)[name]
@@ -98,7 +97,6 @@ func (m *Monitor) channel(name string) *Channel {
 	return nil
 }
 
-// key returns the first key that matches, nil if there is none. c may be nil.
 func (c *Channel) key(matches func(*Key) bool) *Key {
 	if c == nil {
 		return nil

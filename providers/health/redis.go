@@ -79,7 +79,6 @@ func parseEvent(text []byte, left time.Duration) (e Event, ok bool) {
 	return e, err == nil
 }
 
-// sendEvent stores and publishes an event.
 func (s *Sharer) sendEvent(ctx context.Context, e Event) error {
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -151,7 +150,6 @@ func (s *Sharer) follow(ctx context.Context, subscribed func(), receive func(Eve
 	})
 }
 
-// publishStates publishes the changed states of this process's channels, and its description.
 func (s *Sharer) publishStates(ctx context.Context) error {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
@@ -217,7 +215,6 @@ func (s *Sharer) publishStates(ctx context.Context) error {
 	return nil
 }
 
-// withdrawStates removes this process's states when it ends.
 func (s *Sharer) withdrawStates(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

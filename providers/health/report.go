@@ -90,7 +90,6 @@ func (a Attempt) count(now time.Duration, fault *providers.Fault) {
 	a.key.pace.count(now, failed)
 }
 
-// succeeded closes circuits and ends cooldowns.
 func (m *Monitor) succeeded(a Attempt, now time.Duration) {
 	channel, key := a.channel, a.key
 	if channel.circuits.known.Load() != nil {
@@ -116,7 +115,6 @@ func (m *Monitor) succeeded(a Attempt, now time.Duration) {
 	}
 }
 
-// channelFailed counts a fault against the channel or its model.
 func (m *Monitor) channelFailed(a Attempt, now time.Duration, fault *providers.Fault) {
 	channel, last := a.channel, newLastFault(fault, a.Key)
 	channel.lastFault.Store(last)

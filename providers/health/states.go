@@ -234,7 +234,6 @@ func (t *target) state(now time.Duration, circuit CircuitState) TargetState {
 	return state
 }
 
-// models lists the models whose circuits are not closed, by name.
 func (t *target) models(now time.Duration) []ModelState {
 	var models []ModelState
 	for model, c := range t.circuits.all {
@@ -334,7 +333,6 @@ func MergeStates(lists ...[]ChannelState) []ChannelState {
 	return merged
 }
 
-// addModels returns the models of two processes.
 func addModels(models, others []ModelState) []ModelState {
 	models = slices.Clone(models)
 	for _, other := range others {
@@ -343,7 +341,6 @@ func addModels(models, others []ModelState) []ModelState {
 	return models
 }
 
-// addModel adds a model to a list that is sorted by name.
 func addModel(models []ModelState, other ModelState) []ModelState {
 	at, known := slices.BinarySearchFunc(models, other, func(a, b ModelState) int { return cmp.Compare(a.Model, b.Model) })
 	if !known {
@@ -353,7 +350,6 @@ func addModel(models []ModelState, other ModelState) []ModelState {
 	return models
 }
 
-// worse returns the worse of two states.
 func (c CircuitState) worse(other CircuitState) CircuitState {
 	order := []string{StateClosed, StateHalfOpen, StateOpen, StatePaused, StateDisabled}
 	if slices.Index(order, other.State) > slices.Index(order, c.State) {
@@ -363,7 +359,6 @@ func (c CircuitState) worse(other CircuitState) CircuitState {
 	return c
 }
 
-// add adds the state of another process.
 func (h *TargetState) add(other TargetState) {
 	h.InFlight += other.InFlight
 	h.CallsPerMinute += other.CallsPerMinute

@@ -58,7 +58,6 @@ func status(job upstream.Doc, key providers.Secret) (s providers.VideoStatus, er
 	return s, err
 }
 
-// failureCode maps the vendor's code of a failed job to a Failed constant.
 func failureCode(reason string) string {
 	if providers.Mentions(reason, "risk control", "sensitive", "policy", "moderation", "safety") {
 		return providers.FailedContent

@@ -12,7 +12,6 @@ import (
 
 const fullHD = "1080p"
 
-// create is a create of either API.
 type create struct {
 	path string
 	// kind is the route's word, by which the older API finds a job.
@@ -30,7 +29,6 @@ type checked struct {
 	references []string
 }
 
-// newCreate writes a create. It fails only before anything was sent.
 func newCreate(ctx context.Context, to providers.Target, req providers.VideoRequest) (create, error) {
 	legacy := speaksLegacy(to)
 	if _, known := VideoModels(to.Model); legacy && known && !legacyName(to.Model) {
@@ -159,7 +157,6 @@ const (
 	omniKind  = "omni-video"
 )
 
-// part is an element of "contents".
 type part struct {
 	Type string `json:"type"`
 	Text string `json:"text,omitempty"`

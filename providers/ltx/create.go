@@ -77,7 +77,6 @@ func pixels(size string) int {
 	return width * height
 }
 
-// createBody writes a create and returns its path. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) (route operation, body []byte, err error) {
 	table, _ := VideoModels(model)
 	frame, err := upstream.Accept(req, model, table, RefuseVideo)

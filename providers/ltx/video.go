@@ -49,7 +49,6 @@ func NewVideos(client *http.Client) *Videos {
 	return v
 }
 
-// operationField is the adapter's data of a ticket.
 const operationField = "operation"
 
 // Submit starts a job.
@@ -75,7 +74,6 @@ func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.Video
 	return upstream.States{Queued: "pending", Done: "completed", Life: linkLife}.Status(state, v.Links(job))
 }
 
-// failureCode maps the type of an error to a Failed constant.
 func failureCode(code string) string {
 	switch code {
 	case "content_filtered_error":
@@ -88,7 +86,6 @@ func failureCode(code string) string {
 	return providers.FailedVendor
 }
 
-// classify interprets the type, which is more precise than the status.
 func classify(fault *providers.Fault) {
 	if fault.Code == "insufficient_funds_error" {
 		fault.RefuseKey(providers.KeyExhausted)

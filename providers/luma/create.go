@@ -32,7 +32,6 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	return table, true
 }
 
-// create writes a create.
 func (v *Videos) create(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
 	table, _ := VideoModels(to.Model)
 	frame, err := upstream.Accept(req, to.Model, table, RefuseVideo)

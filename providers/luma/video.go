@@ -72,7 +72,6 @@ func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.Video
 	return upstream.States{Queued: "queued", Done: "completed", Life: linkLife}.Status(state, links(job))
 }
 
-// failureCode maps the vendor's code of a failed job to a Failed constant.
 func failureCode(code string) string {
 	switch {
 	case code == "content_moderated":
@@ -86,7 +85,6 @@ func failureCode(code string) string {
 	}
 }
 
-// classify interprets the vendor's error beyond the status.
 func classify(fault *providers.Fault) {
 	if fault.Upstream.Status == http.StatusBadRequest && upstream.Reason(fault.Upstream.Body) == "Insufficient credits" {
 		fault.RefuseKey(providers.KeyExhausted)

@@ -46,7 +46,6 @@ func frame(b []byte) (length int, seconds float64, info bool) {
 	return length, seconds, true
 }
 
-// adts reads a header of AAC.
 func adts(b []byte) (length int, seconds float64) {
 	rates := [...]float64{96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350}
 	rate := int(b[2] >> 2 & 15)
@@ -57,7 +56,6 @@ func adts(b []byte) (length int, seconds float64) {
 	return length, 1024 * float64(b[6]&3+1) / rates[rate] //nolint:gosec // checked above
 }
 
-// mpeg reads a header of MP3, layers 1 to 3.
 func mpeg(b []byte) (length int, seconds float64) {
 	version, layer := b[1]>>3&3, 4-int(b[1]>>1&3)
 	rate := [...]int{44100, 48000, 32000, 0}[b[2]>>2&3]

@@ -46,7 +46,6 @@ func Length(file io.ReaderAt, size int64) (time.Duration, bool) {
 	return time.Duration(seconds * float64(time.Second)), true
 }
 
-// reader reads parts of a file.
 type reader struct {
 	file  io.ReaderAt
 	size  int64

@@ -43,7 +43,6 @@ func inputs() []providers.VideoInput {
 		providers.VideoInput{Role: providers.ExtendVideo, NoLinks: true})
 }
 
-// part is one of an input's contents.
 type part struct {
 	Type     string `json:"type"`
 	Text     string `json:"text,omitempty"`

@@ -25,7 +25,6 @@ func output(job upstream.Doc) iter.Seq[upstream.Doc] {
 	}
 }
 
-// partOf returns the first part of a type that has one of the members, nil for none.
 func partOf(job upstream.Doc, kind upstream.Loose, members ...string) upstream.Doc {
 	for part := range output(job) {
 		if part.Get("type") == kind && part.Get(members...) != "" {
@@ -49,7 +48,6 @@ func tokensOf(job upstream.Doc) (tokens providers.VideoTokens) {
 	return tokens
 }
 
-// statusOf maps the vendor's status of an interaction.
 func statusOf(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
 	state, video := job.Get("status"), videoOf(job)
 	word := string(state)

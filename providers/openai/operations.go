@@ -23,7 +23,6 @@ const (
 	typeEvents = "text/event-stream"
 )
 
-// operations returns the operations that this vendor serves.
 func operations() map[providers.Operation]operation {
 	document, events := []string{typeJSON}, []string{typeEvents}
 	// The vendor sends subtitles as plain text; compatible servers have other types for them.

@@ -41,7 +41,6 @@ func (v *Videos) Remix(
 	return v.start(ctx, to, jobPath(source)+"/remix", body, req.IdempotencyKey)
 }
 
-// start posts a paid request once.
 func (v *Videos) start(ctx context.Context, to providers.Target, path string, body encoded, key string) (providers.Ticket, error) {
 	create := upstream.Create(path, body.bytes)
 	create.Header = http.Header{"Content-Type": {body.contentType}}

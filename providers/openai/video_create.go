@@ -26,7 +26,6 @@ func VideoModels(string) (providers.VideoModel, bool) {
 	return providers.AnyVideoModel(providers.VideoInput{Role: providers.FirstFrame}), true
 }
 
-// createBody writes a create. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) (encoded, error) {
 	if len(req.Inputs) > 1 {
 		fault := providers.InvalidField("input_reference", "The upstream takes one input image, not %d.", len(req.Inputs))
@@ -57,7 +56,6 @@ func remixBody(req providers.VideoRequest) (encoded, error) {
 	return document(fields, "prompt", req.Prompt)
 }
 
-// document writes the fields, and one more, as JSON.
 func document(fields map[string]json.RawMessage, name string, value any) (encoded, error) {
 	body, err := upstream.Fields(fields, map[string]any{name: value})
 	return encoded{contentType: "application/json", bytes: body}, err

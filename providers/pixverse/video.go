@@ -139,7 +139,6 @@ func statusOf(code string) int {
 	}
 }
 
-// failureCode maps a code to a Failed constant.
 func failureCode(code string) string {
 	switch statusOf(code) {
 	case http.StatusUnprocessableEntity:
@@ -164,7 +163,6 @@ func classify(fault *providers.Fault) {
 	}
 }
 
-// lost reports whether an error is the vendor's code for an unknown job.
 func lost(err error) bool {
 	fault := providers.AsFault(err)
 	return fault != nil && fault.Upstream != nil && fault.Kind == providers.NotFound

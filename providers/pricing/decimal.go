@@ -43,7 +43,6 @@ func (r *Rate) Per(pieces int64) Decimal {
 	return shortest(amount)
 }
 
-// shortest writes a number without unnecessary zeros.
 func shortest(amount *big.Rat) Decimal {
 	text := amount.FloatString(maxDigits)
 	if strings.Contains(text, ".") {

@@ -23,7 +23,6 @@ import (
 // maximum is nine thousand million units of the currency.
 type Money int64
 
-// moneyUnit is one unit of the currency.
 const moneyUnit = 1_000_000_000
 
 // ErrMoney reports a text that is not an amount that Money can hold exactly.

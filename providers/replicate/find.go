@@ -15,7 +15,6 @@ import (
 // Wire facts of the list: replicate.com/docs/reference/http#predictions.list. It has the newest first, 100 on a page, each with its input
 // until an hour after its end, and the URL of the next page.
 
-// mostPages bounds a look-up of a lost prediction.
 const mostPages = 10
 
 // marked sets a seed for a request without one. It is the same for each try of the attempt and different for every other attempt,
@@ -38,7 +37,6 @@ func marked(to providers.Target, req providers.VideoRequest) (providers.VideoReq
 	return req, true
 }
 
-// seedName is the model's name for the seed.
 func seedName(fields providers.VideoFields) string { return cmp.Or(fields["seed"].Name, "seed") }
 
 // Find searches the newest predictions for the one with the attempt's seed and prompt. A prediction that is not listed may still
@@ -62,7 +60,6 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 	return providers.Ticket{}, providers.Faultf(providers.NotFound, "The upstream lists no such job.")
 }
 
-// find returns the predictions that have the request's seed and prompt.
 func (v *Videos) find(ctx context.Context, to providers.Target, req providers.VideoRequest) (found []providers.Ticket, err error) {
 	fields := to.Channel.FieldsOf(to.Model)
 	path := "/predictions"

@@ -167,7 +167,6 @@ func state(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error
 	return s, err
 }
 
-// failureCode maps the vendor's code of a failed job to a Failed constant.
 func failureCode(reason string) string {
 	if providers.Mentions(reason, "nsfw", "sensitive", "e005", "safety", "moderation") {
 		return providers.FailedContent

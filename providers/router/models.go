@@ -35,7 +35,6 @@ func (r *Router) Model(group, name string) (Model, bool) {
 	return model, known
 }
 
-// listed returns the entry of a name in a group's list.
 func (t *table) listed(group, name string) (Model, bool) {
 	list := t.models[group]
 	i, found := slices.BinarySearchFunc(list, name, func(m Model, name string) int { return strings.Compare(m.ID, name) })
@@ -80,7 +79,6 @@ func union(a, b []providers.Endpoint) []providers.Endpoint {
 	return both
 }
 
-// compareEndpoints orders endpoints by their names.
 func compareEndpoints(a, b providers.Endpoint) int {
 	return cmp.Or(cmp.Compare(a.Format, b.Format), cmp.Compare(a.Operation, b.Operation))
 }

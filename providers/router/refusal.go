@@ -19,14 +19,12 @@ func (t *table) routesOf(req *Request) []route {
 	return t.open[req.Group]
 }
 
-// serves reports whether any permitted channel serves the request.
 func (t *table) serves(req *Request) bool {
 	return slices.ContainsFunc(t.routesOf(req), func(candidate route) bool {
 		return candidate.serves(req) && !req.excludes(candidate.channel.Name)
 	})
 }
 
-// refusal is Router.Refusal.
 func (t *table) refusal(req Request) *providers.Fault {
 	shape := req.Video
 	if shape == nil || t.serves(&req) {

@@ -40,7 +40,6 @@ type route struct {
 	model string
 }
 
-// upstream returns the upstream model of the request.
 func (r *route) upstream(req *Request) string {
 	if r.model == "" {
 		return req.Model
@@ -74,7 +73,6 @@ func (r *route) compatibility(req *Request) compatibility {
 
 func (r *route) serves(req *Request) bool { return r.compatibility(req) != incompatible }
 
-// channel is a configured channel with its vendor and its health.
 type channel struct {
 	providers.Channel
 
@@ -97,7 +95,6 @@ type key struct {
 	seed uint64
 }
 
-// newTable computes the table of the channels.
 func (r *Router) newTable(channels []*health.Channel, aliases map[string]string) *table {
 	t := &table{
 		routes:   make(map[routeKey][]route),
@@ -153,7 +150,6 @@ func (r *Router) newTable(channels []*health.Channel, aliases map[string]string)
 	return t
 }
 
-// list sorts the names of channels, groups and models.
 func (t *table) list() {
 	t.channelNames, t.groups = slices.Sorted(maps.Keys(t.channels)), slices.Sorted(maps.Keys(t.models))
 	for _, name := range t.channelNames {
@@ -274,10 +270,8 @@ func (r *Router) translations(c *channel) (from []providers.Endpoint) {
 	return from
 }
 
-// native reports whether the channel serves the endpoint without translation.
 func (c *channel) native(e providers.Endpoint) bool { return c.vendor.Serves(e) && c.Speaks(e) }
 
-// served lists the endpoints that the channel serves, natively or translated.
 func (c *channel) served() []providers.Endpoint {
 	v, endpoints := c.vendor, slices.Clone(c.translated)
 	for _, endpoint := range v.Endpoints {

@@ -27,7 +27,6 @@ const (
 // frames are the sizes that a model makes on one route.
 type frames struct{ sizes, ratios, resolutions []string }
 
-// model is what the vendor accepts for one model.
 type model struct {
 	providers.VideoModel // of all routes
 	// on has the sizes of a route if they differ from the table.

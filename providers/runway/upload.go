@@ -37,7 +37,6 @@ func (v *Videos) place(ctx context.Context, to providers.Target, input providers
 	return uri, v.Jobs.Upload(ctx, to, link, fields, name, input)
 }
 
-// extension returns the file extension of a media type.
 func extension(kind string) string {
 	switch _, sub, _ := strings.Cut(kind, "/"); sub {
 	case "png", "jpeg", "webp", "mp4", "webm", "wav":

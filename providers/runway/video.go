@@ -82,7 +82,6 @@ func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.Video
 	return upstream.Priced(s, credits, creditUnit), err
 }
 
-// creditUnit is the vendor's unit of money.
 const creditUnit = "credits"
 
 // failureCode returns the Failed constant for the vendor's code, which has parts: SAFETY.INPUT.TEXT, INPUT_PREPROCESSING.SAFETY.TEXT.
@@ -109,7 +108,6 @@ func classify(fault *providers.Fault) {
 	}
 }
 
-// reason returns the reason of a refusal and the invalid field.
 func reason(body []byte) string {
 	answer := upstream.DocOf(body)
 	var issues []string

@@ -30,7 +30,6 @@ const maxEntry = 64 << 10
 // separator separates the envelopes of an entry.
 const separator = '\n'
 
-// storeStates stores the states of a call.
 func storeStates(cache SignatureCache, caller Caller, call string, states []form.State) {
 	var entry []byte
 	for i, state := range states {

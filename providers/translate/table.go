@@ -29,7 +29,6 @@ func counts(e providers.Endpoint) bool {
 	return e.Operation == providers.CountTokens || e.Operation == providers.InputTokens
 }
 
-// embeds reports whether an endpoint makes vectors.
 func embeds(e providers.Endpoint) bool {
 	return e.Operation == providers.Embeddings || e.Operation == providers.BatchEmbeddings
 }

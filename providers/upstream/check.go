@@ -38,7 +38,6 @@ func isObject(body []byte) bool {
 	return err == nil
 }
 
-// notVendor returns the fault of an answer that is not the vendor's.
 func notVendor(reply *providers.Reply) *providers.Fault {
 	return &providers.Fault{
 		Kind: providers.Upstream, Message: "What answers at the address is not this vendor's API.", Blame: providers.BlameChannel,

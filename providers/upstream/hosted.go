@@ -96,13 +96,11 @@ func (h Hosted) Members(ctx context.Context, req providers.VideoRequest, fields 
 	return w.members, h.inputs(ctx, w, req)
 }
 
-// hostedWriter writes fields under the model's names.
 type hostedWriter struct {
 	fields  providers.VideoFields
 	members map[string]any
 }
 
-// name returns the model's name of a field.
 func (w hostedWriter) name(field, usual string) string { return cmp.Or(w.fields[field].Name, usual) }
 
 // word writes a text that is not empty.

@@ -207,7 +207,6 @@ func (t *jsonText) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// mark reads a quote or an escape.
 func (t *jsonText) mark(p []byte) (int, error) {
 	const number = 4 // digits
 	b, err := t.from.ReadByte()
@@ -241,7 +240,6 @@ func (t *jsonText) mark(p []byte) (int, error) {
 	return 1, nil
 }
 
-// broken returns the error of a string without a closing quote.
 func broken(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -172,7 +172,6 @@ func (l Linked) state(ctx context.Context, to providers.Target, ticket providers
 	return status.State, nil
 }
 
-// runs returns the fault of a job that its vendor does not stop.
 func runs(cause *providers.Fault) *providers.Fault {
 	fault := &providers.Fault{Kind: providers.Conflict, Message: "The upstream stops no job that runs.", Accepted: providers.NotAccepted}
 	if cause != nil {

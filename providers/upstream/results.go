@@ -177,7 +177,6 @@ func boxType(brand string) string {
 	return "video/mp4"
 }
 
-// sameOrigin reports whether two URLs have the same scheme, host and port.
 func sameOrigin(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
 }

@@ -34,7 +34,6 @@ func NewPost(ctx context.Context, address string, payload providers.Payload) (*h
 	return req, nil
 }
 
-// unusable returns the fault of a channel's address of which no request can be made.
 func unusable(err error) *providers.Fault {
 	return &providers.Fault{
 		Kind: providers.Upstream, Message: "The channel's address cannot be used.", Accepted: providers.NotAccepted,
@@ -75,7 +74,6 @@ func Send(client *http.Client, req *http.Request) (*http.Response, error) {
 	return nil, fault
 }
 
-// reply returns an upstream's answer for a fault.
 func reply(status int, header http.Header, body []byte) *providers.Reply {
 	return &providers.Reply{
 		Status: status, ContentType: header.Get("Content-Type"), Body: body[:min(len(body), MaxErrorBody)], RequestID: RequestID(header),
@@ -196,7 +194,6 @@ func (c *connection) got(info httptrace.GotConnInfo) { c.conn, c.kept = info.Con
 
 func (c *connection) wroteAll(info httptrace.WroteRequestInfo) { c.written.Store(info.Err == nil) }
 
-// fault returns the fault of a request without an answer.
 func (c *connection) fault(ctx context.Context, err error) *providers.Fault {
 	if outer := (*url.Error)(nil); errors.As(err, &outer) {
 		err = outer.Err // the text of url.Error contains the query
@@ -244,7 +241,6 @@ func ReadAnswer(ctx context.Context, body io.Reader, limit int64) ([]byte, error
 	return nil, brokenOff(ctx, err)
 }
 
-// brokenOff returns the fault of a body that ended early.
 func brokenOff(ctx context.Context, err error) *providers.Fault {
 	cause := context.Cause(ctx)
 	if cause == nil {

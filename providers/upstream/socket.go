@@ -229,7 +229,6 @@ func (s *Socket) all(message io.Reader, hold func(n int) error) ([]byte, error) 
 	}
 }
 
-// discard reads the rest of a message in pieces.
 func (s *Socket) discard(message io.Reader) error {
 	var piece [4 << 10]byte
 	for {
@@ -242,7 +241,6 @@ func (s *Socket) discard(message io.Reader) error {
 	}
 }
 
-// pass copies a message that has begun.
 func (c *Carrier) pass(ctx context.Context, from, to *Socket, kind websocket.MessageType, message io.Reader, carried func(Piece)) error {
 	defer to.oneMessage()()
 	buf, ok := c.buffers.Get().(*[socketPiece]byte)
@@ -298,7 +296,6 @@ func (s *Socket) write(stall time.Duration, write func() error) error {
 	return write()
 }
 
-// next waits for a message.
 func (s *Socket) next(ctx context.Context) (websocket.MessageType, io.Reader, error) {
 	s.reads.Add(1)
 	defer s.reads.Add(1)

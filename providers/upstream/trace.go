@@ -14,7 +14,6 @@ import (
 	"modelrelay/providers"
 )
 
-// firstByte is the span's event for the first byte of an answer's body.
 const firstByte = "first byte"
 
 // Span is the span of one step at an upstream: an attempt of a call, or a step of a job. nil records nothing. It holds names,

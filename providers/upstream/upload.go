@@ -67,7 +67,6 @@ func (j *Jobs) Upload(
 	return resp.Body.Close()
 }
 
-// beginFile writes a form up to the content of its file.
 func beginFile(form *multipart.Writer, fields map[string]string, name, kind string) error {
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
 		if err := form.WriteField(field, fields[field]); err != nil {
@@ -78,7 +77,6 @@ func beginFile(form *multipart.Writer, fields map[string]string, name, kind stri
 	return err
 }
 
-// filePart begins a file of a form.
 func filePart(form *multipart.Writer, field, name, kind string) (io.Writer, error) {
 	// The client's type may be invalid, or may end its header line.
 	if _, _, err := mime.ParseMediaType(kind); err != nil {

@@ -91,7 +91,6 @@ func endsJob(fault *providers.Fault) bool {
 	return (status == http.StatusBadRequest || status == http.StatusOK) && statusOf(fault.Code) == http.StatusBadRequest
 }
 
-// status interprets the answer about a job.
 func status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
 	if code := string(job.Get("code")); code != codeSuccess {
 		message := string(job.Get("message"))

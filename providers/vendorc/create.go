@@ -23,7 +23,6 @@ const (
 	nearRatio = 0.03
 )
 
-// ratios are the vendor's.
 func ratios() []string { return []string{"16:9", "4:3", "1:1", "3:4", "9:16", "21:9"} }
 
 // sidesOf reads a size in the form of a ratio; zeros for any other text.

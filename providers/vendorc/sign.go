@@ -41,7 +41,6 @@ func split(key providers.Secret) (access, secret string) {
 	return access, secret
 }
 
-// authorize signs a request now.
 func authorize(req *http.Request, key providers.Secret) error {
 	from, err := req.GetBody()
 	if err != nil {

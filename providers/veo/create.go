@@ -163,7 +163,6 @@ func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame
 	return refuse(!strings.HasSuffix(model, preview), shape, frame)
 }
 
-// refuse refuses combinations that the vendor does not accept, or not at the Gemini API.
 func refuse(cloud bool, shape providers.VideoShape, frame providers.Frame) *providers.Fault {
 	extend, seconds := shape.Has(providers.ExtendVideo), frame.Seconds
 	switch invalid := providers.InvalidField; {

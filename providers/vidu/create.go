@@ -7,7 +7,6 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// modeOf returns the mode of a create.
 func modeOf(shape providers.VideoShape) mode {
 	return upstream.Modes[mode]{Text: fromText, Image: fromImage, Frames: fromFrames, References: fromReferences, Video: fromVideo}.Of(shape)
 }
@@ -21,7 +20,6 @@ func RefuseVideo(model string, shape providers.VideoShape, _ providers.Frame) *p
 	return in(model, at).Check(shape)
 }
 
-// create writes a create.
 func (v *Videos) create(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
 	at := modeOf(req.Shape())
 	table := in(to.Model, at)

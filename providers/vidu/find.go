@@ -32,7 +32,6 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 	return ticket, providers.Faultf(providers.NotFound, "The upstream lists no such job.")
 }
 
-// find returns the job, none if it is not listed.
 func (v *Videos) find(ctx context.Context, to providers.Target, req providers.VideoRequest) (ticket providers.Ticket, err error) {
 	reads, token, before := 0, "", upstream.Loose("")
 	for page := range mostPages {

@@ -80,7 +80,6 @@ const (
 	atLimit         = "QuotaExceeded"      // of tasks at one time
 )
 
-// failureCode returns the Failed constant for the vendor's code of a failed task.
 func failureCode(code string) string {
 	switch {
 	case providers.Mentions(code, "policy violation", "audit"): // TaskPromptPolicyViolation, AuditSubmitIllegal, PhotoAuditNotPass

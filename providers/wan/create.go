@@ -22,7 +22,6 @@ const (
 	maxSeed = 1<<31 - 1
 )
 
-// request writes a create. It fails only before anything was sent.
 func request(ctx context.Context, model string, req providers.VideoRequest) (upstream.JobRequest, error) {
 	known, _ := familyOf(model)
 	frame, err := upstream.Accept(req, model, known.table, RefuseVideo)
@@ -61,7 +60,6 @@ func request(ctx context.Context, model string, req providers.VideoRequest) (ups
 	return sent, nil
 }
 
-// input returns the prompt with the media in the family's form.
 func (f family) input(ctx context.Context, req providers.VideoRequest) (upstream.Members, error) {
 	members := make(upstream.Members)
 	members.Words(map[string]string{"prompt": req.Prompt, "negative_prompt": req.NegativePrompt})
@@ -97,7 +95,6 @@ func (f family) takes(role providers.InputRole) bool {
 	return slices.ContainsFunc(f.table.Inputs, func(input providers.VideoInput) bool { return input.Role == role })
 }
 
-// mediaType returns the vendor's word for a role.
 func (f family) mediaType(role providers.InputRole) string {
 	switch role {
 	case providers.LastFrame:

@@ -9,7 +9,6 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// refusalCode returns the Failed constant for the vendor's code of a refused create.
 func refusalCode(code string) string {
 	as, _ := failureCode(code)
 	return as

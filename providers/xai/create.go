@@ -45,7 +45,6 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	return table, true
 }
 
-// createBody writes a create and returns its path. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) (path string, body []byte, err error) {
 	table, _ := VideoModels(model)
 	frame, err := upstream.Accept(req, model, table, RefuseVideo)

@@ -105,7 +105,6 @@ func (v *Videos) state(job upstream.Doc, key providers.Secret) (providers.VideoS
 	return s, err
 }
 
-// failureCode maps the vendor's code of a failed job to a Failed constant.
 func failureCode(code string) string {
 	switch code {
 	case "invalid_argument", "failed_precondition":

@@ -66,7 +66,6 @@ func RefuseVideo(model string, shape providers.VideoShape, _ providers.Frame) *p
 	return nil
 }
 
-// createBody writes a create. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
 	table, _ := VideoModels(model)
 	frame, err := upstream.Accept(req, model, table, RefuseVideo)

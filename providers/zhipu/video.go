@@ -78,7 +78,6 @@ func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.Video
 	return upstream.States{Done: "SUCCESS", Life: linkLife}.Status(state, v.Links(job))
 }
 
-// failureCode maps the vendor's code of a failed job to a Failed constant.
 func failureCode(code string) string {
 	switch code {
 	case "1301":

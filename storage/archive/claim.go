@@ -45,7 +45,6 @@ func (s *Store) Claim(ctx context.Context, key, owner string) (holder string, er
 	}
 }
 
-// holder returns the owner of a claimed key.
 func (s *Store) holder(ctx context.Context, key string) (string, error) {
 	body, _, _, err := s.core.GetObject(ctx, s.bucket, key, minio.GetObjectOptions{})
 	if err != nil {

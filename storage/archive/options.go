@@ -40,7 +40,6 @@ const (
 	StyleVirtual = "virtual" // https://bucket.host/key
 )
 
-// storeAddress parses the address of a store.
 func storeAddress(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" ||
@@ -56,7 +55,6 @@ const (
 	EncryptKMS = "kms:" // before the name of a key of its key service
 )
 
-// serverSide parses Options.Encryption.
 func serverSide(text string) (encrypt.ServerSide, error) {
 	key, isKMS := strings.CutPrefix(text, EncryptKMS)
 	switch {

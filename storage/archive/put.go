@@ -54,7 +54,6 @@ func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64, op
 	return object, nil
 }
 
-// put is one Put in progress.
 type put struct {
 	store  *Store
 	key    string
@@ -102,7 +101,6 @@ func (p *put) run(ctx context.Context) (object Object, err error) {
 	return p.object(info.ETag), nil
 }
 
-// whole stores an object with one part.
 func (p *put) whole(ctx context.Context, only part) (Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, partTimeout)
 	defer cancel()
@@ -257,14 +255,12 @@ func (p *put) nextInPlace(at io.ReaderAt) (part, bool, error) {
 	return only, p.source.read == p.source.size, nil
 }
 
-// write stores an object in one piece.
 func (s *Store) write(ctx context.Context, key string, body []byte, opts minio.PutObjectOptions) error {
 	opts.ServerSideEncryption, opts.DisableContentSha256 = s.sse, true
 	_, err := s.core.PutObject(ctx, s.bucket, key, bytes.NewReader(body), int64(len(body)), s.md5(body), sumOf(body), opts)
 	return err
 }
 
-// sumOf returns the SHA-256 of a piece in hex.
 func sumOf(piece []byte) string {
 	sum := sha256.Sum256(piece)
 	return hex.EncodeToString(sum[:])

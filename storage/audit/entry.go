@@ -121,7 +121,6 @@ func text(value any) json.RawMessage {
 	return raw
 }
 
-// bounded returns the entry as it is stored.
 func (e Entry) bounded(now time.Time) Entry {
 	if e.Time.IsZero() {
 		e.Time = now
@@ -159,7 +158,6 @@ func cutJSON(value json.RawMessage) json.RawMessage {
 	return text(cut(string(value), mostValue))
 }
 
-// attrs returns the attributes of the entry's log line.
 func (e Entry) attrs() []slog.Attr {
 	list := []slog.Attr{slog.String("by", string(e.By))}
 	for _, field := range [][2]string{

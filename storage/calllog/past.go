@@ -129,7 +129,6 @@ func parsePast(text string) (pastPlace, error) {
 	return p, nil
 }
 
-// pastScan is the read of one page of the history.
 type pastScan struct {
 	scan
 

@@ -170,7 +170,6 @@ func (r *Reader) seam(page Page, within Range) string {
 // ErrPlace reports that a text is not a place in the log.
 var ErrPlace = errors.New("no place in the log of calls")
 
-// scan is one scan in progress.
 type scan struct {
 	matcher      matcher
 	within       Range

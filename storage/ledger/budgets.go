@@ -161,7 +161,6 @@ func (b *Budgets) Reserve(ctx context.Context, e Estimate) error {
 	return nil
 }
 
-// taskOf returns the task of a claim.
 func taskOf(claim string) string {
 	task, _, _ := strings.Cut(claim, ".")
 	return task

@@ -82,7 +82,6 @@ func (u *Usage) cut() (batches [][]usageRow) {
 	return batches
 }
 
-// encode returns the keys and arguments of usageScript.
 func encode(rows []usageRow) (keys []string, args []any) {
 	args = append(args, int64(usageExpire/time.Second))
 	for _, row := range rows {

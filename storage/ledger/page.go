@@ -89,7 +89,6 @@ func parseCursor(text string) (n *rowName, err error) {
 	return &rowName{parts[0], parts[1], parts[2], parts[3]}, nil
 }
 
-// paging is one page in progress.
 type paging struct {
 	Query
 
@@ -120,7 +119,6 @@ func (p *paging) read(ctx context.Context) error {
 	return nil
 }
 
-// readDays adds the sums of days.
 func (p *paging) readDays(ctx context.Context, days []string) error {
 	if p.Token != "" {
 		return p.sum(func(s *summer) error { return p.tokens(ctx, s, pairs(days, []string{p.Token})) })
@@ -178,7 +176,6 @@ func (p *paging) sum(add func(*summer) error) error {
 	return nil
 }
 
-// dayToken is a token's day.
 type dayToken struct{ day, token string }
 
 func pairs(days, tokens []string) []dayToken {
@@ -191,7 +188,6 @@ func pairs(days, tokens []string) []dayToken {
 	return all
 }
 
-// tokens adds the rows of tokens' days.
 func (p *paging) tokens(ctx context.Context, s *summer, of []dayToken) error {
 	for part := range slices.Chunk(of, readTogether) {
 		keys := make([]string, len(part))

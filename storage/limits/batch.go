@@ -78,7 +78,6 @@ func (l *Limiter) admitHere(now time.Time, asked ...*admission) {
 	}
 }
 
-// read decodes the script's answer into the grants.
 func (l *Limiter) read(answer string, now time.Time) error {
 	for i := range l.batch.groups {
 		g := &l.batch.groups[i]
@@ -121,7 +120,6 @@ const (
 	codeBudget
 )
 
-// windowState is the state of a window after a batch.
 type windowState struct {
 	requests, tokens           int
 	reset                      time.Duration
@@ -130,7 +128,6 @@ type windowState struct {
 	used                       int64 // of the budget
 }
 
-// grant sets the answer for one call.
 func (l *Limiter) grant(a *admission, code byte, s windowState, local bool) {
 	g := &a.grant
 	*g = Grant{Allowed: code == codeAdmitted}

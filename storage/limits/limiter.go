@@ -199,7 +199,6 @@ func (l *Limiter) ask(ctx context.Context, token storage.Allowance, cost Cost, n
 	return grant
 }
 
-// newLease returns the name of a concurrent call, or of a reservation.
 func (l *Limiter) newLease() string {
 	return l.process + strconv.FormatUint(l.leases.Add(1), 36)
 }

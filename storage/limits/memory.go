@@ -83,7 +83,6 @@ func (m *memory) refusal(token storage.Allowance, cost Cost, now time.Time) (Gra
 	return r.grant, true
 }
 
-// admit admits a call by this process's own limits.
 func (m *memory) admit(a *admission, now time.Time) (code byte, state windowState) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

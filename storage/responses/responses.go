@@ -132,7 +132,6 @@ local total = redis.call('HGET', KEYS[1], '')
 if total then redis.call('HSET', KEYS[1], '', drop(ARGV[1], tonumber(total))) end
 return found`
 
-// valid reports whether a text can be the id of a response or an item.
 func valid(id string) bool {
 	for _, c := range []byte(id) {
 		if c <= ' ' || c > '~' {

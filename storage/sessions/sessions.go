@@ -57,13 +57,11 @@ func linkKey(id string) string           { return storage.Prefix + "sign-in:" + 
 func begunKey(kind, owner string) string { return storage.Prefix + "begun:" + kind + ":" + owner }
 func onceKey(kind, owner string) string  { return storage.Prefix + "once:" + kind + ":" + owner }
 
-// hash is the stored form of a secret.
 func hash(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }
 
-// newSecret returns n random bytes as text for a cookie or an address.
 func newSecret(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails
@@ -99,7 +97,6 @@ type Session struct {
 
 func (s Session) ownerKey() string { return ownerKey(s.Kind, s.Owner) }
 
-// end returns the latest end of the session.
 func (s Session) end() time.Time { return s.Since.Add(Longest) }
 
 // Link is the owner that a sign-in link signs in.
@@ -153,7 +150,6 @@ func (t *Store) Begin(ctx context.Context, s Session) (secret string, begun Sess
 	return secret, s, nil
 }
 
-// countBegun counts one more session of the owner.
 func (t *Store) countBegun(ctx context.Context, s Session) error {
 	key := begunKey(s.Kind, s.Owner)
 	var begun *redis.IntCmd

@@ -98,7 +98,6 @@ redis.call('EXPIRE', KEYS[1], ARGV[4])
 redis.call('EXPIRE', KEYS[2], ARGV[4])
 return size`
 
-// sealer returns the owner's cipher.
 func (o Owner) sealer() (cipher.AEAD, error) {
 	key, err := hkdf.Key(sha256.New, []byte(o.Key), nil, "model relay: signatures of "+o.ID, sha256.Size)
 	if err != nil {
@@ -115,7 +114,6 @@ func (o Owner) sealer() (cipher.AEAD, error) {
 	return seal, nil
 }
 
-// digest returns the name of an entry in Redis.
 func digest(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return base64.RawURLEncoding.EncodeToString(sum[:nameBytes])
@@ -155,7 +153,6 @@ func (s *Store) Find(ctx context.Context, owner Owner, names []string) map[strin
 // Close writes the waiting entries, unless Redis is unavailable, and stops.
 func (s *Store) Close() { s.sealed.Close() }
 
-// read returns entries of one owner.
 func (s *Store) read(ctx context.Context, ids []entryID) (map[entryID]string, error) {
 	owner, digests := ids[0].owner, make([]string, len(ids))
 	for i, id := range ids {

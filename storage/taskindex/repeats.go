@@ -161,7 +161,6 @@ type redisClock struct {
 	sample sample
 }
 
-// sample is one reading of Redis's clock.
 type sample struct {
 	ms       int64         // Redis's time
 	received time.Time     // by this process's clock

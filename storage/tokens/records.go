@@ -135,7 +135,6 @@ func decodeToken(raw string) (Token, error) {
 	return s.Token, nil
 }
 
-// replacement is one change of a token's record.
 type replacement struct {
 	token Token  // the new record
 	sum   keySum // of its key

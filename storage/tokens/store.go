@@ -58,7 +58,6 @@ type Store struct {
 	loop     *storage.Loop
 }
 
-// lookup is one key whose record must be read.
 type lookup struct {
 	sum   keySum
 	token *Token // nil: no such token

@@ -171,7 +171,6 @@ func (m *Map[K, V]) work(ctx context.Context, _ bool) {
 	m.send()
 }
 
-// send writes the waiting entries.
 func (m *Map[K, V]) send() {
 	ctx, cancel := context.WithTimeout(context.Background(), sendWithin) //nolint:forbidigo // of the goroutine that Close ends
 	defer cancel()

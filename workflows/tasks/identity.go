@@ -36,7 +36,6 @@ func prefixes() []string {
 	return []string{activities.VideoIDs, activities.CallIDs, activities.ResponseIDs}
 }
 
-// randomID returns the id of a task without an idempotency key.
 func randomID(prefix string) string {
 	var b [idBytes]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -58,7 +58,6 @@ func marked(answer *workflowservice.DescribeWorkflowExecutionResponse, created t
 	return false
 }
 
-// isRemoval reports whether an execution with a task's id is the removal of the task.
 func isRemoval(answer *workflowservice.DescribeWorkflowExecutionResponse) bool {
 	return answer.GetWorkflowExecutionInfo().GetMemo().GetFields()[memoRemoval] != nil
 }

@@ -166,7 +166,6 @@ func (c *creation) repeatOf(ctx context.Context, id string) (Task, error) {
 	return task, nil
 }
 
-// canonicalRequest returns a request with sorted objects and the digests of its uploads.
 func canonicalRequest(req providers.VideoRequest) (providers.VideoRequest, error) {
 	req.IdempotencyKey = ""
 	req.Inputs = append([]providers.Media(nil), req.Inputs...)

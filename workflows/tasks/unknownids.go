@@ -29,7 +29,6 @@ type unknownIDs struct {
 	owners *lru.Cache[string, string] // tokens of tasks that this process found or created, by id
 }
 
-// missedID is an id without a task of the token.
 type missedID struct{ id, token string }
 
 func newUnknownIDs() *unknownIDs {

@@ -15,7 +15,6 @@ import (
 	"modelrelay/workflows"
 )
 
-// webhookField returns the name of the webhook in the client's request.
 func (in Create) webhookField() string {
 	if in.Call != nil {
 		return "X-Webhook-Url"

@@ -92,7 +92,6 @@ type arrays struct {
 	within bool
 }
 
-// reset makes the document ready for the next document.
 func (s *document) reset() {
 	answer, named := s.answer, s.named
 	*s = document{root: s.root, made: s.made, otherID: s.otherID[:0]}
@@ -108,7 +107,6 @@ func (s *document) counted() bool {
 	return input || output
 }
 
-// feed reads the next piece of the document.
 func (s *document) feed(b []byte) {
 	for i := 0; i < len(b); {
 		switch c := b[i]; s.place {
@@ -230,7 +228,6 @@ func (s *document) enter(at *member, list bool) {
 	s.depth++
 }
 
-// leave closes the innermost object or array of the path.
 func (s *document) leave() {
 	s.level--
 	s.depth--

@@ -9,7 +9,6 @@ import (
 // counter is one number of a usage: the sum of its slots. A slot is one member of the answer, under any of its names.
 type counter = int
 
-// maxSlots bounds the slots of a shape.
 const maxSlots = 12
 
 const (

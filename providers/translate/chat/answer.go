@@ -18,7 +18,6 @@ type answer struct {
 	counts  form.Counts
 }
 
-// choice is one answer of several.
 type choice struct {
 	index   int
 	stop    form.Stop

@@ -53,7 +53,6 @@ type choiceAnswer struct {
 	refused     bool
 }
 
-// head writes the first members of a chunk or a completion.
 func (w *writer) head(out *form.Out, object string) {
 	out.KeyString("id", w.id)
 	out.KeyString("object", object)

@@ -5,7 +5,6 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// message is one message of a call, in its members.
 type message struct {
 	role, name, callID        rawjson.Text
 	content, calls            rawjson.Value

@@ -31,7 +31,6 @@ type writer struct {
 	over    bool // nothing more is written
 }
 
-// answer is one candidate.
 type answer struct {
 	index int
 	// states are those of other vendors. They are written on the first call, or at the end if there is none. own is Google's signature

@@ -131,7 +131,6 @@ func (w *writer) media(m *form.Media, at form.Path) {
 	}
 }
 
-// isWeb reports whether an address is one that the vendor can fetch.
 func isWeb(address rawjson.Text) bool {
 	inner := string(address.Inner()[:min(len(address.Inner()), len("https://")+1)])
 	return strings.HasPrefix(inner, "https:") || strings.HasPrefix(inner, "http:")

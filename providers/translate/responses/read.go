@@ -86,7 +86,6 @@ func (r *reading) mustTool(name, kind string) {
 	r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Must: true, Tool: form.HostedTool(kind)})
 }
 
-// field reads a member of the body that is not null.
 func (r *reading) field(name rawjson.Text, value rawjson.Value) {
 	p := r.prompt
 	switch string(name.Decoded()) {
