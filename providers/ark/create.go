@@ -31,80 +31,56 @@ type place struct {
 	URL string `json:"url"`
 }
 
-func (v *Videos) create(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
+func create(ctx context.Context, to providers.Target, req providers.VideoRequest) (upstream.JobRequest, error) {
 	table, _ := VideoModels(to.Model)
-	frame, err := upstream.Accept(req, to.Model, table, RefuseVideo, "callback_url")
-	if err != nil {
-		return "", nil, err
-	}
-	own, err := req.Parameters()
-	if err != nil {
-		return "", nil, err
-	}
-	members, err := settings(to.Model, table, req, frame)
-	if err != nil {
-		return "", nil, err
-	}
+	d := upstream.NewDraft(req, to.Model, table, RefuseVideo, "callback_url")
+	settings(d, to.Model, table, req)
 	switch {
-	case own["content"] == nil:
-		if members["content"], err = contents(ctx, req); err != nil {
-			return "", nil, err
-		}
+	case d.Own["content"] == nil:
+		d.Members["content"] = contents(ctx, d, req)
 	case req.Prompt != "" || len(req.Inputs) > 0:
-		return "", nil, providers.InvalidField("content", "The upstream's own 'content' takes no prompt and no inputs beside it.")
+		d.Refuse(providers.InvalidField("content", "The upstream's own 'content' takes no prompt and no inputs beside it."))
 	}
-	if _, named := own["safety_identifier"]; !named && req.IdempotencyKey != "" {
-		members["safety_identifier"] = identifier(req.IdempotencyKey)
+	if d.Own["safety_identifier"] == nil && req.IdempotencyKey != "" {
+		d.Members["safety_identifier"] = identifier(req.IdempotencyKey)
 	}
-	body, err = upstream.Encode(req, members)
-	if err != nil {
-		return "", nil, err
-	}
-	return tasksPath, body, upstream.Fits(body, maxBody)
+	return d.Create(tasksPath, maxBody)
 }
 
-func settings(
-	model string, table providers.VideoModel, req providers.VideoRequest, frame providers.Frame,
-) (upstream.Members, error) {
-	members := upstream.Members{"model": model}
-	if frame.Seconds > 0 { // "frames" has precedence
-		if err := upstream.Reserved(req, "frames"); err != nil {
-			return nil, err
-		}
+// settings writes the members other than the content.
+func settings(d *upstream.Draft, model string, table providers.VideoModel, req providers.VideoRequest) {
+	d.Members["model"] = model
+	if d.Frame.Seconds > 0 { // "frames" has precedence
+		d.Reserve("frames")
 	}
-	members.Number("duration", frame.Seconds)
-	members.Words(map[string]string{"ratio": frame.AspectRatio, "resolution": frame.Resolution})
-	members.Sound("generate_audio", req, table)
-	members.Seed(req)
+	d.Number("duration", d.Frame.Seconds)
+	d.Words(map[string]string{"ratio": d.Frame.AspectRatio, "resolution": d.Frame.Resolution})
+	d.Sound("generate_audio", req, table)
+	d.Seed(req)
 	if req.Seed != nil && (*req.Seed < -1 || *req.Seed > maxSeed) {
-		return nil, providers.InvalidField("seed", "The upstream takes a seed from -1 to %d.", maxSeed)
+		d.Refuse(providers.InvalidField("seed", "The upstream takes a seed from -1 to %d.", maxSeed))
 	}
 	if !is25(family(model)) {
-		return members, nil
+		return
 	}
 	switch {
 	case len(req.Of(providers.SourceVideo)) > 0:
-		members["omni_reference_task_type"], members["duration"], members["ratio"] = "edit", -1, adaptive
+		d.Members["omni_reference_task_type"], d.Members["duration"], d.Members["ratio"] = "edit", -1, adaptive
 	case len(req.Of(providers.ExtendVideo)) > 0:
-		members["omni_reference_task_type"], members["ratio"] = "extend", adaptive
+		d.Members["omni_reference_task_type"], d.Members["ratio"] = "extend", adaptive
 	case len(req.Of(providers.FirstFrame)) > 0:
-		members["ratio"] = adaptive
+		d.Members["ratio"] = adaptive
 	}
-	return members, nil
 }
 
 // contents returns the prompt and the inputs with their roles.
-func contents(ctx context.Context, req providers.VideoRequest) ([]item, error) {
-	var items []item
+func contents(ctx context.Context, d *upstream.Draft, req providers.VideoRequest) (items []item) {
 	if req.Prompt != "" {
 		items = append(items, item{Type: "text", Text: req.Prompt})
 	}
 	for _, input := range req.Inputs {
-		text, err := upstream.InputText(ctx, input)
-		if err != nil {
-			return nil, err
-		}
-		one := item{Type: "image_url", ImageURL: &place{text}}
+		at := &place{d.Text(ctx, input)}
+		one := item{Type: "image_url", ImageURL: at}
 		switch input.Role {
 		case providers.FirstFrame:
 			one.Role = "first_frame"
@@ -113,16 +89,16 @@ func contents(ctx context.Context, req providers.VideoRequest) ([]item, error) {
 		case providers.Reference:
 			one.Role = "reference_image"
 		case providers.SourceVideo, providers.ExtendVideo:
-			one = item{Type: "video_url", VideoURL: &place{text}, Role: "reference_video"}
+			one = item{Type: "video_url", VideoURL: at, Role: "reference_video"}
 		case providers.SourceAudio:
-			one = item{Type: "audio_url", AudioURL: &place{text}, Role: "reference_audio"}
+			one = item{Type: "audio_url", AudioURL: at, Role: "reference_audio"}
 		}
 		items = append(items, one)
 	}
 	if len(items) == 0 {
-		return nil, providers.InvalidField("prompt", "The upstream needs a 'prompt' or an input.")
+		d.Refuse(providers.InvalidField("prompt", "The upstream needs a 'prompt' or an input."))
 	}
-	return items, nil
+	return items
 }
 
 // RefuseVideo refuses combinations that the vendor does not accept. Seedance 2.5 refuses a fixed ratio only after minutes in the

@@ -31,15 +31,14 @@ type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	v := &Videos{upstream.Linked{
+	return &Videos{upstream.Linked{
 		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "ark", Code: []string{"error.code"}, Classify: classify, Failed: failureCode}),
-		ID:    "id",
+		ID:    []string{"id"},
 		Path:  tasksPath + "/%s",
 		Links: upstream.Link("content.video_url"), // which requires no key
 		Paced: providers.Pace{Least: leastPoll}, UnknownJob: "cgt-20240101000000-00000",
+		Create: create, Status: status,
 	}}
-	v.Create, v.Status = v.create, v.status
-	return v
 }
 
 // Cancel stops a queued job; a running one cannot be stopped. The same request deletes the record and the video of a job that has ended.
@@ -47,7 +46,7 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 	return v.StopWaiting(ctx, to, ticket, false, upstream.JobRequest{Method: http.MethodDelete, Path: v.JobPath(ticket)})
 }
 
-func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+func status(job upstream.Doc, links []string, key providers.Secret) (providers.VideoStatus, error) {
 	state := job.Get("status")
 	switch word := string(state); word {
 	case "failed":
@@ -58,7 +57,7 @@ func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.Video
 	case "cancelled":
 		return upstream.FailedJob(word, providers.FailedVendor, word, "The job was cancelled at the upstream.", false, key), nil
 	}
-	s, err := upstream.States{Queued: "queued", Done: "succeeded", Life: linkLife}.Status(state, v.Links(job))
+	s, err := upstream.States{Queued: "queued", Done: "succeeded", Life: linkLife}.Status(state, links)
 	if err != nil || s.State != providers.JobDone {
 		return s, err
 	}

@@ -43,40 +43,28 @@ func RefuseVideo(_ string, shape providers.VideoShape, _ providers.Frame) *provi
 	return nil
 }
 
-func (v *Videos) create(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
+func create(ctx context.Context, to providers.Target, req providers.VideoRequest) (upstream.JobRequest, error) {
 	table, _ := VideoModels(to.Model)
-	frame, err := upstream.Accept(req, to.Model, table, RefuseVideo, "webhook_url", "webhook_secret")
-	if err != nil {
-		return "", nil, err
-	}
-	if path, err = upstream.ModelPath(to.Model); err != nil {
-		return "", nil, err
-	}
-	members := upstream.Members{"mode": "t2v", "prompt": req.Prompt}
-	members.Words(map[string]string{"aspect_ratio": frame.AspectRatio, "resolution": resolutions()[frame.Resolution]})
-	members.Number("duration", frame.Seconds)
-	members.Sound("generate_audio", req, table)
+	d := upstream.NewDraft(req, to.Model, table, RefuseVideo, "webhook_url", "webhook_secret")
+	path, err := upstream.ModelPath(to.Model)
+	d.Refuse(err)
+	d.Members["mode"], d.Members["prompt"] = "t2v", req.Prompt
+	d.Words(map[string]string{"aspect_ratio": d.Frame.AspectRatio, "resolution": resolutions()[d.Frame.Resolution]})
+	d.Number("duration", d.Frame.Seconds)
+	d.Sound("generate_audio", req, table)
 	var keyframes []string
 	for _, input := range append(req.Of(providers.FirstFrame), req.Of(providers.LastFrame)...) {
-		text, err := upstream.InputBase64(ctx, input)
-		if err != nil {
-			return "", nil, err
-		}
-		keyframes = append(keyframes, text)
+		keyframes = append(keyframes, d.Base64(ctx, input))
 	}
 	switch len(keyframes) {
 	case 0:
 	case 1:
-		members["mode"], members["keyframes"] = "i2v", keyframes[0]
+		d.Members["mode"], d.Members["keyframes"] = "i2v", keyframes[0]
 	default:
-		members["mode"], members["keyframes"] = "i2v", keyframes
+		d.Members["mode"], d.Members["keyframes"] = "i2v", keyframes
 	}
 	for _, input := range req.Of(providers.ExtendVideo) {
-		if members["start_video"], err = upstream.InputBase64(ctx, input); err != nil {
-			return "", nil, err
-		}
-		members["mode"] = "v2v"
+		d.Members["mode"], d.Members["start_video"] = "v2v", d.Base64(ctx, input)
 	}
-	body, err = upstream.Encode(req, members)
-	return "/v1/" + path, body, err
+	return d.Create("/v1/"+path, 0)
 }

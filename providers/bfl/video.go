@@ -33,13 +33,12 @@ type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	v := &Videos{upstream.Linked{
+	return &Videos{upstream.Linked{
 		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "bfl", Authorize: upstream.KeyIn("X-Key", ""), Classify: classify}),
 		Links: upstream.Link("result.sample"), // which requires no key
 		Paced: providers.Pace{Least: leastPoll, Most: mostPoll}, UnknownJob: upstream.NoJob,
+		Read: read, Status: status,
 	}}
-	v.Read, v.Status = v.read, v.status
-	return v
 }
 
 // classify: the vendor documents 403 as the only answer to a refused key.
@@ -57,11 +56,11 @@ const (
 
 // Submit starts a job.
 func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	path, body, err := v.create(ctx, to, req)
+	create, err := create(ctx, to, req)
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	made, err := v.Jobs.Read(ctx, to, upstream.Create(path, body))
+	made, err := v.Jobs.Read(ctx, to, create)
 	if err != nil {
 		return providers.Ticket{}, err
 	}
@@ -72,12 +71,12 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 
 // read reads a job at the host in the answer to the create. If there is none, or the host may not receive the key, it uses the channel's
 // address.
-func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
+func read(ctx context.Context, jobs *upstream.Jobs, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
 	path := "/v1/get_result?id=" + url.QueryEscape(ticket.Job)
 	if at := pollingURL(to.Channel, string(upstream.DocOf(ticket.Data).Get(pollingField))); at != nil {
 		to.Channel.BaseURL, path = at.Scheme+"://"+at.Host, at.RequestURI()
 	}
-	return v.Jobs.Read(ctx, to, upstream.JobRequest{Path: path})
+	return jobs.Read(ctx, to, upstream.JobRequest{Path: path})
 }
 
 // pollingURL returns the URL of a job if the channel's key may be sent there, otherwise nil. The key may be sent to the channel's own
@@ -105,7 +104,7 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	return status, err
 }
 
-func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+func status(job upstream.Doc, links []string, key providers.Secret) (providers.VideoStatus, error) {
 	state := job.Get("status")
 	failed := func(code string) (providers.VideoStatus, error) {
 		reason := strings.Join(append([]string{string(state)}, job.Texts("details.Moderation Reasons")...), ": ")
@@ -119,5 +118,5 @@ func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.Video
 	case "Task not found":
 		return upstream.ForgottenJob(), nil
 	}
-	return upstream.States{Queued: "Pending", Done: "Ready", Life: resultLife - mostPoll}.Status(state, v.Links(job))
+	return upstream.States{Queued: "Pending", Done: "Ready", Life: resultLife - mostPoll}.Status(state, links)
 }

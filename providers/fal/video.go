@@ -40,19 +40,14 @@ type handle struct {
 
 // Submit starts a job. The queue accepts requests that the model may refuse later: that is a failed job.
 func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	members, err := hostedOf(to.Model).Members(ctx, req, to.Channel.FieldsOf(to.Model))
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	body, err := upstream.Encode(req, members)
-	if err != nil {
-		return providers.Ticket{}, err
-	}
+	d := hostedOf(to.Model).Draft(ctx, req, to.Channel.FieldsOf(to.Model))
 	path, err := upstream.ModelPath(to.Model)
+	d.Refuse(err)
+	create, err := d.Create("/"+path, 0)
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	made, err := v.jobs.Read(ctx, to, upstream.Create("/"+path, body))
+	made, err := v.jobs.Read(ctx, to, create)
 	if err != nil {
 		return providers.Ticket{}, err
 	}

@@ -20,37 +20,31 @@ const (
 
 // statusOf returns the HTTP status that a code means. After an unlisted code, the outcome of the request is unknown.
 func statusOf(code string) int {
-	switch code {
-	case codeInvalid, "1042", codeOutput:
-		return http.StatusBadRequest
-	case codeInput:
-		return http.StatusUnprocessableEntity
-	case "1004", "2049":
-		return http.StatusUnauthorized
-	case "1008", "2056", "1028", "1030":
-		return http.StatusPaymentRequired
-	case codeNotSupported:
-		return http.StatusForbidden
-	case "1002", "1039", "1041", "2045":
-		return http.StatusTooManyRequests
-	case "1001":
-		return http.StatusGatewayTimeout
-	default:
-		return http.StatusInternalServerError
+	return upstream.Codes[int]{
+		http.StatusBadRequest:          {codeInvalid, "1042", codeOutput},
+		http.StatusUnprocessableEntity: {codeInput},
+		http.StatusUnauthorized:        {"1004", "2049"},
+		http.StatusPaymentRequired:     {"1008", "2056", "1028", "1030"},
+		http.StatusForbidden:           {codeNotSupported},
+		http.StatusTooManyRequests:     {"1002", "1039", "1041", "2045"},
+		http.StatusGatewayTimeout:      {"1001"},
+	}.Of(code, http.StatusInternalServerError)
+}
+
+// refused returns the status of a refusal. A failed job of the first API has its reason in the same members.
+func refused(answer upstream.Doc) int {
+	if code := codeOf(answer); code != "" && code != "0" && answer.Get("status") != "Fail" {
+		return statusOf(code)
 	}
+	return 0
 }
 
 func failureCode(code string) string {
-	switch code {
-	case codeInput, codeOutput:
-		return providers.FailedContent
-	case codeInvalid, "1042":
-		return providers.FailedInput
-	case "1001":
-		return providers.FailedTimeout
-	default:
-		return providers.FailedVendor
-	}
+	return upstream.Codes[string]{
+		providers.FailedContent: {codeInput, codeOutput},
+		providers.FailedInput:   {codeInvalid, "1042"},
+		providers.FailedTimeout: {"1001"},
+	}.Of(code, providers.FailedVendor)
 }
 
 // ownFailure reports whether a code of a failed job is a failure of the vendor.

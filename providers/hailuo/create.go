@@ -19,36 +19,32 @@ const (
 // callback is a parameter of both APIs: a create fails if the address does not answer a challenge.
 const callback = "callback_url"
 
-func firstBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
-	table, _ := firstModel(model)
-	var frame providers.Frame
-	if _, err := upstream.Accept(req, model, table, func(_ string, shape providers.VideoShape, _ providers.Frame) (fault *providers.Fault) {
-		frame, fault = firstFrame(table, shape)
-		return fault
-	}, callback); err != nil {
-		return nil, err
+func create(ctx context.Context, to providers.Target, req providers.VideoRequest) (upstream.JobRequest, error) {
+	if second(to.Model) {
+		return secondCreate(ctx, to.Model, req)
 	}
-	members := upstream.Members{"model": model}
-	members.Words(map[string]string{"prompt": req.Prompt})
-	if !fixed(model) {
-		members.Number("duration", frame.Seconds)
-		members.Words(map[string]string{"resolution": strings.ToUpper(frame.Resolution)})
+	table, _ := firstModel(to.Model)
+	d := upstream.NewDraft(req, to.Model, table, RefuseVideo, callback)
+	frame, _ := firstFrame(table, req.Shape()) // was checked
+	d.Words(map[string]string{"model": to.Model, "prompt": req.Prompt})
+	if !fixed(to.Model) {
+		d.Number("duration", frame.Seconds)
+		d.Words(map[string]string{"resolution": strings.ToUpper(frame.Resolution)})
 	}
 	for _, input := range req.Inputs {
-		text, err := upstream.InputText(ctx, input)
-		if err != nil {
-			return nil, err
-		}
+		text := d.Text(ctx, input)
 		switch input.Role {
 		case providers.FirstFrame:
-			members["first_frame_image"] = text
+			d.Members["first_frame_image"] = text
 		case providers.LastFrame:
-			members["last_frame_image"] = text
+			d.Members["last_frame_image"] = text
 		case providers.Reference:
-			members["subject_reference"] = []map[string]any{{"type": "character", "image": []string{text}}}
+			d.Members["subject_reference"] = []map[string]any{{"type": "character", "image": []string{text}}}
 		}
 	}
-	return upstream.Encode(req, members)
+	create, err := d.Create("/v1/video_generation", 0)
+	create.Own = map[string]bool{}
+	return create, err
 }
 
 // RefuseVideo refuses combinations that the vendor does not accept.
@@ -97,53 +93,37 @@ func refuseSecond(shape providers.VideoShape) *providers.Fault {
 
 type item map[string]any
 
-func secondBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
+// secondCreate writes a create of the second API.
+func secondCreate(ctx context.Context, model string, req providers.VideoRequest) (upstream.JobRequest, error) {
 	table, _ := secondModel(model)
-	frame, err := upstream.Accept(req, model, table, RefuseVideo, callback)
-	if err != nil {
-		return nil, err
-	}
-	members := upstream.Members{"model": model}
-	fields, err := req.Parameters()
-	if err != nil {
-		return nil, err
-	}
-	content, framed, err := contentOf(ctx, req, fields["content"])
-	if err != nil {
-		return nil, err
-	}
-	members["content"] = content
-	ratio := frame.AspectRatio
+	d := upstream.NewDraft(req, model, table, RefuseVideo, callback)
+	content, framed := contentOf(ctx, d, req)
+	d.Members["model"], d.Members["content"] = model, content
+	ratio := d.Frame.AspectRatio
 	switch {
 	case framed:
 		ratio = ""
 	case ratio == "adaptive" && len(content) == 1:
-		return nil, providers.InvalidField("aspect_ratio", "The upstream adapts the 'aspect_ratio' only to an image.")
-	case ratio == "" && len(content) == 1 && fields["ratio"] == nil:
+		d.Refuse(providers.InvalidField("aspect_ratio", "The upstream adapts the 'aspect_ratio' only to an image."))
+	case ratio == "" && len(content) == 1 && d.Own["ratio"] == nil:
 		ratio = usualRatio
 	}
-	members.Words(map[string]string{"ratio": ratio, "resolution": strings.ToUpper(frame.Resolution)})
-	members.Number("duration", frame.Seconds)
+	d.Words(map[string]string{"ratio": ratio, "resolution": strings.ToUpper(d.Frame.Resolution)})
+	d.Number("duration", d.Frame.Seconds)
 	for name, usual := range map[string]any{"duration": usualSeconds, "resolution": usualResolution} {
-		if members[name] == nil && fields[name] == nil {
-			members[name] = usual
+		if d.Members[name] == nil && d.Own[name] == nil {
+			d.Members[name] = usual
 		}
 	}
-	body, err := upstream.Encode(req, members)
-	if err != nil {
-		return nil, err
-	}
-	return body, upstream.Fits(body, maxSecondBody)
+	create, err := d.Create("/v2/video_generation", maxSecondBody)
+	create.Own = map[string]bool{secondField: true}
+	return create, err
 }
 
 // contentOf returns the prompt, the inputs, and the caller's own "content". framed: there is a first frame.
-func contentOf(ctx context.Context, req providers.VideoRequest, own json.RawMessage) (content []any, framed bool, err error) {
+func contentOf(ctx context.Context, d *upstream.Draft, req providers.VideoRequest) (content []any, framed bool) {
 	content = append(content, item{"type": "text", "text": req.Prompt})
 	for _, input := range req.Inputs {
-		text, err := upstream.InputText(ctx, input)
-		if err != nil {
-			return nil, false, err
-		}
 		kind, role := "image_url", "reference_image"
 		switch input.Role {
 		case providers.FirstFrame:
@@ -155,17 +135,14 @@ func contentOf(ctx context.Context, req providers.VideoRequest, own json.RawMess
 		case providers.SourceVideo:
 			kind, role = "video_url", "reference_video"
 		}
-		content = append(content, item{"type": kind, kind: item{"url": text}, "role": role})
-	}
-	if own == nil {
-		return content, framed, nil
+		content = append(content, item{"type": kind, kind: item{"url": d.Text(ctx, input)}, "role": role})
 	}
 	var more []json.RawMessage
-	if json.Unmarshal(own, &more) != nil {
-		return nil, false, providers.InvalidField("content", "The upstream's own 'content' is an array.")
+	if own := d.Own["content"]; own != nil && json.Unmarshal(own, &more) != nil {
+		d.Refuse(providers.InvalidField("content", "The upstream's own 'content' is an array."))
 	}
 	for _, part := range more {
 		content = append(content, part)
 	}
-	return content, framed, nil
+	return content, framed
 }

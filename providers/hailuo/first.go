@@ -8,22 +8,6 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// firstJob reads a job of the first API. A failed job has its reason in the members of a refused poll, which is a fault.
-func (v *Videos) firstJob(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
-	answer, err := v.Jobs.Do(ctx, to, upstream.JobRequest{Path: "/v1/query/video_generation?task_id=" + url.QueryEscape(ticket.Job)})
-	if err != nil {
-		return nil, err
-	}
-	job, err := upstream.Decode(answer.Body)
-	if err != nil {
-		return nil, err
-	}
-	if code := string(job.Get("base_resp.status_code")); code != "" && code != "0" && job.Get("status") != "Fail" {
-		return nil, v.Jobs.Refuse(answer, statusOf(code), to.Key, false)
-	}
-	return job, nil
-}
-
 func firstStatus(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
 	state := job.Get("status")
 	if state == "Fail" {
@@ -45,11 +29,11 @@ const fileField = "file_id"
 
 // firstLink requests the link to the job's file.
 func (v *Videos) firstLink(ctx context.Context, to providers.Target, ticket providers.Ticket) (string, error) {
-	job, err := v.firstJob(ctx, to, ticket)
+	job, err := v.Record(ctx, to, ticket)
 	id := job.Get(fileField)
 	if err != nil || id == "" {
 		return "", err
 	}
-	found, err := v.ask(ctx, to, upstream.JobRequest{Path: "/v1/files/retrieve?file_id=" + url.QueryEscape(string(id))})
+	found, err := v.Jobs.Read(ctx, to, upstream.JobRequest{Path: "/v1/files/retrieve?file_id=" + url.QueryEscape(string(id))})
 	return string(found.Get("file.download_url", "file.backup_download_url")), err
 }

@@ -36,13 +36,14 @@ type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	v := &Videos{upstream.Linked{
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "hailuo", Classify: classify, Failed: failureCode, Reason: reason}),
+	return &Videos{upstream.Linked{
+		Jobs: upstream.NewJobs(client, upstream.JobVendor{
+			Name: "hailuo", Refused: refused, Classify: classify, Failed: failureCode, Reason: reason,
+		}),
+		Create: create, ID: []string{"task_id"}, Read: read, Status: status,
 		Links: upstream.Link("content.url"), // of the second API; requires no key
 		Lost:  lost, Paced: providers.Pace{Least: leastPoll},
 	}}
-	v.Read, v.Status = v.job, v.status
-	return v
 }
 
 // secondField is the adapter's data of a ticket: the job is the second API's.
@@ -54,33 +55,16 @@ func isSecond(ticket providers.Ticket) bool {
 
 func second(model string) bool { return strings.HasPrefix(strings.ToLower(model), "minimax-h3") }
 
-// Submit starts a job.
-func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	path, write, own := "/v1/video_generation", firstBody, map[string]bool{}
-	if second(to.Model) {
-		path, write, own[secondField] = "/v2/video_generation", secondBody, true
-	}
-	body, err := write(ctx, to.Model, req)
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	made, err := v.ask(ctx, to, upstream.Create(path, body))
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	return upstream.NewTicket(made.Get("task_id"), own)
-}
-
-func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
+func read(ctx context.Context, jobs *upstream.Jobs, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
 	if !isSecond(ticket) {
-		return v.firstJob(ctx, to, ticket)
+		return jobs.Read(ctx, to, upstream.JobRequest{Path: "/v1/query/video_generation?task_id=" + url.QueryEscape(ticket.Job)})
 	}
-	found, err := v.Jobs.Read(ctx, to, upstream.JobRequest{Path: "/v2/query/video_generation/" + url.PathEscape(ticket.Job)})
+	found, err := jobs.Read(ctx, to, upstream.JobRequest{Path: "/v2/query/video_generation/" + url.PathEscape(ticket.Job)})
 	return found.At("task"), err
 }
 
 // status interprets a job. The words of the first API begin with a capital letter.
-func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+func status(job upstream.Doc, links []string, key providers.Secret) (providers.VideoStatus, error) {
 	state := job.Get("status")
 	word, code, message := string(state), string(job.Get("error.code")), string(job.Get("error.message"))
 	switch word {
@@ -91,7 +75,7 @@ func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.Video
 	case "expired":
 		return upstream.FailedJob(word, providers.FailedTimeout, code, message, false, key), nil
 	}
-	s, err := upstream.States{Queued: "queued", Done: "succeeded", Life: linkLife}.Status(state, v.Links(job))
+	s, err := upstream.States{Queued: "queued", Done: "succeeded", Life: linkLife}.Status(state, links)
 	if s.State == providers.JobDone {
 		s.Seconds, s.Took = job.Get("duration").Number(), upstream.Took(job.Get("created_at"), job.Get("updated_at"))
 		s.Resolution, s.Source = strings.ToLower(string(job.Get("resolution"))), job.Get("usage.input_seconds").Number()
@@ -128,24 +112,11 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 	})
 }
 
-// ask sends a request of the first API or a create of either. A refusal of status 200 is a fault.
-func (v *Videos) ask(ctx context.Context, to providers.Target, r upstream.JobRequest) (upstream.Doc, error) {
-	answer, err := v.Jobs.Do(ctx, to, r)
-	if err != nil {
-		return nil, err
-	}
-	doc := upstream.DocOf(answer.Body)
-	if code := codeOf(doc); code != "" && code != "0" {
-		return nil, v.Jobs.Refuse(answer, statusOf(code), to.Key, r.Paid)
-	}
-	return upstream.Decode(doc)
-}
-
 // Check implements providers.Checker, with a look-up of a job that does not exist.
 func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
 	ticket, err := upstream.NewTicket("1", map[string]bool{secondField: slices.ContainsFunc(models, second)})
 	if err == nil {
-		_, err = v.job(ctx, to, ticket)
+		_, err = v.Record(ctx, to, ticket)
 	}
 	return upstream.LookedUp(err, lost)
 }

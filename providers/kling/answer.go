@@ -40,12 +40,12 @@ func videoOf(job upstream.Doc) upstream.Doc {
 // links returns the link to the video, which requires no key.
 func links(job upstream.Doc) []string { return videoOf(job).Texts("url") }
 
-func status(job upstream.Doc, key providers.Secret) (s providers.VideoStatus, err error) {
+func status(job upstream.Doc, links []string, key providers.Secret) (s providers.VideoStatus, err error) {
 	state, reason := job.Get("status", "task_status"), string(job.Get("message", "task_status_msg"))
 	if state == "failed" {
 		s = upstream.FailedJob(string(state), failureCode(reason), "", reason, false, key)
 	} else {
-		s, err = upstream.States{Queued: "submitted", Done: "succeeded succeed", Life: resultLife}.Status(state, links(job))
+		s, err = upstream.States{Queued: "submitted", Done: "succeeded succeed", Life: resultLife}.Status(state, links)
 	}
 	if s.State == providers.JobDone {
 		s.Seconds = videoOf(job).Get("duration").Number()
@@ -67,34 +67,24 @@ func failureCode(reason string) string {
 
 // refusalCode returns the Failed constant for the vendor's code of a create that was refused.
 func refusalCode(code string) string {
-	switch code {
-	case "1300", "1301": // the platform's policy, the content
-		return providers.FailedContent
-	case "1200", "1201":
-		return providers.FailedInput
-	default:
-		return providers.FailedVendor
-	}
+	return upstream.Codes[string]{
+		providers.FailedContent: {"1300", "1301"}, // the platform's policy, the content
+		providers.FailedInput:   {"1200", "1201"},
+	}.Of(code, providers.FailedVendor)
 }
 
 // classify decides by the vendor's code and not by the status: an account without credit is a 429.
 func classify(fault *providers.Fault) {
-	switch fault.Code {
-	case "1000", "1001", "1002", "1003", "1004", "1304":
-		upstream.Reclass(fault, http.StatusUnauthorized)
-	case "1100", "1101", "1102":
-		upstream.Reclass(fault, http.StatusPaymentRequired)
-	case "1103":
-		upstream.Reclass(fault, http.StatusForbidden)
-	case "1200", "1201", "1300", "1301":
-		upstream.Reclass(fault, http.StatusBadRequest)
-	case "1202", codeMissing:
-		upstream.Reclass(fault, http.StatusNotFound)
-	case "1302", "1303":
-		upstream.Reclass(fault, http.StatusTooManyRequests)
-	case "5000", "5002":
-		upstream.Reclass(fault, http.StatusInternalServerError)
-	case "5001":
-		upstream.Reclass(fault, http.StatusServiceUnavailable)
+	if status := (upstream.Codes[int]{
+		http.StatusUnauthorized:        {"1000", "1001", "1002", "1003", "1004", "1304"},
+		http.StatusPaymentRequired:     {"1100", "1101", "1102"},
+		http.StatusForbidden:           {"1103"},
+		http.StatusBadRequest:          {"1200", "1201", "1300", "1301"},
+		http.StatusNotFound:            {"1202", codeMissing},
+		http.StatusTooManyRequests:     {"1302", "1303"},
+		http.StatusInternalServerError: {"5000", "5002"},
+		http.StatusServiceUnavailable:  {"5001"},
+	}).Of(fault.Code, 0); status != 0 {
+		upstream.Reclass(fault, status)
 	}
 }

@@ -12,60 +12,40 @@ import (
 
 const fullHD = "1080p"
 
-type create struct {
-	path string
-	// kind is the route's word, by which the older API finds a job.
-	kind string
-	body []byte
-}
-
 // checked is a checked request in the terms that both APIs share.
 type checked struct {
 	providers.VideoRequest
-	providers.Frame
 
+	d          *upstream.Draft
 	model      string
 	frames     map[providers.InputRole]string // of first, last frame and source video
 	references []string
 }
 
-func newCreate(ctx context.Context, to providers.Target, req providers.VideoRequest) (create, error) {
+func create(ctx context.Context, to providers.Target, req providers.VideoRequest) (upstream.JobRequest, error) {
 	legacy := speaksLegacy(to)
 	if _, known := VideoModels(to.Model); legacy && known && !legacyName(to.Model) {
-		return create{}, &providers.Fault{
+		return upstream.JobRequest{}, &providers.Fault{
 			Kind: providers.ModelNotFound, Accepted: providers.NotAccepted,
 			Message: "The upstream serves the model to API keys alone; with an access key and its secret it has the names kling-v….",
 		}
 	}
-	frame, err := upstream.Accept(req, to.Model, modelOf(to.Model, legacy), RefuseVideo, "callback_url")
-	if err != nil {
-		return create{}, err
+	w := checked{
+		VideoRequest: req, model: to.Model, frames: make(map[providers.InputRole]string),
+		d: upstream.NewDraft(req, to.Model, modelOf(to.Model, legacy), RefuseVideo, "callback_url"),
 	}
-	w := checked{VideoRequest: req, Frame: frame, model: to.Model}
-	if err := w.read(ctx); err != nil {
-		return create{}, err
-	}
-	if legacy {
-		return w.legacyCreate()
-	}
-	return w.newCreate()
-}
-
-// read reads the inputs.
-func (w *checked) read(ctx context.Context) error {
-	w.frames = make(map[providers.InputRole]string)
-	for _, input := range w.Inputs {
-		text, err := upstream.InputBase64(ctx, input) // the vendor accepts no "data:" prefix
-		if err != nil {
-			return err
-		}
+	for _, input := range req.Inputs {
+		text := w.d.Base64(ctx, input) // the vendor accepts no "data:" prefix
 		if input.Role == providers.Reference {
 			w.references = append(w.references, text)
 			continue
 		}
 		w.frames[input.Role] = text
 	}
-	return nil
+	if legacy {
+		return w.legacyCreate()
+	}
+	return w.newCreate()
 }
 
 func (w *checked) has(role providers.InputRole) bool { return len(w.Of(role)) > 0 }
@@ -104,50 +84,29 @@ func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame
 
 // newCreate writes the create of the API with the model in the path. That API ignores a member at a wrong level and bills the job
 // nevertheless. So newCreate moves every member of settings and options to its level.
-func (w *checked) newCreate() (create, error) {
-	fields, err := w.Parameters()
-	if err != nil {
-		return create{}, err
-	}
-	settings, err := object(fields, "settings", "resolution", "aspect_ratio", "duration", "audio", "multi_shot", "character_orientation")
-	if err != nil {
-		return create{}, err
-	}
-	options, err := object(fields, "options", "watermark_info", "external_task_id")
-	if err != nil {
-		return create{}, err
-	}
+func (w *checked) newCreate() (upstream.JobRequest, error) {
+	settings := w.object("settings", "resolution", "aspect_ratio", "duration", "audio", "multi_shot", "character_orientation")
+	options := w.object("options", "watermark_info", "external_task_id")
 	if options["callback_url"] != nil {
-		return create{}, providers.InvalidField("options", "The gateway asks for the job itself: 'callback_url' cannot be given.")
+		w.d.Refuse(providers.InvalidField("options", "The gateway asks for the job itself: 'callback_url' cannot be given."))
 	}
 	if w.IdempotencyKey != "" {
 		options["external_task_id"] = w.IdempotencyKey
 	}
-	members := upstream.Members{"settings": settings, "options": options}
-	kind, err := w.contents(fields, members)
-	if err != nil {
-		return create{}, err
+	kind := w.contents()
+	ratio := w.d.Frame.AspectRatio
+	if kind == omniKind && ratio == "" && !w.framed() && settings["aspect_ratio"] == nil {
+		ratio = "16:9" // the default on other routes; required here
 	}
-	if kind == omniKind && w.Frame.AspectRatio == "" && !w.framed() && settings["aspect_ratio"] == nil {
-		w.Frame.AspectRatio = "16:9" // the default on other routes; required here
+	settings.Words(map[string]string{"resolution": w.d.Frame.Resolution, "aspect_ratio": ratio})
+	settings.Number("duration", w.d.Frame.Seconds)
+	if w.GenerateAudio != nil && modelOf(w.model, false).Audio == providers.AudioOption {
+		settings["audio"] = map[bool]string{false: "off", true: "native"}[*w.GenerateAudio]
 	}
-	w.settings(settings)
-	body, err := upstream.Fields(fields, members)
-	return create{path: "/" + kind + "/" + url.PathEscape(w.model), kind: kind, body: body}, err
-}
-
-// settings writes the request's settings over the caller's own.
-func (w *checked) settings(settings upstream.Members) {
-	settings.Words(map[string]string{"resolution": w.Frame.Resolution, "aspect_ratio": w.Frame.AspectRatio})
-	settings.Number("duration", w.Frame.Seconds)
-	table := modelOf(w.model, false)
-	if w.GenerateAudio == nil || table.Audio != providers.AudioOption {
-		return
-	}
-	settings["audio"] = "off"
-	if *w.GenerateAudio {
-		settings["audio"] = "native"
-	}
+	w.d.Members["settings"], w.d.Members["options"] = settings, options
+	create, err := w.d.Create("/"+kind+"/"+url.PathEscape(w.model), 0)
+	create.Own = map[string]string{}
+	return create, err
 }
 
 // The routes of the API with the model in the path.
@@ -164,14 +123,14 @@ type part struct {
 }
 
 // contents writes prompt and inputs, before the caller's own contents, and returns the route for them.
-func (w *checked) contents(fields map[string]json.RawMessage, members upstream.Members) (kind string, err error) {
+func (w *checked) contents() (kind string) {
 	var own []json.RawMessage
-	if given := fields["contents"]; given != nil && json.Unmarshal(given, &own) != nil {
-		return "", providers.InvalidField("contents", "The upstream's own 'contents' is a list.")
+	if given := w.d.Own["contents"]; given != nil && json.Unmarshal(given, &own) != nil {
+		w.d.Refuse(providers.InvalidField("contents", "The upstream's own 'contents' is a list."))
 	}
 	if len(w.Inputs)+len(own) == 0 && !omni(w.model) {
-		members["prompt"] = w.Prompt
-		return textKind, nil
+		w.d.Members["prompt"] = w.Prompt
+		return textKind
 	}
 	parts := []any{part{Type: "prompt", Text: w.Prompt}}
 	kind = imageKind
@@ -192,9 +151,9 @@ func (w *checked) contents(fields map[string]json.RawMessage, members upstream.M
 	for _, one := range own {
 		parts = append(parts, one)
 	}
-	members["contents"] = parts
-	delete(fields, "prompt")
-	return kind, nil
+	w.d.Members["contents"] = parts
+	delete(w.d.Own, "prompt")
+	return kind
 }
 
 // takesReferences reports whether the model has the route of references.
@@ -204,18 +163,14 @@ func (w *checked) takesReferences() bool {
 }
 
 // object returns the object of a name from the caller's parameters, with its members.
-func object(fields map[string]json.RawMessage, name string, members ...string) (upstream.Members, error) {
-	own, err := upstream.Object(fields, name)
-	if err != nil {
-		return nil, err
-	}
-	into := make(upstream.Members)
+func (w *checked) object(name string, members ...string) upstream.Members {
+	own, into := w.d.Object(name), make(upstream.Members)
 	for _, member := range members {
-		if value, given := fields[member]; given {
+		if value, given := w.d.Own[member]; given {
 			into[member] = value
-			delete(fields, member)
+			delete(w.d.Own, member)
 		}
 	}
 	into.Under(own)
-	return into, nil
+	return into
 }

@@ -55,67 +55,49 @@ func authorize(req *http.Request, key providers.Secret) error {
 }
 
 // legacyCreate writes the create of the older API, which is flat.
-func (w *checked) legacyCreate() (create, error) {
-	mode, err := w.mode()
-	if err != nil {
-		return create{}, err
+func (w *checked) legacyCreate() (upstream.JobRequest, error) {
+	modes := map[string]string{"": "", "720p": "std", fullHD: "pro", "4k": "4k"}
+	mode, known := modes[w.d.Frame.Resolution]
+	if !known {
+		w.d.Refuse(providers.InvalidField("resolution", "The upstream makes 720p, 1080p and 4k."))
 	}
-	members := upstream.Members{"model_name": w.model, "prompt": w.Prompt}
-	members.Words(map[string]string{
-		"negative_prompt": w.NegativePrompt, "mode": mode, "aspect_ratio": w.Frame.AspectRatio, "external_task_id": w.IdempotencyKey,
+	w.d.Members["model_name"], w.d.Members["prompt"] = w.model, w.Prompt
+	w.d.Words(map[string]string{
+		"negative_prompt": w.NegativePrompt, "mode": mode, "aspect_ratio": w.d.Frame.AspectRatio, "external_task_id": w.IdempotencyKey,
 	})
-	if w.Frame.Seconds > 0 {
-		members["duration"] = strconv.Itoa(w.Frame.Seconds)
+	if w.d.Frame.Seconds > 0 {
+		w.d.Members["duration"] = strconv.Itoa(w.d.Frame.Seconds)
 	}
 	if w.GenerateAudio != nil && modelOf(w.model, true).Audio == providers.AudioOption {
-		members["sound"] = map[bool]string{false: "off", true: "on"}[*w.GenerateAudio]
+		w.d.Members["sound"] = map[bool]string{false: "off", true: "on"}[*w.GenerateAudio]
 	}
-	kind, err := w.legacyInputs(members)
-	if err != nil {
-		return create{}, err
-	}
-	body, err := upstream.Encode(w.VideoRequest, members)
-	if err != nil {
-		return create{}, err
-	}
-	return create{path: "/v1/videos/" + kind, kind: kind, body: body}, nil
-}
-
-// mode returns the older API's word for a resolution.
-func (w *checked) mode() (string, error) {
-	switch w.Frame.Resolution {
-	case "":
-		return "", nil
-	case "720p":
-		return "std", nil
-	case fullHD:
-		return "pro", nil
-	case "4k":
-		return "4k", nil
-	}
-	return "", providers.InvalidField("resolution", "The upstream makes 720p, 1080p and 4k.")
+	kind := w.legacyInputs()
+	create, err := w.d.Create("/v1/videos/"+kind, 0)
+	create.Own = map[string]string{legacyField: kind}
+	return create, err
 }
 
 // legacyInputs writes the inputs and returns the route for them.
-func (w *checked) legacyInputs(members map[string]any) (kind string, err error) {
+func (w *checked) legacyInputs() (kind string) {
+	members := w.d.Members
 	if !omni(w.model) {
 		for _, role := range [...]providers.InputRole{providers.Reference, providers.SourceVideo} {
 			if w.has(role) {
-				return "", providers.InvalidField(providers.InputField(role), "The upstream takes '%s' with an omni model only.",
-					providers.InputField(role))
+				w.d.Refuse(providers.InvalidField(providers.InputField(role), "The upstream takes '%s' with an omni model only.",
+					providers.InputField(role)))
 			}
 		}
 		if len(w.frames) == 0 {
-			return legacyText, nil
+			return legacyText
 		}
 		members["image"] = w.frames[providers.FirstFrame]
 		if last, ok := w.frames[providers.LastFrame]; ok {
 			members["image_tail"] = last
 		}
-		return legacyImage, nil
+		return legacyImage
 	}
-	if !w.framed() && w.Frame.AspectRatio == "" {
-		members["aspect_ratio"] = "16:9" // the default on other routes; required here
+	if !w.framed() && w.d.Frame.AspectRatio == "" {
+		members["aspect_ratio"] = "16:9" // its default elsewhere; here the vendor wants it said
 	}
 	type image struct {
 		URL  string `json:"image_url"`
@@ -137,5 +119,5 @@ func (w *checked) legacyInputs(members map[string]any) (kind string, err error) 
 	if video, ok := w.frames[providers.SourceVideo]; ok {
 		members["video_list"] = []map[string]string{{"video_url": video, "refer_type": "base", "keep_original_sound": "yes"}}
 	}
-	return legacyOmni, nil
+	return legacyOmni
 }

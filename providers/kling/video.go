@@ -27,15 +27,13 @@ type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	v := &Videos{upstream.Linked{
+	return &Videos{upstream.Linked{
 		Jobs: upstream.NewJobs(client, upstream.JobVendor{
-			Name: "kling", Authorize: authorize, Code: []string{"code"}, Classify: classify, Failed: refusalCode,
+			Name: "kling", Authorize: authorize, Code: []string{"code"}, Refused: refused, Classify: classify, Failed: refusalCode,
 		}),
-		Status: status, Links: links,
+		Create: create, ID: []string{"data.id", "data.task_id"}, Read: read, Status: status, Links: links,
 		Lost: forgotten, Paced: providers.Pace{Least: leastPoll}, UnknownJob: "1",
 	}}
-	v.Read = v.task
-	return v
 }
 
 // CheckKey refuses half a pair: an access key without its secret key.
@@ -50,57 +48,35 @@ func CheckKey(key providers.Secret) error {
 // legacyField is the adapter's data of a ticket: the older API finds a job only at the route that made it.
 const legacyField = "legacy"
 
-// Submit starts a job.
-func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	made, err := newCreate(ctx, to, req)
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	data, err := v.ask(ctx, to, upstream.Create(made.path, made.body))
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	return made.ticket(to, data)
-}
-
-// ticket returns the ticket of a job that was made or found.
-func (c create) ticket(to providers.Target, job upstream.Doc) (providers.Ticket, error) {
-	own := make(map[string]string)
-	if speaksLegacy(to) {
-		own[legacyField] = c.kind
-	}
-	return upstream.NewTicket(idOf(job), own)
-}
-
 // Find looks up a job by the attempt's key.
 func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	made, err := newCreate(ctx, to, req)
+	made, err := create(ctx, to, req)
 	if err != nil {
 		return providers.Ticket{}, upstream.Undecided(err)
 	}
 	path := "/tasks?external_task_ids=" + url.QueryEscape(req.IdempotencyKey)
 	if speaksLegacy(to) {
-		path = "/v1/videos/" + made.kind + "/" + url.PathEscape(req.IdempotencyKey)
+		path = made.Path + "/" + url.PathEscape(req.IdempotencyKey)
 	}
-	data, err := v.ask(ctx, to, upstream.JobRequest{Path: path})
+	data, err := ask(ctx, v.Jobs, to, upstream.JobRequest{Path: path})
 	if err != nil {
 		return providers.Ticket{}, upstream.Undecided(err)
 	}
 	for job := range data.All("") {
 		if string(job.Get("external_id", "task_info.external_task_id")) == req.IdempotencyKey {
-			return made.ticket(to, job)
+			return upstream.NewTicket(idOf(job), made.Own)
 		}
 	}
 	return providers.Ticket{}, providers.Faultf(providers.NotFound, "The upstream shows no such job.")
 }
 
-func (v *Videos) task(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
+func read(ctx context.Context, jobs *upstream.Jobs, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
 	legacy := string(upstream.DocOf(ticket.Data).Get(legacyField))
 	path := "/tasks?task_ids=" + url.QueryEscape(ticket.Job)
 	if legacy != "" {
 		path = "/v1/videos/" + url.PathEscape(legacy) + "/" + url.PathEscape(ticket.Job)
 	}
-	data, err := v.ask(ctx, to, upstream.JobRequest{Path: path})
+	data, err := ask(ctx, jobs, to, upstream.JobRequest{Path: path})
 	if err != nil {
 		return nil, err
 	}
@@ -129,22 +105,20 @@ func forgotten(err error) bool {
 	return errors.Is(err, errMissing) || upstream.Forgotten(err) || errors.As(err, &fault) && fault.Code == codeMissing
 }
 
-// ask sends a request and reads the envelope of its answer: a refusal may have status 200.
-func (v *Videos) ask(ctx context.Context, to providers.Target, r upstream.JobRequest) (upstream.Doc, error) {
-	answer, err := v.Jobs.Do(ctx, to, r)
-	if err != nil {
-		return nil, err
+// refused returns the status of a code other than that of success, which classify refines.
+func refused(answer upstream.Doc) int {
+	if code := answer.Get("code"); code != "" && code != "0" {
+		return http.StatusInternalServerError
 	}
-	envelope, err := upstream.Decode(answer.Body)
-	if err != nil {
-		return nil, err
-	}
-	if code := envelope.Get("code"); code != "" && code != "0" {
-		return nil, v.Jobs.Refuse(answer, http.StatusInternalServerError, to.Key, r.Paid)
-	}
+	return 0
+}
+
+// ask sends a request, and reads the content of its answer.
+func ask(ctx context.Context, jobs *upstream.Jobs, to providers.Target, r upstream.JobRequest) (upstream.Doc, error) {
+	envelope, err := jobs.Read(ctx, to, r)
 	data := upstream.Doc(rawjson.Value(envelope).Get("data"))
-	if len(data) == 0 {
-		return nil, upstream.BrokenAnswer("no data", nil)
+	if err == nil && len(data) == 0 {
+		err = upstream.BrokenAnswer("no data", nil)
 	}
-	return data, nil
+	return data, err
 }

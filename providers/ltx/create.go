@@ -77,25 +77,18 @@ func pixels(size string) int {
 	return width * height
 }
 
-func createBody(ctx context.Context, model string, req providers.VideoRequest) (route operation, body []byte, err error) {
-	table, _ := VideoModels(model)
-	frame, err := upstream.Accept(req, model, table, RefuseVideo)
-	if err != nil {
-		return "", nil, err
+func create(ctx context.Context, to providers.Target, req providers.VideoRequest) (upstream.JobRequest, error) {
+	table, _ := VideoModels(to.Model)
+	d := upstream.NewDraft(req, to.Model, table, RefuseVideo)
+	d.Members["model"], d.Members["prompt"] = to.Model, req.Prompt
+	if d.Own["resolution"] == nil {
+		d.Members["resolution"] = usualSize
 	}
-	own, err := req.Parameters()
-	if err != nil {
-		return "", nil, err
-	}
-	members := upstream.Members{"model": model, "prompt": req.Prompt}
-	if own["resolution"] == nil {
-		members["resolution"] = usualSize
-	}
-	members.Words(map[string]string{"resolution": frame.Size})
-	members.Number("duration", frame.Seconds)
-	members.Number("fps", req.FPS)
-	members.Sound("generate_audio", req, table)
-	route = fromText
+	d.Words(map[string]string{"resolution": d.Frame.Size})
+	d.Number("duration", d.Frame.Seconds)
+	d.Number("fps", req.FPS)
+	d.Sound("generate_audio", req, table)
+	route := fromText
 	for _, input := range [...]struct {
 		role  providers.InputRole
 		name  string
@@ -106,16 +99,13 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 		{providers.SourceAudio, "audio_uri", fromAudio},
 	} {
 		for _, one := range req.Of(input.role) {
-			text, err := upstream.InputText(ctx, one)
-			if err != nil {
-				return "", nil, err
-			}
-			members[input.name], route = text, input.route
+			d.Members[input.name], route = d.Text(ctx, one), input.route
 		}
 	}
 	if route == fromAudio { // the audio decides the length
-		delete(members, "duration")
+		delete(d.Members, "duration")
 	}
-	body, err = upstream.Fields(own, members)
-	return route, body, err
+	create, err := d.Create("/v2/"+string(route), 0)
+	create.Own = map[string]operation{operationField: route}
+	return create, err
 }

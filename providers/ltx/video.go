@@ -38,52 +38,38 @@ type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	v := &Videos{upstream.Linked{
+	return &Videos{upstream.Linked{
 		Jobs: upstream.NewJobs(client, upstream.JobVendor{
 			Name: "ltx", Code: []string{"error.type"}, Classify: classify, Failed: failureCode,
 		}),
 		Links: upstream.Link("result.video_url"), // which requires no key
 		Paced: providers.Pace{Least: leastPoll}, UnknownJob: upstream.NoJob,
+		Create: create, ID: []string{"id"}, Read: read, Status: status,
 	}}
-	v.Read, v.Status = v.read, v.status
-	return v
 }
 
 const operationField = "operation"
 
-// Submit starts a job.
-func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	route, body, err := createBody(ctx, to.Model, req)
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	return v.Jobs.Start(ctx, to, upstream.Create("/v2/"+string(route), body), "id", map[string]operation{operationField: route})
-}
-
-func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
+func read(ctx context.Context, jobs *upstream.Jobs, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
 	at := cmp.Or(string(upstream.DocOf(ticket.Data).Get(operationField)), string(fromText)) // only Check has a ticket without it
-	return v.Jobs.Read(ctx, to, upstream.JobRequest{Path: "/v2/" + at + "/" + url.PathEscape(ticket.Job)})
+	return jobs.Read(ctx, to, upstream.JobRequest{Path: "/v2/" + at + "/" + url.PathEscape(ticket.Job)})
 }
 
-func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+func status(job upstream.Doc, links []string, key providers.Secret) (providers.VideoStatus, error) {
 	state := job.Get("status")
 	if state == "failed" {
 		code := string(job.Get("error.type"))
 		return upstream.FailedJob(string(state), failureCode(code), code, string(job.Get("error.message")), false, key), nil
 	}
-	return upstream.States{Queued: "pending", Done: "completed", Life: linkLife}.Status(state, v.Links(job))
+	return upstream.States{Queued: "pending", Done: "completed", Life: linkLife}.Status(state, links)
 }
 
 func failureCode(code string) string {
-	switch code {
-	case "content_filtered_error":
-		return providers.FailedContent
-	case "invalid_request_error", "request_too_large":
-		return providers.FailedInput
-	case "insufficient_funds_error":
-		return providers.FailedQuota
-	}
-	return providers.FailedVendor
+	return upstream.Codes[string]{
+		providers.FailedContent: {"content_filtered_error"},
+		providers.FailedInput:   {"invalid_request_error", "request_too_large"},
+		providers.FailedQuota:   {"insufficient_funds_error"},
+	}.Of(code, providers.FailedVendor)
 }
 
 func classify(fault *providers.Fault) {

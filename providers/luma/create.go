@@ -32,24 +32,21 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	return table, true
 }
 
-func (v *Videos) create(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
+func create(ctx context.Context, to providers.Target, req providers.VideoRequest) (upstream.JobRequest, error) {
 	table, _ := VideoModels(to.Model)
-	frame, err := upstream.Accept(req, to.Model, table, RefuseVideo)
-	if err != nil {
-		return "", nil, err
-	}
+	d := upstream.NewDraft(req, to.Model, table, RefuseVideo)
 	// Without these members the vendor makes an image.
-	members := upstream.Members{"model": to.Model, "type": "video", "prompt": req.Prompt}
-	members.Words(map[string]string{"aspect_ratio": frame.AspectRatio})
+	d.Members["model"], d.Members["type"], d.Members["prompt"] = to.Model, "video", req.Prompt
+	d.Words(map[string]string{"aspect_ratio": d.Frame.AspectRatio})
 	video := make(upstream.Members)
-	video.Words(map[string]string{"resolution": frame.Resolution})
-	if frame.Seconds > 0 {
-		video["duration"] = strconv.Itoa(frame.Seconds) + "s"
+	video.Words(map[string]string{"resolution": d.Frame.Resolution})
+	if d.Frame.Seconds > 0 {
+		video["duration"] = strconv.Itoa(d.Frame.Seconds) + "s"
 	}
 	for _, input := range req.Inputs {
-		reference, err := imageRef(ctx, input)
-		if err != nil {
-			return "", nil, err
+		reference := map[string]string{"url": input.URL}
+		if input.URL == "" {
+			reference = map[string]string{"data": d.Base64(ctx, input), "media_type": input.ContentType}
 		}
 		switch input.Role {
 		case providers.FirstFrame:
@@ -57,22 +54,13 @@ func (v *Videos) create(ctx context.Context, to providers.Target, req providers.
 		case providers.LastFrame:
 			video["end_frame"] = reference
 		case providers.SourceVideo:
-			members["type"], members["source"] = "video_edit", reference
+			d.Members["type"], d.Members["source"] = "video_edit", reference
 		}
 	}
-	fields, err := req.Parameters()
-	if err != nil {
-		return "", nil, err
+	if video.Under(d.Object("video")); len(video) > 0 {
+		d.Members["video"] = video
 	}
-	own, err := upstream.Object(fields, "video")
-	if err != nil {
-		return "", nil, err
-	}
-	if video.Under(own); len(video) > 0 {
-		members["video"] = video
-	}
-	body, err = upstream.Encode(req, members)
-	return "/generations", body, err
+	return d.Create("/generations", 0)
 }
 
 // RefuseVideo refuses combinations that the vendor does not accept, whatever the model.
@@ -84,13 +72,4 @@ func RefuseVideo(_ string, shape providers.VideoShape, frame providers.Frame) *p
 		return providers.InvalidField("seconds", "The upstream keeps the source video's length: 'seconds' cannot be given.")
 	}
 	return nil
-}
-
-// imageRef returns an input in the vendor's form.
-func imageRef(ctx context.Context, input providers.Media) (map[string]string, error) {
-	if input.URL != "" {
-		return map[string]string{"url": input.URL}, nil
-	}
-	data, err := upstream.InputBase64(ctx, input)
-	return map[string]string{"data": data, "media_type": input.ContentType}, err
 }

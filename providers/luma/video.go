@@ -43,13 +43,12 @@ type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	v := &Videos{upstream.Linked{
+	return &Videos{upstream.Linked{
 		Jobs: upstream.NewJobs(client, upstream.JobVendor{Name: "luma", Classify: classify}),
-		ID:   "id", Path: "/generations/%s", Links: links,
+		ID:   []string{"id"}, Path: "/generations/%s", Links: links,
 		Paced: providers.Pace{Least: leastPoll}, UnknownJob: upstream.NoJob,
+		Create: create, Status: status,
 	}}
-	v.Create, v.Status = v.create, v.status
-	return v
 }
 
 // links returns the link to the video, which is new in each record and requires no key. Another output may be of another type.
@@ -63,13 +62,13 @@ func links(job upstream.Doc) []string {
 	return nil
 }
 
-func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+func status(job upstream.Doc, links []string, key providers.Secret) (providers.VideoStatus, error) {
 	state := job.Get("state")
 	if state == "failed" {
 		code := string(job.Get("failure_code"))
 		return upstream.FailedJob(string(state), failureCode(code), code, string(job.Get("failure_reason")), false, key), nil
 	}
-	return upstream.States{Queued: "queued", Done: "completed", Life: linkLife}.Status(state, links(job))
+	return upstream.States{Queued: "queued", Done: "completed", Life: linkLife}.Status(state, links)
 }
 
 func failureCode(code string) string {

@@ -50,30 +50,20 @@ type part struct {
 	Data     string `json:"data,omitempty"`
 }
 
-// createBody writes a create. before is the interaction with the video to change, "" for none. It fails only before anything was sent.
-func createBody(ctx context.Context, model, before string, req providers.VideoRequest) ([]byte, error) {
+// create writes a create; before is the interaction whose video it changes, "" for none.
+func create(ctx context.Context, model, before string, req providers.VideoRequest) (upstream.JobRequest, error) {
 	table, _ := VideoModels(model)
-	frame, err := upstream.Accept(req, model, table, RefuseVideo, "stream")
-	if err != nil {
-		return nil, err
-	}
-	own, err := req.Parameters()
-	if err != nil {
-		return nil, err
-	}
+	d := upstream.NewDraft(req, model, table, RefuseVideo, "stream")
 	if before != "" && len(req.Inputs) > 0 {
-		return nil, providers.InvalidField(providers.InputField(req.Inputs[0].Role), "The upstream changes a video by a prompt alone.")
+		d.Refuse(providers.InvalidField(providers.InputField(req.Inputs[0].Role), "The upstream changes a video by a prompt alone."))
 	}
 	// Without "background" the answer has the video and arrives minutes later.
-	members := upstream.Members{"model": model, "background": true}
-	members.Words(map[string]string{"previous_interaction_id": before})
-	if members["input"], err = input(ctx, req); err != nil {
-		return nil, err
-	}
+	d.Members["model"], d.Members["background"], d.Members["input"] = model, true, input(ctx, d, req)
+	d.Words(map[string]string{"previous_interaction_id": before})
 	response := upstream.Members{"type": "video"}
-	response.Words(map[string]string{"aspect_ratio": frame.AspectRatio, "resolution": frame.Resolution})
-	if frame.Seconds != 0 {
-		response["duration"] = strconv.Itoa(frame.Seconds) + "s"
+	response.Words(map[string]string{"aspect_ratio": d.Frame.AspectRatio, "resolution": d.Frame.Resolution})
+	if d.Frame.Seconds != 0 {
+		response["duration"] = strconv.Itoa(d.Frame.Seconds) + "s"
 	}
 	generation := make(upstream.Members)
 	if task := taskOf(req); task != "" {
@@ -81,26 +71,20 @@ func createBody(ctx context.Context, model, before string, req providers.VideoRe
 	}
 	generation.Seed(req)
 	for name, ours := range map[string]upstream.Members{"response_format": response, "generation_config": generation} {
-		theirs, err := upstream.Object(own, name)
-		if err != nil {
-			return nil, err
-		}
-		if ours.Under(theirs); len(ours) > 0 {
-			members[name] = ours
+		if ours.Under(d.Object(name)); len(ours) > 0 {
+			d.Members[name] = ours
 		}
 	}
 	response.Under(map[string]json.RawMessage{"delivery": json.RawMessage(`"uri"`)})
-	body, err := upstream.Encode(req, members)
-	if err != nil {
-		return nil, err
-	}
-	return body, upstream.Fits(body, maxBody)
+	create, err := d.Create(interactionsPath, maxBody)
+	create.Inline = true
+	return create, err
 }
 
 // input returns the inputs, then the prompt.
-func input(ctx context.Context, req providers.VideoRequest) (any, error) {
+func input(ctx context.Context, d *upstream.Draft, req providers.VideoRequest) any {
 	if len(req.Inputs) == 0 {
-		return req.Prompt, nil
+		return req.Prompt
 	}
 	var parts []part
 	// The vendor uses the first of two images as the first frame.
@@ -109,21 +93,17 @@ func input(ctx context.Context, req providers.VideoRequest) (any, error) {
 		providers.ExtendVideo,
 	} {
 		for _, input := range req.Of(role) {
-			data, err := upstream.InputBase64(ctx, input)
-			if err != nil {
-				return nil, err
-			}
 			kind := "image"
 			if role == providers.SourceVideo || role == providers.ExtendVideo {
 				kind = "video"
 			}
-			parts = append(parts, part{Type: kind, MimeType: input.ContentType, Data: data})
+			parts = append(parts, part{Type: kind, MimeType: input.ContentType, Data: d.Base64(ctx, input)})
 		}
 	}
 	if req.Prompt != "" {
 		parts = append(parts, part{Type: "text", Text: req.Prompt})
 	}
-	return parts, nil
+	return parts
 }
 
 // taskOf returns the vendor's word for the use of the inputs; "" for a prompt without inputs.

@@ -51,13 +51,11 @@ func (v *Videos) Remix(
 }
 
 func (v *Videos) create(ctx context.Context, to providers.Target, before string, req providers.VideoRequest) (providers.Ticket, error) {
-	body, err := createBody(ctx, to.Model, before, req)
+	create, err := create(ctx, to.Model, before, req)
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	start := upstream.Create(interactionsPath, body)
-	start.Inline = true
-	return v.jobs.Start(ctx, to, start, "id", nil)
+	return v.jobs.Start(ctx, to, create, "id")
 }
 
 // Poll reads the interaction, and the file of a completed one, which may not be ready yet.

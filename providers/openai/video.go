@@ -47,11 +47,7 @@ func (v *Videos) start(ctx context.Context, to providers.Target, path string, bo
 	if key != "" {
 		create.Header.Set("Idempotency-Key", key) // the vendor ignores it; gateways use it
 	}
-	made, err := v.jobs.Read(ctx, to, create)
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	return upstream.NewTicket(made.Get("id", "task_id"), nil)
+	return v.jobs.Start(ctx, to, create, "id", "task_id")
 }
 
 // Poll reads the job.

@@ -69,47 +69,37 @@ func VideoModels(name string) (providers.VideoModel, bool) {
 
 // plan is a create without the ids of its inputs.
 type plan struct {
-	mode    mode
-	members upstream.Members
+	*upstream.Draft
+	mode mode
 	// names are those of the references in the prompt that are not used yet.
 	names []string
 }
 
 // planOf checks and plans a create. Nothing is sent before.
-func planOf(model string, req providers.VideoRequest) (*plan, error) {
+func planOf(model string, req providers.VideoRequest) *plan {
 	at := modeOf(req.Shape())
 	table := in(model, at)
-	frame, err := upstream.Accept(req, model, table, RefuseVideo)
-	if err != nil {
-		return nil, err
-	}
-	p := &plan{mode: at}
+	p := &plan{Draft: upstream.NewDraft(req, model, table, RefuseVideo), mode: at}
 	if at == fromReferences {
-		if p.names, err = namesOf(req); err != nil {
-			return nil, err
-		}
+		p.readNames(req)
 	}
-	fields, err := req.Parameters()
-	if err != nil {
-		return nil, err
-	}
-	p.members = upstream.Members{"model": model, "prompt": req.Prompt}
+	p.Members["model"], p.Members["prompt"] = model, req.Prompt
 	set := func(name string, given bool, value, usual any) {
 		switch {
 		case given:
-			p.members[name] = value
-		case fields[name] == nil:
-			p.members[name] = usual
+			p.Members[name] = value
+		case p.Own[name] == nil:
+			p.Members[name] = usual
 		}
 	}
-	set("duration", frame.Seconds > 0, frame.Seconds, usualSeconds)
-	set("quality", frame.Resolution != "", frame.Resolution, usualQuality)
+	set("duration", p.Frame.Seconds > 0, p.Frame.Seconds, usualSeconds)
+	set("quality", p.Frame.Resolution != "", p.Frame.Resolution, usualQuality)
 	if at.wide() {
-		set("aspect_ratio", frame.AspectRatio != "", frame.AspectRatio, usualRatio)
+		set("aspect_ratio", p.Frame.AspectRatio != "", p.Frame.AspectRatio, usualRatio)
 	}
-	p.members.Seed(req)
-	p.members.Sound("generate_audio_switch", req, table)
-	return p, nil
+	p.Seed(req)
+	p.Sound("generate_audio_switch", req, table)
+	return p
 }
 
 // modeOf returns the mode of a create.
@@ -151,36 +141,35 @@ func RefuseVideo(model string, shape providers.VideoShape, _ providers.Frame) *p
 	return nil
 }
 
-// namesOf returns the names of the references, which the prompt contains.
-func namesOf(req providers.VideoRequest) (names []string, err error) {
+// readNames reads the names of the references, which the prompt contains.
+func (p *plan) readNames(req providers.VideoRequest) {
 	for _, match := range named.FindAllStringSubmatch(req.Prompt, -1) {
-		if !slices.Contains(names, match[1]) {
-			names = append(names, match[1])
+		if !slices.Contains(p.names, match[1]) {
+			p.names = append(p.names, match[1])
 		}
 	}
-	tooLong := slices.ContainsFunc(names, func(name string) bool { return len(name) > nameSize })
-	if tooLong || len(names) != len(req.Of(providers.Reference)) {
-		return nil, providers.InvalidField("prompt", "The upstream wants each of the 'reference_images' named in the prompt, in their order, "+
-			"as in \"@cat looks at @dog \": the prompt names %d (%s) for %d.", len(names), strings.Join(names, ", "),
-			len(req.Of(providers.Reference)))
+	tooLong := slices.ContainsFunc(p.names, func(name string) bool { return len(name) > nameSize })
+	if tooLong || len(p.names) != len(req.Of(providers.Reference)) {
+		p.Refuse(providers.InvalidField("prompt", "The upstream wants each of the 'reference_images' named in the prompt, in their order, "+
+			"as in \"@cat looks at @dog \": the prompt names %d (%s) for %d.", len(p.names), strings.Join(p.names, ", "),
+			len(req.Of(providers.Reference))))
 	}
-	return names, nil
 }
 
 // put adds the id of an input to the create.
 func (p *plan) put(role providers.InputRole, id json.Number) {
 	switch {
 	case role == providers.ExtendVideo:
-		p.members["video_media_id"] = id
+		p.Members["video_media_id"] = id
 	case role == providers.Reference:
-		list, _ := p.members["image_references"].([]map[string]any)
-		p.members["image_references"] = append(list, map[string]any{"type": "subject", "img_id": id, "ref_name": p.names[0]})
+		list, _ := p.Members["image_references"].([]map[string]any)
+		p.Members["image_references"] = append(list, map[string]any{"type": "subject", "img_id": id, "ref_name": p.names[0]})
 		p.names = p.names[1:]
 	case role == providers.LastFrame:
-		p.members["last_frame_img"] = id
+		p.Members["last_frame_img"] = id
 	case p.mode == fromFrames:
-		p.members["first_frame_img"] = id
+		p.Members["first_frame_img"] = id
 	default:
-		p.members["img_id"] = id
+		p.Members["img_id"] = id
 	}
 }

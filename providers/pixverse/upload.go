@@ -11,20 +11,8 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// uploads uploads the request's inputs to the vendor and adds their ids to the plan. After any error, no video was paid.
-func (v *Videos) uploads(ctx context.Context, to providers.Target, req providers.VideoRequest, plan *plan) error {
-	for _, input := range req.Inputs {
-		id, err := v.upload(ctx, to, input)
-		if err != nil {
-			return upstream.Unpaid(err)
-		}
-		plan.put(input.Role, id)
-	}
-	return nil
-}
-
 // upload uploads a picture or a video and returns its id.
-func (v *Videos) upload(ctx context.Context, to providers.Target, input providers.Media) (json.Number, error) {
+func upload(ctx context.Context, jobs *upstream.Jobs, to providers.Target, input providers.Media) (json.Number, error) {
 	path, file, link := "/image/upload", "image", "image_url"
 	if input.Role == providers.ExtendVideo {
 		path, file, link = "/media/upload", "file", "file_url"
@@ -41,10 +29,11 @@ func (v *Videos) upload(ctx context.Context, to providers.Target, input provider
 	if err := form.Close(); err != nil {
 		return "", providers.Unwritable(err)
 	}
-	made, err := v.do(ctx, to, upstream.JobRequest{
+	made, err := jobs.Read(ctx, to, upstream.JobRequest{
 		Method: http.MethodPost, Path: path, Body: body.Bytes(), Header: http.Header{"Content-Type": {form.FormDataContentType()}},
-	}, true)
-	id := made.Get("img_id", "media_id")
+		Paid: true,
+	})
+	id := made.Get("Resp.img_id", "Resp.media_id")
 	if err == nil && id.Number() == "" {
 		err = upstream.BrokenAnswer("an upload without an id", nil)
 	}

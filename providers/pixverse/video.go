@@ -4,8 +4,6 @@ package pixverse
 import (
 	"context"
 	"net/http"
-	"net/url"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,13 +29,14 @@ type Videos struct{ upstream.Linked }
 func NewVideos(client *http.Client) *Videos {
 	v := &Videos{upstream.Linked{
 		Jobs: upstream.NewJobs(client, upstream.JobVendor{
-			Name: "pixverse", Root: "/openapi/v2", Authorize: authorize, Code: codes(), Classify: classify, Failed: failureCode,
-			Reason: func(body []byte) string { return string(upstream.DocOf(body).Get("ErrMsg", "err_msg")) },
+			Name: "pixverse", Root: "/openapi/v2", Authorize: authorize, Code: codes(), Refused: refused, Classify: classify,
+			Failed: failureCode, Reason: func(body []byte) string { return string(upstream.DocOf(body).Get("ErrMsg", "err_msg")) },
 		}),
-		Links: upstream.Link("url"), // which requires no key
+		ID: []string{"Resp.video_id"}, Path: "/video/result/%s", Status: status,
+		Links: upstream.Link("Resp.url"), // which requires no key
 		Lost:  lost, UnknownJob: "1", Paced: providers.Pace{Least: leastPoll},
 	}}
-	v.Read, v.Status = v.read, v.status
+	v.Create = v.create
 	return v
 }
 
@@ -51,52 +50,33 @@ func authorize(req *http.Request, key providers.Secret) error {
 	return nil
 }
 
-// do sends a request and returns the content of the envelope. A refusal with status 200 is a fault; explain: with the vendor's reason.
-func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequest, explain bool) (upstream.Doc, error) {
-	got, err := v.Jobs.Do(ctx, to, r)
-	if err != nil {
-		return nil, err
+// refused returns the status of a code other than that of success.
+func refused(answer upstream.Doc) int {
+	if code := answer.Get(codes()...); code != "" && code != "0" {
+		return statusOf(string(code))
 	}
-	envelope, err := upstream.Decode(got.Body)
-	if err != nil {
-		return nil, err
-	}
-	if code := envelope.Get(codes()...); code != "" && code != "0" {
-		return nil, v.Jobs.Refuse(got, statusOf(string(code)), to.Key, explain)
-	}
-	return envelope.At("Resp"), nil
+	return 0
 }
 
-// Submit uploads the inputs, which is free, and starts the job.
-func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	plan, err := planOf(to.Model, req)
-	if err != nil {
-		return providers.Ticket{}, err
+// create uploads the inputs, which is free, and writes the create. Whatever goes wrong, no video was paid.
+func (v *Videos) create(ctx context.Context, to providers.Target, req providers.VideoRequest) (upstream.JobRequest, error) {
+	plan := planOf(to.Model, req)
+	for _, input := range req.Inputs {
+		if plan.Err() != nil {
+			break
+		}
+		id, err := upload(ctx, v.Jobs, to, input)
+		if err != nil {
+			return upstream.JobRequest{}, upstream.Unpaid(err)
+		}
+		plan.put(input.Role, id)
 	}
-	if err := v.uploads(ctx, to, req, plan); err != nil {
-		return providers.Ticket{}, err
-	}
-	body, err := upstream.Encode(req, plan.members)
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	made, err := v.do(ctx, to, upstream.Create(string(plan.mode), body), true)
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	id := made.Get("video_id")
-	if id == "0" { // 0 is not an id
-		id = ""
-	}
-	return upstream.NewTicket(id, nil)
-}
-
-func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
-	return v.do(ctx, to, upstream.JobRequest{Path: "/video/result/" + url.PathEscape(ticket.Job)}, false)
+	return plan.Create(string(plan.mode), 0)
 }
 
 // status reads the vendor's numbers. Any other number means waiting.
-func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+func status(job upstream.Doc, links []string, key providers.Secret) (providers.VideoStatus, error) {
+	job = job.At("Resp")
 	state := job.Get("status")
 	word := providers.Cut(string(state), providers.WordLimit)
 	switch word {
@@ -110,7 +90,7 @@ func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.Video
 	case "8", "9":
 		return upstream.FailedJob(word, providers.FailedVendor, "status "+word, "The upstream could not make the video.", false, key), nil
 	}
-	s, err := upstream.States{Done: "1"}.Status(state, v.Links(job))
+	s, err := upstream.States{Done: "1"}.Status(state, links)
 	if s.State == providers.JobDone {
 		s.Width, s.Height = job.Get("outputWidth").Pixels(), job.Get("outputHeight").Pixels()
 	}
@@ -119,24 +99,17 @@ func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.Video
 
 // statusOf returns the HTTP status that a code means. After an unlisted code, the outcome of the request is unknown.
 func statusOf(code string) int {
-	in := func(codes ...string) bool { return slices.Contains(codes, code) }
-	switch {
-	case in("400011", "400013", "400017", "400018", "400019", "400032", "500030", "500031", "500032", "500033", "500041", "500042", "500070",
-		"500071"):
-		return http.StatusBadRequest
-	case in("400012", "500020", "10001", "10002", "10003", "10004", "10005"):
-		return http.StatusUnauthorized
-	case in("500054", "500063"): // moderation
-		return http.StatusUnprocessableEntity
-	case in("500044", busy):
-		return http.StatusTooManyRequests
-	case in("500060", "500090"):
-		return http.StatusPaymentRequired
-	case in("500008", "500064"): // of a job
-		return http.StatusNotFound
-	default:
-		return http.StatusInternalServerError
-	}
+	return upstream.Codes[int]{
+		http.StatusBadRequest: {
+			"400011", "400013", "400017", "400018", "400019", "400032", "500030", "500031", "500032", "500033", "500041", "500042", "500070",
+			"500071",
+		},
+		http.StatusUnauthorized:        {"400012", "500020", "10001", "10002", "10003", "10004", "10005"},
+		http.StatusUnprocessableEntity: {"500054", "500063"}, // moderation
+		http.StatusTooManyRequests:     {"500044", busy},
+		http.StatusPaymentRequired:     {"500060", "500090"},
+		http.StatusNotFound:            {"500008", "500064"}, // of a job
+	}.Of(code, http.StatusInternalServerError)
 }
 
 func failureCode(code string) string {

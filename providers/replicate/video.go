@@ -33,14 +33,12 @@ type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	v := &Videos{upstream.Linked{
+	return &Videos{upstream.Linked{
 		Jobs:   upstream.NewJobs(client, upstream.JobVendor{Name: "replicate", Classify: classify}),
-		Create: create, ID: "id", Path: "/predictions/%s", Links: links,
+		Create: create, ID: []string{"id"}, Path: "/predictions/%s", Links: links, Status: status,
 		LinkKey: true, // some files are at the vendor's own address, which requires the key
 		Paced:   providers.Pace{Most: mostPoll},
 	}}
-	v.Status = v.status
-	return v
 }
 
 // resets finds the time until the end of an account's throttling, which is only in the message: "Your rate limit resets in ~30s."
@@ -59,37 +57,25 @@ func classify(fault *providers.Fault) {
 
 // create writes a create: to a model by its name, to a version of one, or to a deployment
 // ("deployments/OWNER/NAME").
-func create(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
+func create(ctx context.Context, to providers.Target, req providers.VideoRequest) (upstream.JobRequest, error) {
 	req, _ = marked(to, req)
-	members, err := hostedOf(to.Model).Members(ctx, req, to.Channel.FieldsOf(to.Model))
-	if err != nil {
-		return "", nil, err
-	}
-	input, err := upstream.Encode(req, members)
-	if err != nil {
-		return "", nil, err
-	}
-	made := map[string]any{"input": json.RawMessage(input)}
+	d := hostedOf(to.Model).Draft(ctx, req, to.Channel.FieldsOf(to.Model))
+	d.Members.Under(d.Own)
+	d.Own, d.Members = make(map[string]json.RawMessage), upstream.Members{"input": d.Members}
 	name, version, versioned := strings.Cut(to.Model, ":")
-	if name, err = upstream.ModelPath(name); err != nil {
-		return "", nil, err
-	}
+	name, err := upstream.ModelPath(name)
+	d.Refuse(err)
+	path := "/models/" + name + "/predictions"
 	deployment, deployed := strings.CutPrefix(name, "deployments/")
 	switch {
 	case versioned:
-		path, made["version"] = "/predictions", version
+		path, d.Members["version"] = "/predictions", version
 	case !strings.Contains(name, "/"):
-		path, made["version"] = "/predictions", name
+		path, d.Members["version"] = "/predictions", name
 	case deployed:
 		path = "/deployments/" + deployment + "/predictions"
-	default:
-		path = "/models/" + name + "/predictions"
 	}
-	body, err = json.Marshal(made)
-	if err != nil {
-		return "", nil, providers.Unwritable(err)
-	}
-	return path, body, nil
+	return d.Create(path, 0)
 }
 
 // Cancel stops the job. The time until then may be billed.
@@ -137,13 +123,13 @@ func links(job upstream.Doc) []string {
 }
 
 // status adds predict_time, the seconds that the vendor bills for any outcome.
-func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
-	s, err := state(job, key)
+func status(job upstream.Doc, links []string, key providers.Secret) (providers.VideoStatus, error) {
+	s, err := state(job, links, key)
 	return upstream.Priced(s, job.Get("metrics.predict_time"), "seconds of work"), err
 }
 
-func state(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
-	word, outputs := job.Get("status"), links(job)
+func state(job upstream.Doc, outputs []string, key providers.Secret) (providers.VideoStatus, error) {
+	word := job.Get("status")
 	failed := func(code, text string) (providers.VideoStatus, error) {
 		return upstream.FailedJob(string(word), code, "", text, false, key), nil
 	}

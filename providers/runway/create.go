@@ -3,7 +3,6 @@ package runway
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"strings"
 
 	"modelrelay/providers"
@@ -11,32 +10,21 @@ import (
 )
 
 // create writes a create, after its large inputs were uploaded.
-func (v *Videos) create(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
+func (v *Videos) create(ctx context.Context, to providers.Target, req providers.VideoRequest) (upstream.JobRequest, error) {
 	known, _ := modelNamed(to.Model)
-	shape := req.Shape()
-	if fault := known.Check(shape); fault != nil {
-		return "", nil, fault
+	d := upstream.NewDraft(req, to.Model, known.VideoModel, RefuseVideo)
+	at := routeOf(req.Shape())
+	known.frame(d, at, req.Shape())
+	seconds := d.Frame.Seconds
+	if d.Own["duration"] == nil {
+		seconds = cmp.Or(seconds, known.seconds)
 	}
-	if fault := known.refuse(shape); fault != nil {
-		return "", nil, fault
-	}
-	at, members := routeOf(shape), upstream.Members{"model": to.Model}
-	fields, err := req.Parameters()
-	if err != nil {
-		return "", nil, err
-	}
-	if fault := known.frame(at, shape, fields, members); fault != nil {
-		return "", nil, fault
-	}
-	if err := known.words(req, fields, members); err != nil {
-		return "", nil, err
-	}
-	place := func(input providers.Media) (string, error) { return v.place(ctx, to, input) }
-	if err := known.inputs(place, req, members); err != nil {
-		return "", nil, err
-	}
-	body, err = upstream.Fields(fields, members)
-	return string(at), body, err
+	d.Number("duration", seconds)
+	d.Words(map[string]string{"model": to.Model, "promptText": req.Prompt, "negativePrompt": req.NegativePrompt})
+	d.Seed(req)
+	d.Sound("audio", req, known.VideoModel)
+	known.inputs(d, req, func(input providers.Media) (string, error) { return v.place(ctx, to, input) })
+	return d.Create(string(at), 0)
 }
 
 // routeOf returns the route of a create: references use the route from text.
@@ -82,12 +70,9 @@ func (m model) in(at route) providers.VideoModel {
 	return table
 }
 
-// frame writes the size: "ratio" in pixels or as a word, "resolution" as a word. fields are the caller's own.
-func (m model) frame(at route, shape providers.VideoShape, fields map[string]json.RawMessage, members upstream.Members) *providers.Fault {
-	frame, fault := m.in(at).Frame(shape)
-	if fault != nil {
-		return fault
-	}
+// frame writes the size: "ratio" in pixels or as a word, "resolution" as a word.
+func (m model) frame(d *upstream.Draft, at route, shape providers.VideoShape) {
+	frame, _ := m.in(at).Frame(shape) // was checked
 	ratio, name := cmp.Or(strings.Replace(frame.Size, "x", ":", 1), frame.AspectRatio), "ratio"
 	if m.outpaint {
 		name = "targetAspectRatio"
@@ -95,58 +80,41 @@ func (m model) frame(at route, shape providers.VideoShape, fields map[string]jso
 	if m.auto && at == fromImage && frame.Resolution != "" {
 		ratio, frame.Resolution = "auto_"+frame.Resolution, ""
 	}
-	if fields["ratio"] == nil {
+	if d.Own["ratio"] == nil {
 		ratio = cmp.Or(ratio, m.ratio)
 	}
-	members.Words(map[string]string{name: ratio, "resolution": frame.Resolution})
-	return nil
-}
-
-// words writes the prompt, the length and the other fields of the request.
-func (m model) words(req providers.VideoRequest, fields map[string]json.RawMessage, members upstream.Members) error {
-	seconds, err := upstream.WholeSeconds(req.Seconds)
-	if err != nil {
-		return err
-	}
-	if fields["duration"] == nil {
-		seconds = cmp.Or(seconds, m.seconds)
-	}
-	members.Number("duration", seconds)
-	members.Words(map[string]string{"promptText": req.Prompt, "negativePrompt": req.NegativePrompt})
-	members.Seed(req)
-	members.Sound("audio", req, m.VideoModel)
-	return nil
+	d.Words(map[string]string{name: ratio, "resolution": frame.Resolution})
 }
 
 // inputs writes the inputs. place returns the location of an input.
-func (m model) inputs(place func(providers.Media) (string, error), req providers.VideoRequest, members upstream.Members) error {
+func (m model) inputs(d *upstream.Draft, req providers.VideoRequest, place func(providers.Media) (string, error)) {
 	var images, references, sounds []map[string]string
 	for _, input := range req.Inputs {
-		uri, err := place(input)
-		if err != nil {
-			return err
+		if d.Err() != nil {
+			return
 		}
+		uri, err := place(input)
+		d.Refuse(err)
 		switch input.Role {
 		case providers.FirstFrame:
 			images = append(images, map[string]string{"uri": uri, "position": "first"})
-			members["promptImage"] = images
+			d.Members["promptImage"] = images
 		case providers.LastFrame:
 			images = append(images, map[string]string{"uri": uri, "position": "last"})
-			members["promptImage"] = images
+			d.Members["promptImage"] = images
 		case providers.Reference:
 			references = append(references, map[string]string{"uri": uri})
-			members["references"] = references
+			d.Members["references"] = references
 		case providers.SourceAudio:
 			sounds = append(sounds, map[string]string{"type": "audio", "uri": uri})
-			members["referenceAudio"] = sounds
+			d.Members["referenceAudio"] = sounds
 		case providers.SourceVideo, providers.ExtendVideo:
-			members[m.video] = uri
+			d.Members[m.video] = uri
 			if input.Role == providers.ExtendVideo {
-				members["mode"] = "extend"
+				d.Members["mode"] = "extend"
 			} else if m.modes {
-				members["mode"] = "edit"
+				d.Members["mode"] = "edit"
 			}
 		}
 	}
-	return nil
 }

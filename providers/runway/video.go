@@ -35,11 +35,11 @@ type Videos struct{ upstream.Linked }
 func NewVideos(client *http.Client) *Videos {
 	v := &Videos{upstream.Linked{
 		Jobs: upstream.NewJobs(client, upstream.JobVendor{Name: "runway", Authorize: authorize, Classify: classify, Reason: reason}),
-		ID:   "id", Path: "/v1/tasks/%s",
+		ID:   []string{"id"}, Path: "/v1/tasks/%s", Status: status,
 		Links: upstream.Link("output"), // new in each record; requires no key; other outputs are not videos
 		Paced: providers.Pace{Least: leastPoll},
 	}}
-	v.Create, v.Status = v.create, v.status
+	v.Create = v.create
 	return v
 }
 
@@ -66,7 +66,7 @@ func percent(progress upstream.Loose) int {
 }
 
 // status interprets a task. A THROTTLED task waits for a slot of the account, and will run.
-func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+func status(job upstream.Doc, links []string, key providers.Secret) (providers.VideoStatus, error) {
 	state, credits := job.Get("status"), job.Get("cost.credits")
 	switch code := string(job.Get("failureCode")); state {
 	case "FAILED":
@@ -77,7 +77,7 @@ func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.Video
 	case "CANCELLED":
 		return upstream.Priced(upstream.FailedJob(string(state), providers.FailedVendor, "", "", false, key), credits, creditUnit), nil
 	}
-	s, err := upstream.States{Queued: "PENDING THROTTLED", Done: "SUCCEEDED", Life: linkLife}.Status(state, v.Links(job))
+	s, err := upstream.States{Queued: "PENDING THROTTLED", Done: "SUCCEEDED", Life: linkLife}.Status(state, links)
 	s.Progress = percent(job.Get("progress"))
 	return upstream.Priced(s, credits, creditUnit), err
 }

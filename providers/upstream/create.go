@@ -11,27 +11,97 @@ import (
 	"modelrelay/providers"
 )
 
-// Accept checks a request before it is written: against the table of its model, by RefuseVideo of the vendor, nil for none, and for
+// Draft is a create that is being written. It keeps the first fault, after which it reads nothing.
+type Draft struct {
+	// Members replace the caller's own parameters of the same names.
+	Members
+	// Own are the caller's own parameters. Frame is the size and the length in the model's values.
+	Own   map[string]json.RawMessage
+	Frame providers.Frame
+
+	fault error
+}
+
+// NewDraft begins a create. It checks the request: against the table of its model, by RefuseVideo of the vendor, nil for none, and for
 // parameters that only the gateway may set. The length must be whole seconds.
-func Accept(
+func NewDraft(
 	req providers.VideoRequest, model string, table providers.VideoModel, refuse providers.RefuseVideo, reserved ...string,
-) (providers.Frame, error) {
+) *Draft {
+	d := &Draft{Members: make(Members)}
 	shape := req.Shape()
 	frame, fault := table.Accept(shape)
 	if fault == nil && refuse != nil {
 		fault = refuse(model, shape, frame)
 	}
+	d.Frame = frame
 	if fault != nil {
-		return frame, fault
+		d.fault = fault
 	}
-	if err := Reserved(req, reserved...); err != nil {
-		return frame, err
-	}
-	_, err := WholeSeconds(req.Seconds)
-	return frame, err
+	own, err := req.Parameters()
+	d.Refuse(err)
+	d.Own = own
+	d.Reserve(reserved...)
+	d.Refuse(wholeSeconds(req.Seconds))
+	return d
 }
 
-// Members are the members of a create.
+// Refuse keeps a fault, unless there is an earlier one. nil is none.
+func (d *Draft) Refuse(err error) { d.fault = cmp.Or(d.fault, err) }
+
+// Err returns the first fault, nil for none.
+func (d *Draft) Err() error { return d.fault }
+
+// Reserve refuses parameters of the caller that only the gateway may set.
+func (d *Draft) Reserve(names ...string) {
+	for _, name := range names {
+		if d.Own[name] != nil {
+			d.Refuse(providers.InvalidField(name, "The gateway keeps '%s' at this upstream to itself.", name))
+		}
+	}
+}
+
+// Object returns the members of an object that the caller gave as the vendor's own parameter of a name, nil for none.
+func (d *Draft) Object(name string) (members map[string]json.RawMessage) {
+	if raw := d.Own[name]; raw != nil && (json.Unmarshal(raw, &members) != nil || members == nil) {
+		d.Refuse(providers.InvalidField(name, "The upstream's own '%s' is an object.", name))
+	}
+	return members
+}
+
+// Text returns an input as most vendors accept it: its URL, or its bytes in a data URL.
+func (d *Draft) Text(ctx context.Context, input providers.Media) string {
+	return d.read(ctx, input, InputText)
+}
+
+// Base64 returns an input as some vendors accept it: its URL, or its bytes in Base64.
+func (d *Draft) Base64(ctx context.Context, input providers.Media) string {
+	return d.read(ctx, input, InputBase64)
+}
+
+func (d *Draft) read(
+	ctx context.Context, input providers.Media, read func(context.Context, providers.Media) (string, error),
+) string {
+	if d.fault != nil {
+		return ""
+	}
+	text, err := read(ctx, input)
+	d.Refuse(err)
+	return text
+}
+
+// Create returns the request, or the first fault. The same request has the same bytes each time. most bounds them, 0 for no bound.
+func (d *Draft) Create(path string, most int) (JobRequest, error) {
+	if d.fault != nil {
+		return JobRequest{}, d.fault
+	}
+	body, err := Fields(d.Own, d.Members)
+	if err == nil && most > 0 && len(body) > most { // its inputs are too large together
+		err = providers.InvalidField("image", "The request has %d bytes with its inputs, and the upstream takes %d.", len(body), most)
+	}
+	return Create(path, body), err
+}
+
+// Members are members of a create.
 type Members map[string]any
 
 // Words sets the texts that are not empty.
@@ -64,16 +134,6 @@ func (m Members) Sound(name string, req providers.VideoRequest, table providers.
 	}
 }
 
-// Encode writes the members of a create. They replace parameters of the caller with the same names. The same request has the same
-// bytes each time.
-func Encode(req providers.VideoRequest, members map[string]any) ([]byte, error) {
-	fields, err := req.Parameters()
-	if err != nil {
-		return nil, err
-	}
-	return Fields(fields, members)
-}
-
 // Fields writes members into existing fields.
 func Fields(fields map[string]json.RawMessage, members map[string]any) ([]byte, error) {
 	for name, value := range members {
@@ -99,46 +159,16 @@ func (m Members) Under(own map[string]json.RawMessage) {
 	}
 }
 
-// Object returns the members of an object that the caller gave as the vendor's own parameter of a name, nil for none.
-func Object(own map[string]json.RawMessage, name string) (members map[string]json.RawMessage, err error) {
-	if raw := own[name]; raw != nil && (json.Unmarshal(raw, &members) != nil || members == nil) {
-		return nil, providers.InvalidField(name, "The upstream's own '%s' is an object.", name)
-	}
-	return members, nil
-}
-
-// Reserved refuses parameters that only the gateway may set.
-func Reserved(req providers.VideoRequest, names ...string) error {
-	fields, err := req.Parameters()
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if fields[name] != nil {
-			return providers.InvalidField(name, "The gateway keeps '%s' at this upstream to itself.", name)
-		}
-	}
-	return nil
-}
-
-// Fits refuses a create that is larger than the vendor accepts, in bytes. Its inputs are too large together.
-func Fits(body []byte, most int) error {
-	if len(body) > most {
-		return providers.InvalidField("image", "The request has %d bytes with its inputs, and the upstream takes %d.", len(body), most)
-	}
-	return nil
-}
-
-// WholeSeconds reads a length that a vendor takes as an integer; 0 for "". The error is a *providers.Fault.
-func WholeSeconds(text string) (int, error) {
+// wholeSeconds refuses a length with a fraction.
+func wholeSeconds(text string) error {
 	if text == "" {
-		return 0, nil
+		return nil
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || f != float64(int(f)) {
-		return 0, providers.InvalidField("seconds", "The upstream takes whole seconds, not %s.", text)
+		return providers.InvalidField("seconds", "The upstream takes whole seconds, not %s.", text)
 	}
-	return int(f), nil
+	return nil
 }
 
 // SecondsFrom lists the whole seconds of a range, both ends included, for a VideoModel.

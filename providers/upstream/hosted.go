@@ -63,26 +63,18 @@ func ModelPath(model string) (string, error) {
 	return strings.Join(words, "/"), nil
 }
 
-// Members writes a request with the model's field names. The operator's fields replace them. It fails only before anything was
-// sent.
-func (h Hosted) Members(ctx context.Context, req providers.VideoRequest, fields providers.VideoFields) (map[string]any, error) {
-	model, shape := fields.Open(h.Model), req.Shape()
-	frame, fault := model.Accept(shape)
-	if fault != nil {
-		return nil, fault
-	}
-	seconds, err := WholeSeconds(req.Seconds)
-	if err != nil {
-		return nil, err
-	}
-	w := hostedWriter{fields: fields, members: make(map[string]any)}
+// Draft writes a request with the model's field names. The operator's fields replace them.
+func (h Hosted) Draft(ctx context.Context, req providers.VideoRequest, fields providers.VideoFields) *Draft {
+	model := fields.Open(h.Model)
+	d := NewDraft(req, "", model, nil)
+	w, frame := hostedWriter{fields: fields, members: d.Members}, d.Frame
 	w.word("prompt", "prompt", req.Prompt)
 	w.word("negative_prompt", "negative_prompt", req.NegativePrompt)
 	w.word("aspect_ratio", "aspect_ratio", frame.AspectRatio)
 	w.word("resolution", "resolution", frame.Resolution)
 	w.word("size", "size", frame.Size)
-	if seconds > 0 {
-		w.number("seconds", "duration", h.Length, int64(seconds))
+	if frame.Seconds > 0 {
+		w.number("seconds", "duration", h.Length, int64(frame.Seconds))
 	}
 	if req.FPS != 0 && model.FPS == providers.AnyFPS {
 		w.number("fps", "fps", "", int64(req.FPS))
@@ -93,12 +85,13 @@ func (h Hosted) Members(ctx context.Context, req providers.VideoRequest, fields 
 	if req.GenerateAudio != nil && model.Audio == providers.AudioOption {
 		w.members[w.name("generate_audio", cmp.Or(h.Sound, "generate_audio"))] = *req.GenerateAudio
 	}
-	return w.members, h.inputs(ctx, w, req)
+	h.inputs(ctx, d, w, req)
+	return d
 }
 
 type hostedWriter struct {
 	fields  providers.VideoFields
-	members map[string]any
+	members Members
 }
 
 func (w hostedWriter) name(field, usual string) string { return cmp.Or(w.fields[field].Name, usual) }
@@ -130,19 +123,16 @@ func (w hostedWriter) number(field, usual string, form providers.FieldForm, n in
 	}
 }
 
-func (h Hosted) inputs(ctx context.Context, w hostedWriter, req providers.VideoRequest) error {
+func (h Hosted) inputs(ctx context.Context, d *Draft, w hostedWriter, req providers.VideoRequest) {
 	lists := make(map[string][]string)
 	for _, input := range req.Inputs {
 		field := w.fields.Of(input.Role)
 		name := cmp.Or(field.Name, h.Inputs[input.Role])
 		if name == "" {
 			field := providers.InputField(input.Role)
-			return providers.InvalidField(field, "The upstream's model has no field for '%s'.", field)
+			d.Refuse(providers.InvalidField(field, "The upstream's model has no field for '%s'.", field))
 		}
-		text, err := InputText(ctx, input)
-		if err != nil {
-			return err
-		}
+		text := d.Text(ctx, input)
 		if field.As == providers.AsList || field.As == "" && input.Role == providers.Reference {
 			lists[name] = append(lists[name], text)
 			w.members[name] = lists[name]
@@ -150,5 +140,4 @@ func (h Hosted) inputs(ctx context.Context, w hostedWriter, req providers.VideoR
 		}
 		w.members[name] = text
 	}
-	return nil
 }

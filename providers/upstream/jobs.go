@@ -36,8 +36,10 @@ type JobVendor struct {
 	Authorize func(req *http.Request, key providers.Secret) error
 	// Code has the paths of the vendor's code in an error answer. The first that has one is in Fault.Code when Classify is called.
 	Code []string
-	// Classify interprets the vendor's error codes, also for a refusal with status 200 (Refuse). nil: the status is enough.
+	// Classify interprets the vendor's error codes, also for one that Refused knows. nil: the status is enough.
 	Classify func(fault *providers.Fault)
+	// Refused returns the HTTP status that a refusal in a 2xx answer means, 0 for another answer; nil: the status is enough.
+	Refused func(answer Doc) int
 	// Failed maps the vendor's code of a refused create to one of the Failed constants of providers. FailedVendor means unknown.
 	// nil: Classify may set it.
 	Failed func(code string) string
@@ -71,11 +73,13 @@ type JobRequest struct {
 	// Body is JSON, nil for none, unless Header has another Content-Type.
 	Body   []byte
 	Header http.Header
-	// Paid: the request starts paid work. It is sent once, over a connection of its own, and the fault of a refusal has the
+	// Paid: the request starts paid work, or prepares it. It is sent once, over a connection of its own, and the fault of a refusal has the
 	// vendor's reason.
 	Paid bool
 	// Inline: the answer may contain a video in Base64, so its long strings are cut. OpenInline reads the video.
 	Inline bool
+	// Own is the adapter's data for the ticket of a create, nil for none.
+	Own any
 }
 
 // JobAnswer is a 2xx answer.
@@ -120,13 +124,22 @@ func (j *Jobs) send(ctx context.Context, to providers.Target, r JobRequest) (*ht
 	return resp, nil
 }
 
-// Read is Do for an answer that is a JSON object.
+// Read is Do for an answer that is a JSON object. A refusal with a 2xx status is a fault.
 func (j *Jobs) Read(ctx context.Context, to providers.Target, r JobRequest) (Doc, error) {
 	answer, err := j.Do(ctx, to, r)
 	if err != nil {
 		return nil, err
 	}
-	return Decode(answer.Body)
+	doc, err := Decode(answer.Body)
+	if err != nil || j.vendor.Refused == nil {
+		return doc, err
+	}
+	if status := j.vendor.Refused(doc); status != 0 {
+		fault := Refusal(status, answer.Header)
+		fault.Upstream = reply(answer.Status, answer.Header, answer.Body)
+		return nil, j.explain(fault, to.Key, r.Paid)
+	}
+	return doc, nil
 }
 
 // Request creates the request without sending it.
@@ -160,13 +173,6 @@ func (j *Jobs) Request(ctx context.Context, to providers.Target, r JobRequest) (
 		return nil, fault
 	}
 	return req, nil
-}
-
-// Refuse returns the fault of a 2xx answer that is a refusal: the fault of this status, with the vendor's reason.
-func (j *Jobs) Refuse(answer JobAnswer, status int, key providers.Secret, paid bool) error {
-	fault := Refusal(status, answer.Header)
-	fault.Upstream = reply(answer.Status, answer.Header, answer.Body)
-	return j.explain(fault, key, paid)
 }
 
 // explain interprets the vendor's error in a refusal and adds the reason that a client needs to fix its request. For a refused key
@@ -254,6 +260,19 @@ func Refine(err error, format providers.Format, classify func(fault *providers.F
 	fault.Upstream.Format = format
 	classify(fault)
 	return fault
+}
+
+// Codes lists the codes of a vendor by what they mean.
+type Codes[T comparable] map[T][]string
+
+// Of returns what a code means, otherwise for one that is not listed.
+func (c Codes[T]) Of(code string, otherwise T) T {
+	for meaning, codes := range c {
+		if slices.Contains(codes, code) {
+			return meaning
+		}
+	}
+	return otherwise
 }
 
 // Reclass gives a fault the meaning of the HTTP status that a vendor's code means.

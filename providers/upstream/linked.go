@@ -16,14 +16,14 @@ import (
 // Linked implements an adapter for a vendor whose record of a job has links to the videos.
 type Linked struct {
 	Jobs *Jobs
-	// Create writes a create and returns its path. It fails only before a job was created. ID is the path of the job's id in the answer.
-	Create func(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error)
-	ID     string
+	// Create writes a create. It fails only before a job was created. ID are the paths of the job's id in the answer.
+	Create func(ctx context.Context, to providers.Target, req providers.VideoRequest) (JobRequest, error)
+	ID     []string
 	// Path is the path of the record of a job, with "%s" for its id. Read, unless nil, reads the record instead.
 	Path string
-	Read func(ctx context.Context, to providers.Target, ticket providers.Ticket) (Doc, error)
-	// Status interprets the record. Texts that are shown do not contain the key.
-	Status func(job Doc, key providers.Secret) (providers.VideoStatus, error)
+	Read func(ctx context.Context, jobs *Jobs, to providers.Target, ticket providers.Ticket) (Doc, error)
+	// Status interprets the record with its Links. Texts that are shown do not contain the key.
+	Status func(job Doc, links []string, key providers.Secret) (providers.VideoStatus, error)
 	// Links returns the links of the job's videos by output, "" if one cannot be read.
 	Links func(job Doc) []string
 	// Lost reports whether an error is the vendor's own code for an unknown job; nil: the status shows it.
@@ -43,11 +43,11 @@ func Link(paths ...string) func(Doc) []string {
 
 // Submit implements providers.VideoAdapter.
 func (l Linked) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	path, body, err := l.Create(ctx, to, req)
+	create, err := l.Create(ctx, to, req)
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	return l.Jobs.Start(ctx, to, Create(path, body), l.ID, nil)
+	return l.Jobs.Start(ctx, to, create, l.ID...)
 }
 
 // Pace implements providers.Paced.
@@ -56,7 +56,7 @@ func (l Linked) Pace() providers.Pace { return l.Paced }
 // Record reads the record of a job.
 func (l Linked) Record(ctx context.Context, to providers.Target, ticket providers.Ticket) (Doc, error) {
 	if l.Read != nil {
-		return l.Read(ctx, to, ticket)
+		return l.Read(ctx, l.Jobs, to, ticket)
 	}
 	return l.Jobs.Read(ctx, to, JobRequest{Path: l.JobPath(ticket)})
 }
@@ -75,7 +75,7 @@ func (l Linked) Poll(ctx context.Context, to providers.Target, ticket providers.
 	case err != nil:
 		return providers.VideoStatus{}, err
 	}
-	return l.Status(record, to.Key)
+	return l.Status(record, l.Links(record), to.Key)
 }
 
 func (l Linked) lost(err error) bool {
@@ -165,7 +165,7 @@ func (l Linked) state(ctx context.Context, to providers.Target, ticket providers
 	case err != nil:
 		return "", err
 	}
-	status, err := l.Status(record, to.Key)
+	status, err := l.Status(record, l.Links(record), to.Key)
 	if err != nil || status.State != providers.JobQueued && status.State != providers.JobRunning {
 		return "", nil //nolint:nilerr // a finished job without a link
 	}
@@ -180,14 +180,13 @@ func runs(cause *providers.Fault) *providers.Fault {
 	return fault
 }
 
-// Start sends a create once and returns the ticket of the job. id is the path of the job's id in the answer, own the adapter's data of the
-// ticket, nil for none.
-func (j *Jobs) Start(ctx context.Context, to providers.Target, create JobRequest, id string, own any) (providers.Ticket, error) {
+// Start sends a create once and returns the ticket of the job. id are the paths of the job's id in the answer.
+func (j *Jobs) Start(ctx context.Context, to providers.Target, create JobRequest, id ...string) (providers.Ticket, error) {
 	made, err := j.Read(ctx, to, create)
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	return NewTicket(made.Get(id), own)
+	return NewTicket(made.Get(id...), create.Own)
 }
 
 // Create returns the request of a create, which is paid.
@@ -195,9 +194,9 @@ func Create(path string, body []byte) JobRequest {
 	return JobRequest{Method: http.MethodPost, Path: path, Body: body, Paid: true}
 }
 
-// NewTicket returns the ticket of a job with the adapter's data, nil for none. A job without an id is a malformed answer.
+// NewTicket returns the ticket of a job with the adapter's data, nil for none. An answer without an id, or with the id 0, is malformed.
 func NewTicket(id Loose, own any) (providers.Ticket, error) {
-	if id == "" {
+	if id == "" || id == "0" {
 		return providers.Ticket{}, BrokenAnswer("no id of the job", nil)
 	}
 	ticket := providers.Ticket{Job: string(id)}

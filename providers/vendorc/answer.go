@@ -91,8 +91,20 @@ func endsJob(fault *providers.Fault) bool {
 	return (status == http.StatusBadRequest || status == http.StatusOK) && statusOf(fault.Code) == http.StatusBadRequest
 }
 
-func status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
-	if code := string(job.Get("code")); code != codeSuccess {
+// refused returns the status of a code other than that of success.
+func refused(answer upstream.Doc) int {
+	if code := answer.Get("code"); code != "" && code != codeSuccess {
+		return statusOf(string(code))
+	}
+	return 0
+}
+
+func status(job upstream.Doc, links []string, key providers.Secret) (providers.VideoStatus, error) {
+	switch code := string(job.Get("code")); code {
+	case codeSuccess:
+	case "":
+		return providers.VideoStatus{}, upstream.BrokenAnswer("no code", nil)
+	default:
 		message := string(job.Get("message"))
 		shown := code
 		if message == "" {
@@ -109,7 +121,7 @@ func status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, erro
 	case "expired":
 		return upstream.FailedJob(word, "upstream_expired", "", "The upstream's job expired.", false, key), nil
 	}
-	return upstream.States{Queued: "in_queue", Done: "done"}.Status(state, links(job))
+	return upstream.States{Queued: "in_queue", Done: "done"}.Status(state, links)
 }
 
 // links returns the link to the video. Some models have it in JSON in a string.

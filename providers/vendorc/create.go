@@ -46,38 +46,40 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	}, true
 }
 
-// createBody writes a submit, and the ticket's data. It fails only before anything was sent.
-func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, upstream.Members, error) {
+// create writes a submit.
+func create(ctx context.Context, to providers.Target, req providers.VideoRequest) (create upstream.JobRequest, err error) {
 	if req.N > 1 {
-		return nil, nil, providers.InvalidField("n", "The upstream makes one video a job.")
+		return create, providers.InvalidField("n", "The upstream makes one video a job.")
 	}
 	fields, err := req.Parameters()
 	if err != nil {
-		return nil, nil, err
+		return create, err
 	}
 	marks, err := takeReqJSON(fields)
 	if err != nil {
-		return nil, nil, err
+		return create, err
 	}
-	members, own := upstream.Members{keyField: model}, upstream.Members{keyField: model}
+	members, own := upstream.Members{keyField: to.Model}, upstream.Members{keyField: to.Model}
 	members.Words(map[string]string{"prompt": req.Prompt, "aspect_ratio": req.AspectRatio})
 	own.Words(map[string]string{jsonField: marks})
 	members.Seed(req)
 	if req.Seconds != "" {
 		if members["frames"], err = frames(req.Seconds); err != nil {
-			return nil, nil, err
+			return create, err
 		}
 	}
 	if err := addImages(ctx, members, req.Inputs); err != nil {
-		return nil, nil, err
+		return create, err
 	}
 	if req.AspectRatio == "" && len(req.Inputs) == 0 { // with an image the vendor uses the image's ratio
 		if err := addRatio(members, req); err != nil {
-			return nil, nil, err
+			return create, err
 		}
 	}
 	body, err := upstream.Fields(fields, members)
-	return body, own, err
+	create = upstream.Create(submitPath, body)
+	create.Own = own
+	return create, err
 }
 
 // takeReqJSON removes the parameter for the polls of a job. The vendor's clients send it with a poll. The gateway polls itself, so its

@@ -19,6 +19,6 @@ func DecodeResult(body []byte) (providers.VideoStatus, string, error) {
 	if err != nil {
 		return providers.VideoStatus{}, "", err
 	}
-	s, err := status(job, "")
+	s, err := status(job, links(job), "")
 	return s, links(job)[0], err
 }

@@ -29,32 +29,16 @@ type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	v := &Videos{upstream.Linked{
+	return &Videos{upstream.Linked{
 		Jobs: upstream.NewJobs(client, upstream.JobVendor{
-			Name: string(providers.VendorC), Authorize: authorize, Code: codes(), Classify: classify, Reason: reason,
+			Name: string(providers.VendorC), Authorize: authorize, Code: codes(), Refused: refused, Classify: classify, Reason: reason,
 		}),
-		Status: status, Links: links, UnknownJob: "1",
+		Create: create, ID: []string{"data.task_id"}, Read: read, Status: status, Links: links, UnknownJob: "1",
 		Lost: func(error) bool { return false }, // an unknown job is a status
 	}}
-	v.Read = v.read
-	return v
 }
 
-// Submit starts a job.
-func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	body, own, err := createBody(ctx, to.Model, req)
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	made, err := v.ask(ctx, to, upstream.Create(submitPath, body))
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	return upstream.NewTicket(made.Get("data.task_id"), own)
-}
-
-// read reads the job's result.
-func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
+func read(ctx context.Context, jobs *upstream.Jobs, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
 	known := upstream.DocOf(ticket.Data)
 	asked := map[string]string{"task_id": ticket.Job, keyField: cmp.Or(string(known.Get(keyField)), to.Model)}
 	if text := known.Get(jsonField); text != "" {
@@ -64,27 +48,9 @@ func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers
 	if err != nil {
 		return nil, providers.Unwritable(err)
 	}
-	job, err := v.ask(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: resultPath, Body: body})
+	job, err := jobs.Read(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: resultPath, Body: body})
 	if fault := providers.AsFault(err); endsJob(fault) {
 		return upstream.DocOf(fault.Upstream.Body), nil
 	}
 	return job, err
-}
-
-// ask sends an action. Every answer except a success is a *Fault that is classified by the vendor's code.
-func (v *Videos) ask(ctx context.Context, to providers.Target, r upstream.JobRequest) (upstream.Doc, error) {
-	answer, err := v.Jobs.Do(ctx, to, r)
-	if err != nil {
-		return nil, err
-	}
-	envelope, err := upstream.Decode(answer.Body)
-	switch code := envelope.Get("code"); {
-	case err != nil:
-		return nil, err
-	case code == "":
-		return nil, upstream.BrokenAnswer("no code", nil)
-	case code != codeSuccess:
-		return nil, v.Jobs.Refuse(answer, statusOf(string(code)), to.Key, r.Paid)
-	}
-	return envelope, nil
 }

@@ -70,36 +70,19 @@ type reference struct {
 	Type  string `json:"referenceType"`
 }
 
-// createBody writes a create for Google Cloud, or for the Gemini API. It fails only before anything was sent.
-func createBody(ctx context.Context, model string, cloud bool, req providers.VideoRequest) ([]byte, error) {
+// draft writes a create for Google Cloud, or for the Gemini API.
+func draft(ctx context.Context, model string, cloud bool, req providers.VideoRequest) *upstream.Draft {
 	table, _ := VideoModels(model)
-	frame, err := upstream.Accept(req, model, table, func(_ string, shape providers.VideoShape, frame providers.Frame) *providers.Fault {
+	d := upstream.NewDraft(req, model, table, func(_ string, shape providers.VideoShape, frame providers.Frame) *providers.Fault {
 		return refuse(cloud, shape, frame)
 	})
-	if err != nil {
-		return nil, err
+	parameters, instance, own := parametersOf(d, table, cloud, req), instanceOf(ctx, d, cloud, req), d.Own
+	theirs := d.Object("parameters")
+	if own["instances"] != nil {
+		d.Refuse(providers.InvalidField("instances", "The upstream's own 'instances' cannot be given."))
 	}
-	parameters, err := parametersOf(table, cloud, req, frame)
-	if err != nil {
-		return nil, err
-	}
-	instance, err := instanceOf(ctx, cloud, req)
-	if err != nil {
-		return nil, err
-	}
-	own, err := req.Parameters()
-	if err != nil {
-		return nil, err
-	}
-	theirs, err := upstream.Object(own, "parameters")
-	switch {
-	case err != nil:
-		return nil, err
-	case own["instances"] != nil:
-		return nil, providers.InvalidField("instances", "The upstream's own 'instances' cannot be given.")
-	}
-	body := upstream.Members{"instances": []any{instance}, "parameters": parameters}
-	for name, into := range map[string]upstream.Members{"labels": body, "mask": instance} {
+	d.Members["instances"], d.Members["parameters"] = []any{instance}, parameters
+	for name, into := range map[string]upstream.Members{"labels": d.Members, "mask": instance} {
 		if own[name] != nil {
 			into[name] = own[name]
 		}
@@ -109,19 +92,17 @@ func createBody(ctx context.Context, model string, cloud bool, req providers.Vid
 	}
 	parameters.Under(theirs)
 	parameters.Under(own)
-	return upstream.Fields(make(map[string]json.RawMessage), body)
+	d.Own = make(map[string]json.RawMessage)
+	return d
 }
 
 // instanceOf returns the prompt with the inputs.
-func instanceOf(ctx context.Context, cloud bool, req providers.VideoRequest) (upstream.Members, error) {
+func instanceOf(ctx context.Context, d *upstream.Draft, cloud bool, req providers.VideoRequest) upstream.Members {
 	instance := make(upstream.Members)
 	instance.Words(map[string]string{"prompt": req.Prompt})
 	var references []reference
 	for _, input := range req.Inputs {
-		data, err := upstream.InputBase64(ctx, input)
-		if err != nil {
-			return nil, err
-		}
+		data := d.Base64(ctx, input)
 		one := media{Bytes: data, MimeType: input.ContentType}
 		switch input.Role {
 		case providers.FirstFrame:
@@ -138,24 +119,23 @@ func instanceOf(ctx context.Context, cloud bool, req providers.VideoRequest) (up
 			instance["video"] = one
 		}
 	}
-	return instance, nil
+	return instance
 }
 
-// parametersOf returns the settings.
-func parametersOf(
-	table providers.VideoModel, cloud bool, req providers.VideoRequest, frame providers.Frame,
-) (upstream.Members, error) {
+func parametersOf(d *upstream.Draft, table providers.VideoModel, cloud bool, req providers.VideoRequest) upstream.Members {
 	parameters := upstream.Members{"sampleCount": max(req.N, 1)}
-	parameters.Number("durationSeconds", frame.Seconds)
-	parameters.Words(map[string]string{"aspectRatio": frame.AspectRatio, "resolution": frame.Resolution, "negativePrompt": req.NegativePrompt})
+	parameters.Number("durationSeconds", d.Frame.Seconds)
+	parameters.Words(map[string]string{
+		"aspectRatio": d.Frame.AspectRatio, "resolution": d.Frame.Resolution, "negativePrompt": req.NegativePrompt,
+	})
 	if cloud {
 		parameters.Sound("generateAudio", req, table)
 	}
 	parameters.Seed(req)
 	if req.Seed != nil && (*req.Seed < 0 || *req.Seed > maxSeed) {
-		return nil, providers.InvalidField("seed", "The upstream takes a seed from 0 to %d.", maxSeed)
+		d.Refuse(providers.InvalidField("seed", "The upstream takes a seed from 0 to %d.", maxSeed))
 	}
-	return parameters, nil
+	return parameters
 }
 
 // RefuseVideo refuses combinations that the vendor does not accept. The names of previews are the Gemini API's.

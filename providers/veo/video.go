@@ -97,8 +97,8 @@ func classify(fault *providers.Fault) {
 }
 
 // do sends a request. It does not use a refused token again.
-func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequest) (upstream.JobAnswer, error) {
-	answer, err := v.jobs.Do(ctx, to, r)
+func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequest) (upstream.Doc, error) {
+	answer, err := v.jobs.Read(ctx, to, r)
 	return answer, v.settle(err, to.Key)
 }
 
@@ -151,19 +151,17 @@ func (v *Videos) modelPath(ctx context.Context, to providers.Target) (string, er
 
 // Submit starts a job.
 func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	body, err := createBody(ctx, to.Model, isAccount(to.Key), req)
-	if err != nil {
+	d := draft(ctx, to.Model, isAccount(to.Key), req)
+	if err := d.Err(); err != nil {
 		return providers.Ticket{}, err
 	}
 	model, err := v.modelPath(ctx, to)
+	d.Refuse(err)
+	create, err := d.Create(model+":predictLongRunning", 0)
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	answer, err := v.do(ctx, to, upstream.Create(model+":predictLongRunning", body))
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	made, err := upstream.Decode(answer.Body)
+	made, err := v.do(ctx, to, create)
 	if err != nil {
 		return providers.Ticket{}, err
 	}
@@ -189,11 +187,7 @@ func (v *Videos) operation(ctx context.Context, to providers.Target, ticket prov
 	if err != nil {
 		return nil, err
 	}
-	answer, err := v.do(ctx, to, ask)
-	if err != nil {
-		return nil, err
-	}
-	return upstream.Decode(answer.Body)
+	return v.do(ctx, to, ask)
 }
 
 // Poll reads the operation.

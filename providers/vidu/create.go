@@ -20,28 +20,30 @@ func RefuseVideo(model string, shape providers.VideoShape, _ providers.Frame) *p
 	return in(model, at).Check(shape)
 }
 
-func (v *Videos) create(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
+func create(ctx context.Context, to providers.Target, req providers.VideoRequest) (upstream.JobRequest, error) {
 	at := modeOf(req.Shape())
 	table := in(to.Model, at)
-	frame, err := upstream.Accept(req, to.Model, table, RefuseVideo, "payload", "callback_url")
-	if err != nil {
-		return "", nil, err
-	}
-	members := upstream.Members{"model": to.Model}
-	members.Words(map[string]string{
-		"prompt": req.Prompt, "aspect_ratio": frame.AspectRatio, "resolution": frame.Resolution, "payload": req.IdempotencyKey,
+	d := upstream.NewDraft(req, to.Model, table, RefuseVideo, "payload", "callback_url")
+	d.Words(map[string]string{
+		"model": to.Model, "prompt": req.Prompt, "aspect_ratio": d.Frame.AspectRatio, "resolution": d.Frame.Resolution,
+		"payload": req.IdempotencyKey,
 	})
-	members.Number("duration", frame.Seconds)
-	members.Seed(req)
-	members.Sound("audio", req, table)
-	if err := inputs(ctx, at, req, members); err != nil {
-		return "", nil, err
+	d.Number("duration", d.Frame.Seconds)
+	d.Seed(req)
+	d.Sound("audio", req, table)
+	var inputs []string
+	for _, role := range [...]providers.InputRole{providers.FirstFrame, providers.LastFrame, providers.Reference, providers.ExtendVideo} {
+		for _, input := range req.Of(role) {
+			inputs = append(inputs, d.Text(ctx, input))
+		}
 	}
-	body, err = upstream.Encode(req, members)
-	if err != nil {
-		return "", nil, err
+	switch {
+	case at == fromVideo:
+		d.Members["video_url"] = inputs[0]
+	case inputs != nil:
+		d.Members["images"] = inputs
 	}
-	return string(at), body, upstream.Fits(body, maxBody)
+	return d.Create(string(at), maxBody)
 }
 
 // in returns what a model accepts in one of its modes. With images a video has their ratio, and there is no field for it.
@@ -57,26 +59,4 @@ func in(model string, at mode) providers.VideoModel {
 		table.MaxPrompt = maxReferencePrompt
 	}
 	return table
-}
-
-// inputs writes the inputs. The first frame precedes the last one.
-func inputs(ctx context.Context, at mode, req providers.VideoRequest, members map[string]any) error {
-	var images []string
-	for _, role := range [...]providers.InputRole{providers.FirstFrame, providers.LastFrame, providers.Reference, providers.ExtendVideo} {
-		for _, input := range req.Of(role) {
-			text, err := upstream.InputText(ctx, input)
-			if err != nil {
-				return err
-			}
-			if at == fromVideo {
-				members["video_url"] = text
-				return nil
-			}
-			images = append(images, text)
-		}
-	}
-	if images != nil {
-		members["images"] = images
-	}
-	return nil
 }

@@ -31,16 +31,15 @@ type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	v := &Videos{upstream.Linked{
+	return &Videos{upstream.Linked{
 		Jobs: upstream.NewJobs(client, upstream.JobVendor{
 			Name: "vidu", Root: "/ent/v2", Authorize: upstream.KeyIn("Authorization", "Token "),
 			Code: []string{"reason"}, Classify: classify, Failed: failureCode,
 		}),
-		ID: "task_id", Path: "/tasks/%s/creations", Links: upstream.Link("creations.url"), // which requires no key
+		ID: []string{"task_id"}, Path: "/tasks/%s/creations", Links: upstream.Link("creations.url"), // which requires no key
 		Paced: providers.Pace{Least: leastPoll}, UnknownJob: "1",
+		Create: create, Status: status,
 	}}
-	v.Create, v.Status = v.create, v.status
-	return v
 }
 
 // OpenVariant reads the video's cover.
@@ -60,7 +59,7 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 	return v.StopUnlessRefused(ctx, to, ticket, stop, func(fault *providers.Fault) bool { return fault.Kind == providers.Invalid })
 }
 
-func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+func status(job upstream.Doc, links []string, key providers.Secret) (providers.VideoStatus, error) {
 	state, credits := job.Get("state"), job.Get("credits")
 	if state == "failed" {
 		code := string(job.Get("err_code"))
@@ -68,7 +67,7 @@ func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.Video
 		own := credits == "0" && (code == internalFailure || code == "SystemThrottling")
 		return upstream.Priced(upstream.FailedJob(string(state), failureCode(code), code, "", own, key), credits, "credits"), nil
 	}
-	s, err := upstream.States{Queued: "created queueing", Done: "success", Life: linkLife}.Status(state, v.Links(job))
+	s, err := upstream.States{Queued: "created queueing", Done: "success", Life: linkLife}.Status(state, links)
 	s.Progress = job.Get("progress").Percent()
 	return upstream.Priced(s, credits, "credits"), err
 }

@@ -22,54 +22,37 @@ const (
 	maxSeed = 1<<31 - 1
 )
 
-func request(ctx context.Context, model string, req providers.VideoRequest) (upstream.JobRequest, error) {
-	known, _ := familyOf(model)
-	frame, err := upstream.Accept(req, model, known.table, RefuseVideo)
-	if err != nil {
-		return upstream.JobRequest{}, err
-	}
+func create(ctx context.Context, to providers.Target, req providers.VideoRequest) (upstream.JobRequest, error) {
+	known, _ := familyOf(to.Model)
+	d := upstream.NewDraft(req, to.Model, known.table, RefuseVideo)
 	switch {
-	case req.Prompt == "" && len(req.Inputs) == 0 && !ownInput(req):
-		return upstream.JobRequest{}, providers.InvalidField("prompt", "The upstream needs a 'prompt' or an input.")
+	case req.Prompt == "" && len(req.Inputs) == 0 && d.Own["media"] == nil && d.Own["input"] == nil:
+		d.Refuse(providers.InvalidField("prompt", "The upstream needs a 'prompt' or an input."))
 	case utf8.RuneCountInString(req.NegativePrompt) > maxNegative:
-		return upstream.JobRequest{}, providers.InvalidField("negative_prompt", "The upstream takes %d characters of 'negative_prompt'.",
-			maxNegative)
+		d.Refuse(providers.InvalidField("negative_prompt", "The upstream takes %d characters of 'negative_prompt'.", maxNegative))
 	}
-	input, err := known.input(ctx, req)
-	if err != nil {
-		return upstream.JobRequest{}, err
-	}
-	parameters, err := known.parameters(model, req, frame)
-	if err != nil {
-		return upstream.JobRequest{}, err
-	}
-	body, err := merge(model, req, input, parameters)
-	if err != nil {
-		return upstream.JobRequest{}, err
-	}
-	sent := upstream.JobRequest{
-		Method: http.MethodPost, Path: createPath, Body: body, Header: http.Header{"X-Dashscope-Async": {"enable"}},
-		Paid: true,
-	}
+	d.Members["model"] = to.Model
+	merge(d, req, known.input(ctx, d, req), known.parameters(d, to.Model, req))
+	path := createPath
 	if known.form == framesForm {
-		sent.Path = framesPath
+		path = framesPath
 	}
-	if bytes.Contains(body, []byte(`"oss://`)) { // the vendor's own store of uploads
-		sent.Header["X-Dashscope-Ossresourceresolve"] = []string{"enable"}
+	create, err := d.Create(path, 0)
+	create.Header = http.Header{"X-Dashscope-Async": {"enable"}}
+	if bytes.Contains(create.Body, []byte(`"oss://`)) { // the vendor's own store of uploads
+		create.Header["X-Dashscope-Ossresourceresolve"] = []string{"enable"}
 	}
-	return sent, nil
+	create.Own = map[string]string{baseField: to.Channel.BaseURL}
+	return create, err
 }
 
-func (f family) input(ctx context.Context, req providers.VideoRequest) (upstream.Members, error) {
+func (f family) input(ctx context.Context, d *upstream.Draft, req providers.VideoRequest) upstream.Members {
 	members := make(upstream.Members)
 	members.Words(map[string]string{"prompt": req.Prompt, "negative_prompt": req.NegativePrompt})
 	var media []map[string]string
 	var references []string
 	for _, input := range req.Inputs {
-		text, err := upstream.InputText(ctx, input)
-		if err != nil {
-			return nil, err
-		}
+		text := d.Text(ctx, input)
 		switch {
 		case f.form == framesForm && input.Role == providers.FirstFrame:
 			members["first_frame_url"] = text
@@ -87,7 +70,7 @@ func (f family) input(ctx context.Context, req providers.VideoRequest) (upstream
 			members["media"] = media
 		}
 	}
-	return members, nil
+	return members
 }
 
 // takes reports whether the family's models accept inputs of a role.
@@ -118,8 +101,8 @@ func (f family) mediaType(role providers.InputRole) string {
 	}
 }
 
-func (f family) parameters(model string, req providers.VideoRequest, frame providers.Frame) (upstream.Members, error) {
-	members := make(upstream.Members)
+func (f family) parameters(d *upstream.Draft, model string, req providers.VideoRequest) upstream.Members {
+	members, frame := make(upstream.Members), d.Frame
 	members.Number("duration", cmp.Or(frame.Seconds, f.seconds))
 	frame.Resolution = cmp.Or(frame.Resolution, f.resolution)
 	if frame.Resolution != "" && f.form != sizeForm {
@@ -139,13 +122,13 @@ func (f family) parameters(model string, req providers.VideoRequest, frame provi
 			least = -1
 		}
 		if *req.Seed < least || *req.Seed > maxSeed {
-			return nil, providers.InvalidField("seed", "The upstream takes a seed from %d to %d.", least, maxSeed)
+			d.Refuse(providers.InvalidField("seed", "The upstream takes a seed from %d to %d.", least, maxSeed))
 		}
 	}
 	if strings.HasPrefix(model, "happyhorse") {
 		members["watermark"] = false // the vendor's default is true
 	}
-	return members, nil
+	return members
 }
 
 // RefuseVideo refuses combinations that the vendor does not accept.
@@ -200,36 +183,23 @@ func inputWords() []string {
 	}
 }
 
-// ownInput reports whether the caller has sent inputs as the vendor's own parameters.
-func ownInput(req providers.VideoRequest) bool {
-	own, err := req.Parameters()
-	return err == nil && (own["media"] != nil || own["input"] != nil)
-}
-
-// merge writes a create over the caller's own parameters, each at the vendor's level for it.
-func merge(model string, req providers.VideoRequest, input, parameters upstream.Members) ([]byte, error) {
-	own, err := req.Parameters()
-	if err != nil {
-		return nil, err
-	}
+// merge writes input and parameters over the caller's own parameters, each at the vendor's level for it.
+func merge(d *upstream.Draft, req providers.VideoRequest, input, parameters upstream.Members) {
 	places := map[string]map[string]json.RawMessage{"input": {}, "parameters": {}}
 	for name := range places {
-		object, err := upstream.Object(own, name)
-		if err != nil {
-			return nil, err
-		}
-		maps.Copy(places[name], object)
-		delete(own, name)
+		maps.Copy(places[name], d.Object(name))
+		delete(d.Own, name)
 	}
-	for name, raw := range own {
+	for name, raw := range d.Own {
 		place := "parameters"
 		if slices.Contains(inputWords(), name) {
 			place = "input"
 		}
 		places[place][name] = raw
 	}
+	clear(d.Own)
 	if places["input"]["media"] != nil && input["media"] != nil {
-		return nil, providers.InvalidField("media", "The upstream's own 'media' takes no inputs beside it.")
+		d.Refuse(providers.InvalidField("media", "The upstream's own 'media' takes no inputs beside it."))
 	}
 	for place, ours := range map[string]upstream.Members{"input": input, "parameters": parameters} {
 		for name := range ours {
@@ -237,17 +207,10 @@ func merge(model string, req providers.VideoRequest, input, parameters upstream.
 				delete(ours, name)
 			}
 		}
-		ours.Under(places[place])
+		if ours.Under(places[place]); len(ours) > 0 {
+			d.Members[place] = ours
+		}
 	}
-	raw, err := json.Marshal(struct {
-		Model      string           `json:"model"`
-		Input      upstream.Members `json:"input"`
-		Parameters upstream.Members `json:"parameters,omitempty"`
-	}{model, input, parameters})
-	if err != nil {
-		return nil, providers.Unwritable(err)
-	}
-	return raw, nil
 }
 
 // overruled reports whether a setting is the gateway's usual value, because the request leaves it open. Then the caller's own

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -21,7 +22,6 @@ import (
 const BaseURL = "https://dashscope.aliyuncs.com/api/v1"
 
 const (
-	apiPath = "/api/v1"
 	// leastPoll is the shortest interval between two polls that the vendor permits.
 	leastPoll = 15 * time.Second
 	// jobLife is how long a job exists and the link to its result works, from the job's end.
@@ -33,37 +33,27 @@ type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	v := &Videos{upstream.Linked{
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "wan", Code: []string{"code"}, Classify: classify, Failed: refusalCode}),
-		Path:  "/tasks/%s",
+	return &Videos{upstream.Linked{
+		Jobs: upstream.NewJobs(client, upstream.JobVendor{
+			Name: "wan", Root: "/api/v1", Code: []string{"code"}, Classify: classify, Failed: refusalCode,
+		}),
+		Create: create, ID: []string{"output.task_id"}, Read: read, Status: status,
 		Links: upstream.Link("output.video_url", "output.results.video_url"), // older models; requires no key
 		Paced: providers.Pace{Least: leastPoll}, UnknownJob: upstream.NoJob,
 	}}
-	v.Read, v.Status = v.read, v.status
-	return v
 }
 
 // baseField is the adapter's data of a ticket: only the host that made a job has it.
 const baseField = "base"
 
-// Submit starts a job.
-func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	to = based(to, providers.Ticket{})
-	create, err := request(ctx, to.Model, req)
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	return v.Jobs.Start(ctx, to, create, "output.task_id", map[string]string{baseField: to.Channel.BaseURL})
-}
-
-// based returns the target with the base URL of a job: that of its ticket, otherwise the channel's, which may lack the path.
+// based returns the target with the base URL of a job: that of its ticket, otherwise the channel's.
 func based(to providers.Target, ticket providers.Ticket) providers.Target {
 	to.Channel.BaseURL = cmp.Or(string(upstream.DocOf(ticket.Data).Get(baseField)), to.Channel.BaseURL)
-	if !strings.HasSuffix(to.Channel.BaseURL, apiPath) {
-		to.Channel.BaseURL += apiPath
-	}
 	return to
 }
+
+// jobPath returns the path of the record of a job.
+func jobPath(ticket providers.Ticket) string { return "/tasks/" + url.PathEscape(ticket.Job) }
 
 // Open reads the job's video at the link of its record.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
@@ -72,17 +62,17 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 
 // Cancel stops a queued job. The vendor refuses the request for a running job, and for one that has ended.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
-	stop := upstream.JobRequest{Method: http.MethodPost, Path: v.JobPath(ticket) + "/cancel"}
+	stop := upstream.JobRequest{Method: http.MethodPost, Path: jobPath(ticket) + "/cancel"}
 	return v.StopUnlessRefused(ctx, based(to, ticket), ticket, stop, func(fault *providers.Fault) bool {
 		return fault.Code == "UnsupportedOperation"
 	})
 }
 
-func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
-	return v.Jobs.Read(ctx, based(to, ticket), upstream.JobRequest{Path: v.JobPath(ticket)})
+func read(ctx context.Context, jobs *upstream.Jobs, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
+	return jobs.Read(ctx, based(to, ticket), upstream.JobRequest{Path: jobPath(ticket)})
 }
 
-func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+func status(job upstream.Doc, links []string, key providers.Secret) (providers.VideoStatus, error) {
 	state := job.Get("output.task_status")
 	switch word := string(state); word {
 	case "FAILED":
@@ -94,7 +84,7 @@ func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.Video
 	case "UNKNOWN": // older than a day, or created a moment ago
 		return upstream.ForgottenJob(), nil
 	}
-	s, err := upstream.States{Queued: "PENDING", Done: "SUCCEEDED"}.Status(state, v.Links(job))
+	s, err := upstream.States{Queued: "PENDING", Done: "SUCCEEDED"}.Status(state, links)
 	if s.State == providers.JobDone {
 		measure(job, &s)
 	}

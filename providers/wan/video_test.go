@@ -126,7 +126,7 @@ func TestVideoCreate(t *testing.T) {
 		req         providers.VideoRequest
 		path, want  string
 	}{
-		{"a model that is not known", "wan9-video", providers.VideoRequest{Prompt: "p"}, path, `{"model":"wan9-video","input":{"prompt":"p"}}`},
+		{"a model that is not known", "wan9-video", providers.VideoRequest{Prompt: "p"}, path, `{"input":{"prompt":"p"},"model":"wan9-video"}`},
 		{
 			"frames of 3.0", "wan3.0-video",
 			providers.VideoRequest{
@@ -134,15 +134,15 @@ func TestVideoCreate(t *testing.T) {
 				Inputs: links(first, last), Extra: json.RawMessage(`{"prompt_extend":true,"seed":1}`),
 			},
 			path,
-			`{"model":"wan3.0-video","input":{"media":[{"type":"first_frame","url":"https://h/"},{"type":"last_frame","url":"https://h/last_frame"}],"prompt":"p"},` +
-				`"parameters":{"audio":false,"duration":30,"prompt_extend":true,"ratio":"16:9","resolution":"720P","seed":7}}`,
+			`{"input":{"media":[{"type":"first_frame","url":"https://h/"},{"type":"last_frame","url":"https://h/last_frame"}],"prompt":"p"},` +
+				`"model":"wan3.0-video","parameters":{"audio":false,"duration":30,"prompt_extend":true,"ratio":"16:9","resolution":"720P","seed":7}}`,
 		},
 		{
 			"references of 3.0", "wan3.0-video-prime",
 			providers.VideoRequest{Prompt: "p", Inputs: links(reference, source, sound)},
 			path,
-			`{"model":"wan3.0-video-prime","input":{"media":[{"type":"reference_image","url":"https://h/reference"},{"type":"reference_video","url":"https://h/video"},` +
-				`{"type":"reference_audio","url":"https://h/audio"}],"prompt":"p"},"parameters":{"duration":5,"resolution":"1080P"}}`,
+			`{"input":{"media":[{"type":"reference_image","url":"https://h/reference"},{"type":"reference_video","url":"https://h/video"},` +
+				`{"type":"reference_audio","url":"https://h/audio"}],"prompt":"p"},"model":"wan3.0-video-prime","parameters":{"duration":5,"resolution":"1080P"}}`,
 		},
 		{
 			"2.7 from text", "wan2.7-t2v-2026-04-25",
@@ -151,55 +151,55 @@ func TestVideoCreate(t *testing.T) {
 				Extra: json.RawMessage(`{"duration":6,"resolution":"720P"}`),
 			},
 			path,
-			`{"model":"wan2.7-t2v-2026-04-25","input":{"audio_url":"https://h/audio","negative_prompt":"n","prompt":"p"},"parameters":{"duration":6,"resolution":"720P"}}`,
+			`{"input":{"audio_url":"https://h/audio","negative_prompt":"n","prompt":"p"},"model":"wan2.7-t2v-2026-04-25","parameters":{"duration":6,"resolution":"720P"}}`,
 		},
 		{
 			"2.7 goes on", "wan2.7-i2v",
 			providers.VideoRequest{Inputs: links(extend, last)},
 			path,
-			`{"model":"wan2.7-i2v","input":{"media":[{"type":"first_clip","url":"https://h/extend"},{"type":"last_frame","url":"https://h/last_frame"}]},"parameters":{"duration":5,"resolution":"1080P"}}`,
+			`{"input":{"media":[{"type":"first_clip","url":"https://h/extend"},{"type":"last_frame","url":"https://h/last_frame"}]},"model":"wan2.7-i2v","parameters":{"duration":5,"resolution":"1080P"}}`,
 		},
 		{
 			"2.7 from an image and sound", "wan2.7-i2v",
 			providers.VideoRequest{Inputs: links(first, sound)},
 			path,
-			`{"model":"wan2.7-i2v","input":{"media":[{"type":"first_frame","url":"https://h/"},{"type":"driving_audio","url":"https://h/audio"}]},"parameters":{"duration":5,"resolution":"1080P"}}`,
+			`{"input":{"media":[{"type":"first_frame","url":"https://h/"},{"type":"driving_audio","url":"https://h/audio"}]},"model":"wan2.7-i2v","parameters":{"duration":5,"resolution":"1080P"}}`,
 		},
 		{
 			"2.7 edits", "wan2.7-videoedit",
 			providers.VideoRequest{Prompt: "p", Resolution: "720p", Inputs: links(source, reference)},
 			path,
-			`{"model":"wan2.7-videoedit","input":{"media":[{"type":"video","url":"https://h/video"},{"type":"reference_image","url":"https://h/reference"}],"prompt":"p"},"parameters":{"resolution":"720P"}}`,
+			`{"input":{"media":[{"type":"video","url":"https://h/video"},{"type":"reference_image","url":"https://h/reference"}],"prompt":"p"},"model":"wan2.7-videoedit","parameters":{"resolution":"720P"}}`,
 		},
 		{
 			"2.6 has sizes", "wan2.6-t2v",
 			providers.VideoRequest{Prompt: "p", AspectRatio: "9:16", Resolution: "720p", Extra: json.RawMessage(`{"shot_type":"multi"}`)},
 			path,
-			`{"model":"wan2.6-t2v","input":{"prompt":"p"},"parameters":{"duration":5,"shot_type":"multi","size":"720*1280"}}`,
+			`{"input":{"prompt":"p"},"model":"wan2.6-t2v","parameters":{"duration":5,"shot_type":"multi","size":"720*1280"}}`,
 		},
 		{
 			"2.6 from an image", "wan2.6-i2v-flash",
 			providers.VideoRequest{Prompt: "p", GenerateAudio: &off, Inputs: links(first)},
 			path,
-			`{"model":"wan2.6-i2v-flash","input":{"img_url":"https://h/","prompt":"p"},"parameters":{"audio":false,"duration":5,"resolution":"1080P"}}`,
+			`{"input":{"img_url":"https://h/","prompt":"p"},"model":"wan2.6-i2v-flash","parameters":{"audio":false,"duration":5,"resolution":"1080P"}}`,
 		},
 		{
 			"2.6 from references", "wan2.6-r2v",
 			providers.VideoRequest{Prompt: "p", Inputs: links(reference, source)},
 			path,
-			`{"model":"wan2.6-r2v","input":{"prompt":"p","reference_urls":["https://h/reference","https://h/video"]},"parameters":{"duration":5}}`,
+			`{"input":{"prompt":"p","reference_urls":["https://h/reference","https://h/video"]},"model":"wan2.6-r2v","parameters":{"duration":5}}`,
 		},
 		{
 			"2.2 between frames", "wan2.2-kf2v-flash",
 			providers.VideoRequest{Prompt: "p", Inputs: links(first, last)},
 			"/image2video/video-synthesis",
-			`{"model":"wan2.2-kf2v-flash","input":{"first_frame_url":"https://h/","last_frame_url":"https://h/last_frame","prompt":"p"}}`,
+			`{"input":{"first_frame_url":"https://h/","last_frame_url":"https://h/last_frame","prompt":"p"},"model":"wan2.2-kf2v-flash"}`,
 		},
 		{
 			"a horse", "happyhorse-1.1-i2v",
 			providers.VideoRequest{Inputs: links(first)},
 			path,
-			`{"model":"happyhorse-1.1-i2v","input":{"media":[{"type":"first_frame","url":"https://h/"}]},"parameters":{"duration":5,"watermark":false}}`,
+			`{"input":{"media":[{"type":"first_frame","url":"https://h/"}]},"model":"happyhorse-1.1-i2v","parameters":{"duration":5,"watermark":false}}`,
 		},
 	} {
 		path, body, err := create(t, tc.model, tc.req)

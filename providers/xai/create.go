@@ -2,6 +2,7 @@ package xai
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"modelrelay/providers"
@@ -45,40 +46,36 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	return table, true
 }
 
-func createBody(ctx context.Context, model string, req providers.VideoRequest) (path string, body []byte, err error) {
-	table, _ := VideoModels(model)
-	frame, err := upstream.Accept(req, model, table, RefuseVideo)
-	if err != nil {
-		return "", nil, err
-	}
-	members := upstream.Members{"model": model, "prompt": req.Prompt}
-	path = "/videos/generations"
-	members.Words(map[string]string{"aspect_ratio": frame.AspectRatio, "resolution": frame.Resolution})
-	members.Number("duration", frame.Seconds)
-	members.Sound("generate_audio", req, table)
+func create(ctx context.Context, to providers.Target, req providers.VideoRequest) (upstream.JobRequest, error) {
+	table, _ := VideoModels(to.Model)
+	d := upstream.NewDraft(req, to.Model, table, RefuseVideo)
+	d.Members["model"], d.Members["prompt"] = to.Model, req.Prompt
+	path := "/videos/generations"
+	d.Words(map[string]string{"aspect_ratio": d.Frame.AspectRatio, "resolution": d.Frame.Resolution})
+	d.Number("duration", d.Frame.Seconds)
+	d.Sound("generate_audio", req, table)
 	var references []map[string]string
 	for _, input := range req.Inputs {
-		text, err := upstream.InputText(ctx, input)
-		if err != nil {
-			return "", nil, err
-		}
-		at := map[string]string{"url": text}
+		at := map[string]string{"url": d.Text(ctx, input)}
 		switch input.Role {
 		case providers.FirstFrame:
-			members["image"] = at
+			d.Members["image"] = at
 		case providers.LastFrame:
-			members["last_frame"] = at
+			d.Members["last_frame"] = at
 		case providers.Reference:
 			references = append(references, at)
-			members["reference_images"] = references
+			d.Members["reference_images"] = references
 		case providers.SourceVideo:
-			path, members["video"] = editPath, at
+			path, d.Members["video"] = editPath, at
 		case providers.ExtendVideo:
-			path, members["video"] = "/videos/extensions", at
+			path, d.Members["video"] = "/videos/extensions", at
 		}
 	}
-	body, err = upstream.Encode(req, members)
-	return path, body, err
+	create, err := d.Create(path, 0)
+	if path == editPath {
+		create.Own = json.RawMessage(editData)
+	}
+	return create, err
 }
 
 // RefuseVideo refuses combinations that the vendor does not accept, whatever the model.

@@ -3,7 +3,6 @@ package xai
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -28,13 +27,12 @@ type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	v := &Videos{upstream.Linked{
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "xai", Code: []string{"code"}, Classify: classify}),
-		Links: upstream.Link("video.url"), // which requires no key
-		Paced: providers.Pace{Least: leastPoll},
+	return &Videos{upstream.Linked{
+		Jobs:   upstream.NewJobs(client, upstream.JobVendor{Name: "xai", Code: []string{"code"}, Classify: classify}),
+		Links:  upstream.Link("video.url"), // which requires no key
+		Paced:  providers.Pace{Least: leastPoll},
+		Create: create, ID: []string{"request_id"}, Read: read, Status: status,
 	}}
-	v.Read, v.Status = v.read, v.status
-	return v
 }
 
 const (
@@ -42,19 +40,6 @@ const (
 	// editData is the adapter's data in the ticket of an edit.
 	editData = `{"edit":true}`
 )
-
-// Submit starts a job.
-func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	path, body, err := createBody(ctx, to.Model, req)
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	var own any
-	if path == editPath {
-		own = json.RawMessage(editData)
-	}
-	return v.Jobs.Start(ctx, to, upstream.Create(path, body), "request_id", own)
-}
 
 // Poll implements providers.VideoAdapter. The vendor also bills the source of an edit by its seconds; it is as long as the video. The video
 // of an extension contains its source.
@@ -67,8 +52,8 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 }
 
 // read reads a job. A pending one may have no body.
-func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
-	answer, err := v.Jobs.Do(ctx, to, upstream.JobRequest{Path: "/videos/" + url.PathEscape(ticket.Job)})
+func read(ctx context.Context, jobs *upstream.Jobs, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
+	answer, err := jobs.Do(ctx, to, upstream.JobRequest{Path: "/videos/" + url.PathEscape(ticket.Job)})
 	switch {
 	case err != nil:
 		return nil, err
@@ -78,13 +63,13 @@ func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers
 	return upstream.Decode(answer.Body)
 }
 
-func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
-	s, err := v.state(job, key)
+func status(job upstream.Doc, links []string, key providers.Secret) (providers.VideoStatus, error) {
+	s, err := state(job, links, key)
 	return upstream.Priced(s, job.Get("usage.cost_in_usd_ticks"), "ticks"), err // 10,000,000,000 for a dollar
 }
 
-func (v *Videos) state(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
-	word, links := string(job.Get("status")), v.Links(job)
+func state(job upstream.Doc, links []string, key providers.Secret) (providers.VideoStatus, error) {
+	word := string(job.Get("status"))
 	switch {
 	case word == "failed":
 		code, reason := string(job.Get("error.code")), string(job.Get("error.message"))
@@ -106,16 +91,11 @@ func (v *Videos) state(job upstream.Doc, key providers.Secret) (providers.VideoS
 }
 
 func failureCode(code string) string {
-	switch code {
-	case "invalid_argument", "failed_precondition":
-		return providers.FailedInput
-	case "permission_denied":
-		return providers.FailedContent
-	case "deadline_exceeded":
-		return providers.FailedTimeout
-	default:
-		return providers.FailedVendor
-	}
+	return upstream.Codes[string]{
+		providers.FailedInput:   {"invalid_argument", "failed_precondition"},
+		providers.FailedContent: {"permission_denied"},
+		providers.FailedTimeout: {"deadline_exceeded"},
+	}.Of(code, providers.FailedVendor)
 }
 
 // classify interprets the vendor's error beyond the status: an unknown key is a 400, an account without credit a 403.

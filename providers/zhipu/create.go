@@ -66,45 +66,26 @@ func RefuseVideo(model string, shape providers.VideoShape, _ providers.Frame) *p
 	return nil
 }
 
-func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
-	table, _ := VideoModels(model)
-	frame, err := upstream.Accept(req, model, table, RefuseVideo)
-	if err != nil {
-		return nil, err
-	}
-	members := upstream.Members{"model": model}
-	members.Words(map[string]string{
-		"prompt": req.Prompt, "size": frame.Size, "aspect_ratio": frame.AspectRatio,
-		"request_id": req.IdempotencyKey,
+func create(ctx context.Context, to providers.Target, req providers.VideoRequest) (upstream.JobRequest, error) {
+	table, _ := VideoModels(to.Model)
+	d := upstream.NewDraft(req, to.Model, table, RefuseVideo)
+	d.Words(map[string]string{
+		"model": to.Model, "prompt": req.Prompt, "size": d.Frame.Size, "aspect_ratio": d.Frame.AspectRatio, "request_id": req.IdempotencyKey,
 	})
-	members.Number("duration", frame.Seconds)
-	members.Number("fps", req.FPS)
-	if req.GenerateAudio != nil {
-		members["with_audio"] = *req.GenerateAudio
-	}
-	if err := addImages(ctx, members, req); err != nil {
-		return nil, err
-	}
-	return upstream.Encode(req, members)
-}
-
-// addImages writes the images: a single one as a text, first and last frame, and references, as a list in that order.
-func addImages(ctx context.Context, members map[string]any, req providers.VideoRequest) error {
-	var images []string
+	d.Number("duration", d.Frame.Seconds)
+	d.Number("fps", req.FPS)
+	d.Sound("with_audio", req, table)
+	var images []string // first and last frame, and references, in that order
 	for _, role := range [...]providers.InputRole{providers.FirstFrame, providers.LastFrame, providers.Reference} {
 		for _, input := range req.Of(role) {
-			text, err := upstream.InputText(ctx, input)
-			if err != nil {
-				return err
-			}
-			images = append(images, text)
+			images = append(images, d.Text(ctx, input))
 		}
 	}
 	switch {
 	case len(images) == 1 && len(req.Of(providers.Reference)) == 0:
-		members["image_url"] = images[0]
+		d.Members["image_url"] = images[0]
 	case len(images) > 0:
-		members["image_url"] = images
+		d.Members["image_url"] = images
 	}
-	return nil
+	return d.Create("/videos/generations", 0)
 }

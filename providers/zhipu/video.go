@@ -29,37 +29,23 @@ type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	v := &Videos{upstream.Linked{
+	return &Videos{upstream.Linked{
 		Jobs: upstream.NewJobs(client, upstream.JobVendor{
-			Name: "zhipu", Code: []string{"error.code"}, Classify: classify, Failed: failureCode,
+			Name: "zhipu", Code: []string{"error.code"}, Refused: refused, Classify: classify, Failed: failureCode,
 		}),
 		Path:  "/async-result/%s",
 		Links: upstream.Link("video_result.url"), // which requires no key
 		Paced: providers.Pace{Least: leastPoll}, UnknownJob: "1",
+		Create: create, ID: []string{"id"}, Status: status,
 	}}
-	v.Status = v.status
-	return v
 }
 
-// Submit starts a job.
-func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	body, err := createBody(ctx, to.Model, req)
-	if err != nil {
-		return providers.Ticket{}, err
+// refused returns the status of an error in place of a job or its id.
+func refused(answer upstream.Doc) int {
+	if answer.Get("id", "task_status") == "" && answer.Get("error.code") != "" {
+		return http.StatusInternalServerError
 	}
-	answer, err := v.Jobs.Do(ctx, to, upstream.Create("/videos/generations", body))
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	made, err := upstream.Decode(answer.Body)
-	switch id := made.Get("id"); {
-	case err != nil:
-		return providers.Ticket{}, err
-	case id == "" && made.Get("error.code") != "":
-		return providers.Ticket{}, v.Jobs.Refuse(answer, http.StatusInternalServerError, to.Key, true)
-	default:
-		return upstream.NewTicket(id, nil)
-	}
+	return 0
 }
 
 // OpenVariant reads the cover of the video, the only picture that the vendor makes.
@@ -69,45 +55,41 @@ func (v *Videos) OpenVariant(
 	return v.OpenThumbnail(ctx, to, ticket, output, variant, upstream.Link("video_result.cover_image_url"))
 }
 
-func (v *Videos) status(job upstream.Doc, key providers.Secret) (providers.VideoStatus, error) {
+func status(job upstream.Doc, links []string, key providers.Secret) (providers.VideoStatus, error) {
 	state := job.Get("task_status")
 	if state == "FAIL" {
 		code := string(job.Get("error.code"))
 		return upstream.FailedJob(string(state), failureCode(code), code, string(job.Get("error.message")), false, key), nil
 	}
-	return upstream.States{Done: "SUCCESS", Life: linkLife}.Status(state, v.Links(job))
+	return upstream.States{Done: "SUCCESS", Life: linkLife}.Status(state, links)
 }
 
 func failureCode(code string) string {
-	switch code {
-	case "1301":
-		return providers.FailedContent
-	case "1210", "1212", "1213", "1214", "1215", "1261":
-		return providers.FailedInput
-	default:
-		return providers.FailedVendor
-	}
+	return upstream.Codes[string]{
+		providers.FailedContent: {"1301"},
+		providers.FailedInput:   {"1210", "1212", "1213", "1214", "1215", "1261"},
+	}.Of(code, providers.FailedVendor)
 }
 
 // classify interprets the vendor's code, which is more precise than the status: an account in debt is a 429.
 func classify(fault *providers.Fault) {
-	switch fault.Code {
-	case "1000", "1001", "1002", "1003", "1004", "1005", "1110", "1111", "1112", "1121":
-		upstream.Reclass(fault, http.StatusUnauthorized)
-	case "1113", "1304", "1308", "1310":
-		upstream.Reclass(fault, http.StatusPaymentRequired)
-	case "1220":
-		upstream.Reclass(fault, http.StatusForbidden)
-	case "1302", "1303", "1305", "1312":
-		upstream.Reclass(fault, http.StatusTooManyRequests)
-	case "1210", "1213", "1214", "1215", "1261", "1301":
-		upstream.Reclass(fault, http.StatusBadRequest)
-	case "1211", "1221", "1222":
+	switch status := (upstream.Codes[int]{
+		http.StatusUnauthorized:        {"1000", "1001", "1002", "1003", "1004", "1005", "1110", "1111", "1112", "1121"},
+		http.StatusPaymentRequired:     {"1113", "1304", "1308", "1310"},
+		http.StatusForbidden:           {"1220"},
+		http.StatusTooManyRequests:     {"1302", "1303", "1305", "1312"},
+		http.StatusBadRequest:          {"1210", "1213", "1214", "1215", "1261", "1301"},
+		http.StatusNotFound:            {"1211", "1221", "1222"}, // of the model
+		http.StatusInternalServerError: {"1120", "1200", "1230", "1234"},
+		http.StatusConflict:            {"1231"}, // an earlier try of the attempt was accepted, and its id is unknown
+	}).Of(fault.Code, 0); status {
+	case 0:
+	case http.StatusNotFound:
 		fault.Kind, fault.Message, fault.Accepted = providers.ModelNotFound, "The upstream does not have the model.", providers.NotAccepted
-	case "1120", "1200", "1230", "1234":
-		upstream.Reclass(fault, http.StatusInternalServerError)
-	case "1231": // an earlier try of the attempt was accepted, and its id is unknown
-		upstream.Reclass(fault, http.StatusConflict)
+	case http.StatusConflict:
+		upstream.Reclass(fault, status)
 		fault.Accepted = providers.AcceptedUnknown
+	default:
+		upstream.Reclass(fault, status)
 	}
 }
