@@ -73,14 +73,15 @@ func TestHostedFields(t *testing.T) {
 			"last_image",
 		},
 	} {
-		members, err := open.Members(t.Context(), tc.req, tc.fields)
+		d := open.Draft(t.Context(), tc.req, tc.fields)
+		err := d.Err()
 		if fault := providers.AsFault(err); err != nil {
 			if fault.Param != tc.want || fault.Accepted != providers.NotAccepted {
 				t.Errorf("%s: got %v, want %s", tc.name, err, tc.want)
 			}
 			continue
 		}
-		if got, err := json.Marshal(members); err != nil || string(got) != tc.want {
+		if got, err := json.Marshal(d.Members); err != nil || string(got) != tc.want {
 			t.Errorf("%s: got %s, %v, want %s", tc.name, got, err, tc.want)
 		}
 	}
