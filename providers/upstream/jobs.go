@@ -277,7 +277,7 @@ func (c Codes[T]) Of(code string, otherwise T) T {
 
 // Reclass gives a fault the meaning of the HTTP status that a vendor's code means.
 func Reclass(fault *providers.Fault, status int) {
-	as := refusal(status)
+	as := providers.StatusFault(status)
 	fault.Kind, fault.Message, fault.Accepted, fault.Blame, fault.Key = as.Kind, as.Message, as.Accepted, as.Blame, as.Key
 }
 

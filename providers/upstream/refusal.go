@@ -9,66 +9,14 @@ import (
 	"modelrelay/providers"
 )
 
-// statusOverloaded is the non-standard status of some vendors that are overloaded.
-const statusOverloaded = 529
-
-// Refusal returns the fault of an answer that is not 2xx, from its status and its Retry-After. A vendor whose error codes are more
-// precise refines it.
+// Refusal returns the fault of an answer that is not 2xx, from its status and its Retry-After. A vendor's codes refine it.
 func Refusal(status int, header http.Header) *providers.Fault {
-	fault := refusal(status)
+	fault := providers.StatusFault(status)
 	fault.RetryAfter = RetryAfter(header)
 	return fault
 }
 
-func refusal(status int) *providers.Fault {
-	// A plain 4xx is a documented refusal, and only the request is the cause.
-	refused := func(kind providers.Kind, message string) *providers.Fault {
-		return &providers.Fault{Kind: kind, Message: message, Accepted: providers.NotAccepted}
-	}
-	switch status {
-	case http.StatusForbidden:
-		return refusedKey(providers.KeyForbidden)
-	case http.StatusUnauthorized:
-		return refusedKey(providers.KeyRefused)
-	case http.StatusPaymentRequired:
-		return refusedKey(providers.KeyExhausted)
-	case http.StatusNotFound, http.StatusGone:
-		return refused(providers.NotFound, "The upstream does not know what was asked for.")
-	case http.StatusRequestTimeout:
-		return &providers.Fault{
-			Kind: providers.Timeout, Message: "The upstream did not receive the request in time.",
-			Blame: providers.BlameChannel,
-		}
-	case http.StatusConflict:
-		return refused(providers.Conflict, "The request conflicts with another at the upstream.")
-	case http.StatusRequestEntityTooLarge:
-		return refused(providers.TooLarge, "The request is too large for the upstream.")
-	case http.StatusTooManyRequests:
-		return &providers.Fault{
-			Kind: providers.RateLimited, Message: "The upstream limits the rate of requests.",
-			Accepted: providers.NotAccepted, Blame: providers.BlameKey,
-		}
-	case http.StatusServiceUnavailable, statusOverloaded:
-		return &providers.Fault{Kind: providers.Overloaded, Message: "The upstream is overloaded.", Blame: providers.BlameChannel}
-	}
-	if status/100 == 4 {
-		return refused(providers.Invalid, "The upstream refused the request.")
-	}
-	return &providers.Fault{
-		Kind: providers.Upstream, Message: "The upstream answered with status " + strconv.Itoa(status) + ".",
-		Blame: providers.BlameChannel,
-	}
-}
-
-func refusedKey(cause providers.KeyFault) *providers.Fault {
-	fault := new(providers.Fault)
-	fault.RefuseKey(cause)
-	fault.KeyNamed = false // a status does not name the key
-	return fault
-}
-
-// RetryAfter returns the wait that an upstream requests: retry-after-ms, otherwise Retry-After in seconds or as a date; 0 for none
-// or a time in the past.
+// RetryAfter returns the wait that an upstream requests: retry-after-ms, otherwise Retry-After; 0 for none or a past time.
 func RetryAfter(header http.Header) time.Duration {
 	if d, ok := wait(header.Get("Retry-After-Ms"), time.Millisecond); ok {
 		return d

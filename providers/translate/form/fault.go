@@ -38,6 +38,16 @@ func BrokenOff() *providers.Fault {
 	return &providers.Fault{Kind: providers.Upstream, Message: "The upstream broke off its answer.", Blame: providers.BlameChannel}
 }
 
+// StatusFault returns the fault of an error within an answer, by the status that the error has without an answer; 0 for an unknown error.
+func StatusFault(status int, code, message string) *providers.Fault {
+	fault := providers.StatusFault(status)
+	fault.Code, fault.KeyNamed = providers.Cut(code, providers.WordLimit), fault.Key != providers.KeyBusy
+	if fault.Kind == providers.Invalid || fault.Kind == providers.TooLarge {
+		fault.UpstreamMessage = Bounded(message)
+	}
+	return fault
+}
+
 // OpenAIFault returns the fault of an error {"code", "type", "message"} within an answer of one of OpenAI's dialects. It is classified by
 // the status that the error has without an answer. Other servers of the format write the status as the code.
 func OpenAIFault(value rawjson.Value) *providers.Fault {
@@ -49,26 +59,21 @@ func OpenAIFault(value rawjson.Value) *providers.Fault {
 		code = class
 	}
 	message := value.Get("message").Text().String()
-	fault := &providers.Fault{Code: providers.Cut(code, providers.WordLimit)}
-	switch code {
-	case "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "402":
-		fault.RefuseKey(providers.KeyExhausted)
-	case "account_deactivated", "invalid_api_key", "authentication_error", "401":
-		fault.RefuseKey(providers.KeyRefused)
-	case "rate_limit_exceeded", "rate_limit_error", "429":
-		fault.Kind, fault.Message = providers.RateLimited, "The upstream limits the rate of requests."
-		fault.Accepted, fault.Blame, fault.RetryAfter = providers.NotAccepted, providers.BlameKey, tryAgainIn(message)
-	case "server_is_overloaded", "slow_down", "overloaded_error", "503", "529":
-		fault.Kind, fault.Message, fault.Blame = providers.Overloaded, "The upstream is overloaded.", providers.BlameChannel
-	case "model_not_found":
-		fault.Kind, fault.Message, fault.Accepted = providers.ModelNotFound, "The upstream does not have the model.", providers.NotAccepted
-	default:
-		if !aboutRequest(code, class) {
-			fault.Kind, fault.Message, fault.Blame = providers.Upstream, "The upstream failed.", providers.BlameChannel
-			break
-		}
-		fault.Kind, fault.Message, fault.Accepted = providers.Invalid, "The upstream refused the request.", providers.NotAccepted
-		fault.UpstreamMessage = Bounded(message)
+	status := map[string]int{
+		"insufficient_quota": 402, "billing_hard_limit_reached": 402, "billing_not_active": 402, "402": 402,
+		"account_deactivated": 401, "invalid_api_key": 401, "authentication_error": 401, "401": 401,
+		"rate_limit_exceeded": 429, "rate_limit_error": 429, "429": 429, "model_not_found": 404,
+		"server_is_overloaded": 503, "slow_down": 503, "overloaded_error": 503, "503": 503, "529": 503,
+	}[code]
+	if status == 0 && aboutRequest(code, class) {
+		status = 400
+	}
+	fault := StatusFault(status, code, message)
+	switch fault.Kind {
+	case providers.RateLimited:
+		fault.RetryAfter = tryAgainIn(message)
+	case providers.NotFound:
+		fault.Kind, fault.Message = providers.ModelNotFound, "The upstream does not have the model."
 	}
 	return fault
 }

@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	"net/http"
 	"strings"
 	"time"
 
@@ -13,44 +12,42 @@ import (
 // FaultOf reads the error object of a stream: a google.rpc.Status.
 func FaultOf(status rawjson.Value) *providers.Fault {
 	code, _ := status.Get("code").Int()
-	fault := &providers.Fault{Code: providers.Cut(status.Get("status").Text().String(), providers.WordLimit)}
+	word, message := status.Get("status").Text().String(), form.Bounded(status.Get("message").Text().String())
 	var reason string
+	var wait time.Duration
 	var day bool // a day's quota is exhausted; the delay next to it is that of a shorter quota
 	for _, detail := range status.Get("details").Items() {
 		if text := detail.Get("reason").Text(); text != nil {
 			reason = text.String()
 		}
 		if delay, err := time.ParseDuration(detail.Get("retryDelay").Text().String()); err == nil && delay > 0 {
-			fault.RetryAfter = delay
+			wait = delay
 		}
 		for _, violation := range detail.Get("violations").Items() {
 			day = day || strings.Contains(violation.Get("quotaId").Text().String(), "PerDay")
 		}
 	}
-	message := form.Bounded(status.Get("message").Text().String())
-	switch word := fault.Code; {
-	case reason == "API_KEY_INVALID", word == "FAILED_PRECONDITION" && providers.Mentions(message, accountWords()...), word == "UNAUTHENTICATED",
-		code == http.StatusUnauthorized:
-		fault.RefuseKey(providers.KeyRefused)
+	is := map[string]int{
+		"INVALID_ARGUMENT": 400, "FAILED_PRECONDITION": 400, "NOT_FOUND": 400, "OUT_OF_RANGE": 400, "UNAUTHENTICATED": 401,
+		"PERMISSION_DENIED": 403, "RESOURCE_EXHAUSTED": 429, "UNAVAILABLE": 503,
+	}[word]
+	switch {
+	case reason == "API_KEY_INVALID", word == "FAILED_PRECONDITION" && providers.Mentions(message, accountWords()...):
+		is = 401
 	case reason == "BILLING_DISABLED":
-		fault.RefuseKey(providers.KeyExhausted)
-	case word == "PERMISSION_DENIED", code == http.StatusForbidden:
-		fault.RefuseKey(providers.KeyForbidden)
-	case word == "RESOURCE_EXHAUSTED", code == http.StatusTooManyRequests:
-		fault.Kind, fault.Message = providers.RateLimited, "The upstream limits the rate of requests."
-		fault.Blame, fault.Accepted = providers.BlameKey, providers.NotAccepted
-		if day {
-			fault.Key, fault.KeyNamed = providers.KeyExhausted, true
-		}
-	case word == "UNAVAILABLE", code == http.StatusServiceUnavailable:
-		fault.Kind, fault.Message, fault.Blame = providers.Overloaded, "The upstream is overloaded.", providers.BlameChannel
-	case word == "NOT_FOUND" && strings.HasPrefix(message, "models/"):
-		fault.Kind, fault.Message, fault.Accepted = providers.ModelNotFound, "The upstream does not have the model.", providers.NotAccepted
-	case word == "INVALID_ARGUMENT", word == "FAILED_PRECONDITION", word == "NOT_FOUND", word == "OUT_OF_RANGE", code/100 == 4:
-		fault.Kind, fault.Message, fault.UpstreamMessage = providers.Invalid, "The upstream refused the request.", message
-		fault.Accepted = providers.NotAccepted
-	default:
-		fault.Kind, fault.Message, fault.Blame = providers.Upstream, "The upstream failed while it answered.", providers.BlameChannel
+		is = 402
+	case is == 0 && (code == 401 || code == 403 || code == 429 || code == 503):
+		is = int(code)
+	case is == 0 && code/100 == 4:
+		is = 400
+	}
+	fault := form.StatusFault(is, word, message)
+	fault.RetryAfter = wait
+	switch {
+	case fault.Kind == providers.RateLimited && day:
+		fault.Key, fault.KeyNamed = providers.KeyExhausted, true
+	case word == "NOT_FOUND" && fault.Kind == providers.Invalid && strings.HasPrefix(message, "models/"):
+		fault.Kind, fault.Message, fault.UpstreamMessage = providers.ModelNotFound, "The upstream does not have the model.", ""
 	}
 	return fault
 }

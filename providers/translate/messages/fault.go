@@ -12,44 +12,27 @@ import (
 // the status of an answer with this error.
 func FaultOf(value rawjson.Value) *providers.Fault {
 	code, message := value.Get("type").Text().String(), value.Get("message").Text().String()
-	fault := &providers.Fault{Code: providers.Cut(code, providers.WordLimit)}
-	about := func(kind providers.Kind, message string) {
-		fault.Kind, fault.Message, fault.Accepted = kind, message, providers.NotAccepted
-	}
-	switch code {
-	case "overloaded_error":
-		fault.Kind, fault.Message, fault.Blame = providers.Overloaded, "The upstream is overloaded.", providers.BlameChannel
-	case "rate_limit_error":
-		about(providers.RateLimited, "The upstream limits the rate of requests.")
-		fault.Blame = providers.BlameKey
-	case "timeout_error":
-		fault.Kind, fault.Message, fault.Blame = providers.Timeout, "The upstream did not answer in time.", providers.BlameChannel
-	case "authentication_error":
-		fault.RefuseKey(providers.KeyRefused)
-	case "permission_error":
-		fault.RefuseKey(providers.KeyForbidden)
-	case "billing_error":
-		fault.RefuseKey(providers.KeyExhausted)
-	case "request_too_large":
-		about(providers.TooLarge, "The request is too large for the upstream.")
-	case "not_found_error":
-		about(providers.NotFound, "The upstream does not know what was asked for.")
-		if strings.HasPrefix(message, "model:") {
-			about(providers.ModelNotFound, "The upstream does not have the model.")
-		}
-	case "invalid_request_error":
-		about(providers.Invalid, "The upstream refused the request.")
-		switch {
-		case strings.Contains(message, "credit balance is too low"), strings.Contains(message, "specified API usage limits"):
-			fault.RefuseKey(providers.KeyExhausted)
-		case strings.Contains(message, "organization has been disabled"):
-			fault.RefuseKey(providers.KeyRefused)
-		}
-	default: // api_error and unknown types
-		fault.Kind, fault.Message, fault.Blame = providers.Upstream, "The upstream failed.", providers.BlameChannel
-	}
-	if fault.Kind == providers.Invalid || fault.Kind == providers.TooLarge {
-		fault.UpstreamMessage = form.Bounded(message)
+	fault := form.StatusFault(statusOf(code, message), code, message)
+	switch {
+	case code == "timeout_error":
+		fault.Kind, fault.Message = providers.Timeout, "The upstream did not answer in time."
+	case fault.Kind == providers.NotFound && strings.HasPrefix(message, "model:"):
+		fault.Kind, fault.Message = providers.ModelNotFound, "The upstream does not have the model."
 	}
 	return fault
+}
+
+// statusOf returns the status of an error by its type, see platform.claude.com/docs/en/api/errors, 0 for a failure of the upstream.
+func statusOf(code, message string) int {
+	switch {
+	case code != "invalid_request_error":
+	case strings.Contains(message, "credit balance is too low"), strings.Contains(message, "specified API usage limits"):
+		return 402
+	case strings.Contains(message, "organization has been disabled"):
+		return 401
+	}
+	return map[string]int{
+		"invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403, "not_found_error": 404,
+		"request_too_large": 413, "rate_limit_error": 429, "overloaded_error": 503,
+	}[code]
 }
