@@ -29,6 +29,8 @@ import (
 const (
 	// LargeEvent is the largest event that is held whole by its readers, in bytes.
 	LargeEvent = 64 << 10
+	// ArchiveWait is the longest wait of Append while the archive stores nothing.
+	ArchiveWait = 10 * time.Minute
 	// entryEvery and entrySize bound an entry of the stream: events of so long, or so many bytes; a larger event is one entry, up to
 	// LargeEvent.
 	entryEvery = 50 * time.Millisecond

@@ -736,6 +736,54 @@ func TestLargeEventWaits(t *testing.T) {
 	})
 }
 
+// TestLargeEventGivenUp: the wait for the archive ends with the context, and after ArchiveWait. The log can be ended then without a wait,
+// and has the event once the archive stores it.
+func TestLargeEventGivenUp(t *testing.T) {
+	for name, test := range map[string]struct {
+		ends, waits time.Duration
+		want        error
+	}{
+		"cancelled":   {time.Second, time.Second, context.Canceled},
+		"unavailable": {time.Hour, eventlog.ArchiveWait, storage.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, _ *storagetest.Server, files objects, log *eventlog.Log) {
+				t.Helper()
+				var away atomic.Bool
+				away.Store(true)
+				files.Fail = func(operation, _ string) error {
+					if operation == "put" && away.Load() {
+						return storage.ErrUnavailable
+					}
+					return nil
+				}
+				w := write(t, log)
+				w.Share(fair.New[string](fair.Bounds{Total: 1 << 10}), "token")
+				ctx, cancel := context.WithCancel(t.Context())
+				defer time.AfterFunc(test.ends, cancel).Stop()
+				large, last := "data: "+strings.Repeat("x", 9<<20)+"\n\n", "data: failed\n\n"
+				began := time.Now()
+				err := w.Append(ctx, []byte(large))
+				if waited := time.Since(began).Round(time.Second); !errors.Is(err, test.want) || waited != test.waits {
+					t.Errorf("after %s: %v, want %v after %s", waited, err, test.want, test.waits)
+				}
+				began = time.Now()
+				if err := w.AppendLast([]byte(last)); err != nil || time.Since(began) > 0 {
+					t.Errorf("the last event: %v after %s", err, time.Since(began))
+				}
+				if _, err := w.Close(t.Context(), false); !errors.Is(err, storage.ErrUnavailable) {
+					t.Errorf("close: %v", err)
+				}
+				away.Store(false)
+				closeLog(t, w, false)
+				if r := read(t, log, -1); r.wait() != nil || r.text() != large+last {
+					t.Errorf("a reader has %d bytes, %v", len(r.text()), r.err)
+				}
+			})
+		})
+	}
+}
+
 // countedObjects counts the bytes that are read.
 type countedObjects struct {
 	objects

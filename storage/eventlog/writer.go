@@ -200,8 +200,18 @@ func (w *Writer) Replaced(ctx context.Context) bool {
 
 // Append adds complete events, usually one, each with the blank line at its end. It waits only while too many events wait for the archive,
 // and with more than LargeEvent bytes until the archive has them: what is held of these is what the caller holds anyway, so they need no
-// memory of Share. ErrReplaced: a later writer continues the log. ErrEvent: nothing was added.
+// memory of Share. The wait ends with ctx, and after ArchiveWait with storage.ErrUnavailable. Then the writer may have large events, which
+// Close stores, and holds them until its end. ErrReplaced: a later writer continues the log. ErrEvent: nothing was added.
 func (w *Writer) Append(ctx context.Context, events []byte) error {
+	return w.append(events, func(holds func() bool) error { return w.until(ctx, holds) })
+}
+
+// AppendLast is Append for the short events at the end of a log that is cut short. It does not wait.
+func (w *Writer) AppendLast(events []byte) error {
+	return w.append(events, func(func() bool) error { return w.ended() })
+}
+
+func (w *Writer) append(events []byte, until func(holds func() bool) error) error {
 	var count int64
 	for rest := events; len(rest) > 0; count++ {
 		n := eventEnd(rest)
@@ -223,7 +233,7 @@ func (w *Writer) Append(ctx context.Context, events []byte) error {
 		return ErrEvent
 	}
 	large := len(events) > LargeEvent
-	err := w.until(ctx, func() bool {
+	err := until(func() bool {
 		return w.size < pendingMost && (large && w.size == 0 || w.take(len(events)))
 	})
 	if err != nil {
@@ -238,14 +248,14 @@ func (w *Writer) Append(ctx context.Context, events []byte) error {
 	}
 	if large {
 		added := w.next
-		return w.until(ctx, func() bool { return w.archived >= added })
+		return until(func() bool { return w.archived >= added })
 	}
 	return nil
 }
 
 // until wakes the archiving until a condition holds, which others may change. The caller holds mu.
 func (w *Writer) until(ctx context.Context, holds func() bool) error {
-	for w.failed == nil && !w.stopped && !holds() {
+	for began := time.Now(); w.failed == nil && !w.stopped && !holds(); {
 		w.archiving.Wake()
 		w.mu.Unlock()
 		var err error
@@ -253,6 +263,9 @@ func (w *Writer) until(ctx context.Context, holds func() bool) error {
 		select {
 		case <-w.room:
 		case <-pause.C:
+			if time.Since(began) >= ArchiveWait {
+				err = fmt.Errorf("wait for the archive: %w", storage.ErrUnavailable)
+			}
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
@@ -262,6 +275,11 @@ func (w *Writer) until(ctx context.Context, holds func() bool) error {
 			return err
 		}
 	}
+	return w.ended()
+}
+
+// ended returns why the writer takes no more events; nil if it does. The caller holds mu.
+func (w *Writer) ended() error {
 	switch {
 	case w.failed != nil:
 		return w.failed
