@@ -62,7 +62,7 @@ func s3Error(ctx context.Context, doing string, err error) error {
 		switch {
 		case answer.Code == minio.NoSuchKey:
 			return fmt.Errorf("%s: %w", doing, storage.ErrNotFound)
-		case remedy != "", answer.StatusCode >= 500, answer.StatusCode == 429, answer.StatusCode == 408,
+		case remedy != "", answer.Code == "RequestTimeout", answer.StatusCode >= 500, answer.StatusCode == 429, answer.StatusCode == 408,
 			answer.StatusCode == 401, answer.StatusCode == 403, answer.StatusCode == 404, answer.StatusCode == 409:
 			return fmt.Errorf("%s: %w: %w", doing, storage.ErrUnavailable, err)
 		}

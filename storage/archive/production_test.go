@@ -261,6 +261,7 @@ func TestRefusals(t *testing.T) {
 		{"KMS.NotFoundException", 400, "archive.sse"},
 		{"kms:KeyNotFound", 400, "archive.sse"},
 		{"NoSuchBucket", 404, "archive.bucket"},
+		{"RequestTimeout", 400, "RequestTimeout"}, // of a connection on which too little came; the next may do
 	} {
 		edge := &s3Edge{code: test.code, status: test.status}
 		err := put(t, edge.open(t, nil))
