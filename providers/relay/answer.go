@@ -234,6 +234,8 @@ func (b *body) ending(err error) error {
 		return fault
 	case b.caller.Err() != nil:
 		return &providers.Fault{Kind: providers.Canceled, Message: "The request was canceled.", Err: b.caller.Err()}
+	case errors.As(err, &fault) && fault.Kind == providers.Internal:
+		return fault // the gateway failed to hold the answer, not the upstream to send it
 	default:
 		return &providers.Fault{
 			Kind: providers.Upstream, Message: "The upstream broke off its answer.", Blame: providers.BlameChannel, Err: err,

@@ -2,11 +2,13 @@ package relay_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
@@ -180,6 +182,42 @@ func TestGathers(t *testing.T) {
 		}
 		if body, err := readAll(t, answer); err != nil || body == "" || !slices.Equal(got, test.want) {
 			t.Errorf("%s: got %v, %q, bounds %d, want %d", name, err, body, got, test.want)
+		}
+	}
+}
+
+// TestGatherFails: an answer that the gateway cannot hold is the gateway's own failure. It blames no channel, and no other one is asked.
+func TestGatherFails(t *testing.T) {
+	t.Parallel()
+	away := errors.New("away")
+	fault := &providers.Fault{Kind: providers.Internal, Message: "The answer could not be archived.", Err: away}
+	for name, stream := range map[string]string{"gemini": geminiHi, "anthropic": messagesHi} {
+		for when, begins := range map[string]bool{"at its begin": false, "later": true} {
+			r, routes, sent := translating(t, nil, scripted{vendor: name, answer: events(stream)},
+				scripted{vendor: "anthropic", answer: events(messagesHi)})
+			answer, err := r.Do(t.Context(), "default", sayHi(func(call *providers.Call) {
+				call.Stream = true
+				call.Gather = func(_ context.Context, answer io.ReadCloser, _ int) io.ReadCloser {
+					passes := io.Reader(strings.NewReader(""))
+					if begins {
+						passes = io.LimitReader(answer, int64(strings.Index(stream, "\n\n")+2))
+					}
+					return io.NopCloser(io.MultiReader(passes, iotest.ErrReader(fault)))
+				}
+			}))
+			if (err == nil) != begins {
+				t.Errorf("%s, %s: %v", name, when, err)
+				continue
+			}
+			if begins {
+				_, err = readAll(t, answer)
+			}
+			if got := providers.AsFault(err); got == nil || got.Kind != providers.Internal || !errors.Is(err, away) {
+				t.Errorf("%s, %s: got %v", name, when, err)
+			}
+			if state := routes.Health.States()[0]; state.LastFault != nil || coolsDown(routes, "a") || len(*sent) != 1 {
+				t.Errorf("%s, %s: blamed for %+v after %d requests", name, when, state.LastFault, len(*sent))
+			}
 		}
 	}
 }
