@@ -21,7 +21,8 @@ const (
 	answerFree, answerMemory = 128 << 10, 64 << 20
 )
 
-// AnswerMemory returns the memory of a worker for the answers of its calls. One token may have half of it.
+// AnswerMemory returns the memory of a worker for the answers of its calls. One token may have half of it. What translators hold of a
+// stream is not part of it: that cannot be stored in parts, so calls would wait for each other's memory without an end.
 func AnswerMemory() *Shares {
 	return fair.New[string](fair.Bounds{Total: answerMemory, Share: answerMemory / 2})
 }
@@ -108,17 +109,26 @@ func (b *answerBody) grow() bool {
 }
 
 func (b *answerBody) spill(ctx context.Context) error {
+	err := patiently(ctx, func(ctx context.Context) error {
+		_, err := b.objects.Put(ctx, b.part(b.parts), bytes.NewReader(b.buffer), int64(len(b.buffer)), archive.PutOptions{})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("store a part of the answer: %w", err)
+	}
+	b.parts++
+	b.buffer = b.buffer[:0]
+	return nil
+}
+
+// patiently repeats do while the archive is unavailable, for storeTimeout at most.
+func patiently(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	for {
-		_, err := b.objects.Put(ctx, b.part(b.parts), bytes.NewReader(b.buffer), int64(len(b.buffer)), archive.PutOptions{})
-		if err == nil {
-			b.parts++
-			b.buffer = b.buffer[:0]
-			return nil
-		}
-		if storage.Sleep(ctx, storeRetry) != nil {
-			return fmt.Errorf("store a part of the answer: %w", err)
+		err := do(ctx)
+		if !errors.Is(err, storage.ErrUnavailable) || storage.Sleep(ctx, storeRetry) != nil || ctx.Err() != nil {
+			return err
 		}
 	}
 }

@@ -36,7 +36,7 @@ const (
 	callClaims      = 2
 	concludeTimeout = 30 * time.Second
 	// storeTimeout bounds the writes of an answer to the archive, with their retries. After it the call fails with archive_failed.
-	storeTimeout = 10 * time.Minute
+	storeTimeout = eventlog.ArchiveWait
 	// storeRetry is the wait between two such writes.
 	storeRetry = 2 * time.Second
 	// codeLimit bounds the code of a failure, in bytes. Vendors' codes are single words.
@@ -359,9 +359,11 @@ type calling struct {
 	// body is the body of an answer that is not a stream.
 	body answerBody
 
-	// larges counts what the call's place among Large is for.
-	largeMu sync.Mutex
-	larges  int
+	// larges counts what the call's place among Large is for. leavePlace ends the place for an event that the log holds in memory until its
+	// end; nil: there is none.
+	largeMu    sync.Mutex
+	larges     int
+	leavePlace func()
 }
 
 // slot waits for a slot of the worker: lane by lane, within a lane by weight among tokens, within a token first come, first served. A
@@ -485,6 +487,7 @@ var (
 	errLost     = errors.New("an answer of the call was lost")
 	errTooLarge = errors.New("the answer is too large")
 	errTicket   = errors.New("the vendor runs the call under a ticket")
+	errUnstored = errors.New("the archive does not hold the answer")
 	// errElsewhere: the previous try continues at another worker.
 	errElsewhere = errors.New("another worker sends the call")
 )
@@ -500,7 +503,8 @@ func (c *calling) run(ctx context.Context) (Answered, error) {
 	}
 	for {
 		out, run := c.serve(ctx)
-		if out.tooLarge || out.unstored != nil || ctx.Err() != nil && !errors.Is(context.Cause(ctx), errStopping) {
+		unstored := out.unstored != nil || run.Fault != nil && errors.Is(run.Fault, errUnstored)
+		if out.tooLarge || unstored || ctx.Err() != nil && !errors.Is(context.Cause(ctx), errStopping) {
 			c.stopUpstream(ctx)
 		}
 		switch lost := run.Fault != nil && run.Fault.Lost() && c.claimed > 0; {
@@ -529,7 +533,9 @@ func (c *calling) run(ctx context.Context) (Answered, error) {
 			return c.cut(ctx, out, run, &providers.VideoFailure{
 				Code: "output_too_large", Message: "The answer is too large.",
 			})
-		case out.unstored != nil:
+		case unstored && out.unstored == nil && c.events != nil: // the stream has its error event
+			return c.store(ctx, out, run, Answered{Failure: archiveFailed()})
+		case unstored:
 			return c.cut(ctx, out, run, archiveFailed())
 		case run.Fault != nil && errors.Is(run.Fault, router.ErrChannelGone) && c.shown().Ticket != nil:
 			return c.gone(ctx, out, run)
@@ -576,7 +582,7 @@ func (c *calling) cut(ctx context.Context, out *callOutput, run *CallRun, failur
 func (c *calling) appendFault(ctx context.Context, fault *providers.Fault) {
 	c.events.Repeat(false)
 	event := c.Caller.FaultEvents(c.in.Call, fault, c.events.Next())
-	if err := c.events.Append(context.WithoutCancel(ctx), event); err != nil {
+	if err := c.events.AppendLast(event); err != nil {
 		c.Log.WarnContext(ctx, "error event of a call not stored", "task", c.in.TaskID, "error", err)
 	}
 }
@@ -655,14 +661,26 @@ func (c *calling) append(ctx context.Context, events []byte) (err error) {
 		return nil
 	}
 	if c.events == nil {
-		if err = c.openEvents(ctx); err != nil {
+		if err = patiently(ctx, c.openEvents); err != nil {
 			return fmt.Errorf("begin the log of events: %w", err)
 		}
 		if c.shown().Ticket != nil {
 			c.events.Repeat(true) // the vendor has the same events
 		}
 	}
-	return c.events.Append(ctx, events)
+	if len(events) <= LargeEvent {
+		return c.events.Append(ctx, events)
+	}
+	release, err := c.large(ctx)
+	if err != nil {
+		return err
+	}
+	if err = c.events.Append(ctx, events); err != nil {
+		c.leavePlace = release
+		return err
+	}
+	release()
+	return nil
 }
 
 // begin claims the right to send the call, before the first request of a try.

@@ -1365,6 +1365,130 @@ func TestRelayLargeEvents(t *testing.T) {
 	}
 }
 
+// TestRelayLargeUnstored: while the archive is away, a call waits with the parts of a large event. If it is away for too long, the call
+// fails with archive_failed, and the fault that its reader has is the archive's.
+func TestRelayLargeUnstored(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		operation string
+		fails     error
+		lasts     time.Duration
+		after     time.Duration
+	}{
+		"parts are written late": {"put", storage.ErrUnavailable, time.Minute, time.Minute},
+		"parts are read late":    {"open", storage.ErrUnavailable, time.Minute, time.Minute},
+		"parts are not written":  {"put", storage.ErrUnavailable, time.Hour, 10 * time.Minute},
+		"parts are not read":     {"open", storage.ErrUnavailable, time.Hour, 10 * time.Minute},
+		"parts are refused":      {"put", archive.ErrTooLarge, time.Hour, 0},
+		"parts are gone":         {"open", storage.ErrNotFound, time.Hour, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				caller, began := new(fakeCaller), time.Now()
+				c := newCalls(t, caller)
+				c.relayer.Answers = fair.New[string](fair.Bounds{})
+				c.archive.Fail = func(operation, key string) error {
+					if operation == test.operation && strings.Contains(key, "/large/") && time.Since(began) < test.lasts {
+						return test.fails
+					}
+					return nil
+				}
+				event := "data: " + strings.Repeat("x", 3*activities.LargeEvent) + "\n\n"
+				caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+					if !caller.send(r, run) {
+						return
+					}
+					answer := run.Gather(r.Context(), io.NopCloser(strings.NewReader(event)), 0)
+					defer func() { _ = answer.Close() }()
+					got, err := io.ReadAll(answer)
+					run.Fault = providers.AsFault(err)
+					fails := test.lasts > time.Minute
+					if fails != errors.Is(err, test.fails) || fails && run.Fault.Kind != providers.Internal || !fails && string(got) != event ||
+						time.Since(began).Round(time.Minute) != test.after {
+						t.Errorf("after %s: read %d bytes, %v", time.Since(began), len(got), err)
+					}
+					if err == nil {
+						_, _ = io.WriteString(w, "{}") // of memory
+					}
+				}
+				got, err := c.try(t)
+				if test.after == 10*time.Minute { // then the environment gives up the activity
+					return
+				}
+				if want := test.after == 0; err != nil || want != (got.Failure != nil) || want && got.Failure.Code != "archive_failed" ||
+					caller.sent.Load() != 1 {
+					t.Errorf("got %+v with %+v, %v", got, got.Failure, err)
+				}
+			})
+		})
+	}
+}
+
+// TestRelayEventsUnstored: a large event of a stream waits for the archive until the call ends: by a cancel, by its deadline, or because
+// the archive is away for too long. The stream is stored with the event once the archive is back, and the call has its place until then.
+func TestRelayEventsUnstored(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		ends     time.Duration // of the wait
+		deadline time.Duration
+		code     string // "" for a cancel
+	}{
+		"cancel":   {time.Minute, time.Hour, ""},
+		"deadline": {2 * time.Minute, 2 * time.Minute, "deadline_exceeded"},
+		"away":     {10 * time.Minute, time.Hour, "archive_failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				caller, began := new(fakeCaller), time.Now()
+				c := newCalls(t, caller)
+				large := activities.LargeCalls()
+				c.relayer.Events = eventlog.New(storagetest.NewServer(t).Client(t), eventObjects{c.archive}, nil)
+				c.relayer.Large, c.relayer.MaxOutput, c.in.Call.Stream = large, 1<<20, true
+				c.in.Deadline = began.Add(test.deadline)
+				back := test.ends + 5*time.Minute
+				c.archive.Fail = func(operation, key string) error {
+					if operation == "put" && strings.Contains(key, "/events") && time.Since(began) < back {
+						return storage.ErrUnavailable
+					}
+					return nil
+				}
+				event := "data: " + strings.Repeat("x", 3*activities.LargeEvent) + "\n\n"
+				caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+					if !caller.send(r, run) {
+						return
+					}
+					if test.code == "" {
+						defer time.AfterFunc(test.ends, c.cancel).Stop()
+					}
+					w.Header().Set("Content-Type", "text/event-stream")
+					_, err := io.WriteString(w, event)
+					if waited := time.Since(began).Round(time.Second); err == nil || waited != test.ends {
+						t.Errorf("the write ends after %s, %v", waited, err)
+					}
+					if n := large.Taken(); n != 1 {
+						t.Errorf("%d places are taken while the event is in memory", n)
+					}
+					run.Fault = &providers.Fault{Kind: providers.Canceled}
+				}
+				_, _ = c.try(t) // the environment gives up an activity after ten minutes
+				<-time.After(back + time.Minute - time.Since(began))
+				synctest.Wait()
+				var got activities.Answered
+				err := c.archive.GetJSON(t.Context(), activities.SubmitInput{TaskID: "call_1", Incarnation: "one"}.TicketObject(), &got)
+				if err != nil || got.Cancelled != (test.code == "") || test.code != "" && got.Failure.Code != test.code || large.Taken() != 0 {
+					t.Errorf("got %+v with %+v, %v; %d places are taken", got, got.Failure, err, large.Taken())
+				}
+				log, err := c.relayer.Events.Ended(t.Context(), activities.EventsFolder(activities.IncarnationPrefix("call_1", "one")))
+				if err != nil || log.Size != int64(len(event)) {
+					t.Errorf("stored %+v, %v", log, err)
+				}
+			})
+		})
+	}
+}
+
 // TestRelayLargeDocument: a call that reads a large document whole has a place from the document's end until the call leaves it. It waits
 // for one while others of its token have the token's share.
 func TestRelayLargeDocument(t *testing.T) {

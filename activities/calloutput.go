@@ -3,11 +3,13 @@ package activities
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
 
 	"modelrelay/providers/sse"
+	"modelrelay/storage"
 )
 
 // onlyEvents returns the events of a stream without comments and further blank lines: a part of stream if it has none. It adds a missing
@@ -48,7 +50,7 @@ type callOutput struct {
 	body         *answerBody
 	most, size   int64
 	tooLarge     bool
-	// unstored is the error of a part of the body that is not stored; else nil.
+	// unstored is the error of a part of the answer that is not stored; else nil.
 	unstored error
 	// stream receives the events of a stream. ctx is the request's context, and stop ends it.
 	stream func(ctx context.Context, events []byte) error
@@ -84,7 +86,10 @@ func (o *callOutput) Write(p []byte) (int, error) {
 		}
 		return len(p), nil
 	}
-	if err := o.stream(context.WithoutCancel(o.ctx), p); err != nil {
+	if err := o.stream(o.ctx, p); err != nil {
+		if errors.Is(err, storage.ErrUnavailable) {
+			o.unstored = err
+		}
 		o.stop()
 		return 0, err
 	}

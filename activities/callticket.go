@@ -302,6 +302,9 @@ func (f *following) broken(by error) error {
 	if f.ctx.Err() != nil {
 		return context.Cause(f.ctx)
 	}
+	if errors.Is(by, errUnstored) {
+		return by
+	}
 	if !f.empty {
 		return nil
 	}
@@ -438,6 +441,10 @@ func (c *calling) leaveEvents() {
 	if c.events != nil {
 		c.events.Abandon()
 		c.events = nil
+	}
+	if c.leavePlace != nil {
+		c.leavePlace()
+		c.leavePlace = nil
 	}
 }
 

@@ -2,10 +2,12 @@ package activities
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"go.temporal.io/sdk/activity"
 
+	"modelrelay/providers"
 	"modelrelay/providers/sse"
 )
 
@@ -45,8 +47,12 @@ func (c *calling) gather(ctx context.Context, from io.ReadCloser, document int) 
 // Read implements io.Reader.
 func (g *gathered) Read(p []byte) (n int, err error) {
 	if g.again != nil {
-		if n, err = g.again.Read(p); n > 0 || err != io.EOF { //nolint:errorlint // io.Reader's own contract
-			return n, err
+		err = patiently(g.ctx, func(context.Context) (err error) {
+			n, err = g.again.Read(p)
+			return err
+		})
+		if n > 0 || err != io.EOF { //nolint:errorlint // io.Reader's own contract
+			return n, unstored(err)
 		}
 		if g.err != nil {
 			return 0, g.err
@@ -62,7 +68,7 @@ func (g *gathered) Read(p []byte) (n int, err error) {
 		n, g.err = g.from.Read(p)
 		ended = g.saw(p[:n])
 		if err := g.kept.write(g.ctx, p[:n]); err != nil {
-			return 0, err
+			return 0, unstored(err)
 		}
 	}
 	if g.release, err = g.large(g.ctx); err != nil {
@@ -70,6 +76,14 @@ func (g *gathered) Read(p []byte) (n int, err error) {
 	}
 	g.again = g.kept.read(g.ctx)
 	return g.Read(p)
+}
+
+// unstored returns the fault of an answer that the archive does not hold, which is not the upstream's; nil for no error.
+func unstored(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &providers.Fault{Kind: providers.Internal, Message: archiveFailed().Message, Err: fmt.Errorf("%w: %w", errUnstored, err)}
 }
 
 // saw parses the events in p, and reports whether one ends in it.

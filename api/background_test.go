@@ -18,6 +18,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 	"weak"
 
@@ -691,6 +692,39 @@ func TestServeCallEvents(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestServeCallUnstored: an answer that the gateway cannot hold ends with an error of the gateway, whose cause the task has.
+func TestServeCallUnstored(t *testing.T) {
+	t.Parallel()
+	const first = `data: {"choices":[{"delta":{"content":"x"}}]}` + "\n\n"
+	for _, passes := range []string{"", first} {
+		g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+			return upstreamAnswer("text/event-stream", first+"data: [DONE]\n\n"), nil
+		}, func(g *gateway, o *api.Options) {
+			o.TokenByID = tokenByID(g)
+		})
+		away := errors.New("away")
+		run := &activities.CallRun{
+			Token: "good", Begin: func(context.Context, string) error { return nil }, Sent: func() {},
+			Gather: func(_ context.Context, answer io.ReadCloser, _ int) io.ReadCloser {
+				return io.NopCloser(io.MultiReader(io.LimitReader(answer, int64(len(passes))),
+					iotest.ErrReader(&providers.Fault{Kind: providers.Internal, Message: "The archive is away.", Err: away})))
+			},
+		}
+		rec := httptest.NewRecorder()
+		r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(strings.Replace(chatBody, "{", `{"stream":true,`, 1)))
+		r.Header = http.Header{"Content-Type": {"application/json"}}
+		g.ServeCall(rec, r.WithContext(t.Context()), run)
+		status := http.StatusOK
+		if passes == "" {
+			status = http.StatusInternalServerError
+		}
+		if run.Fault == nil || run.Fault.Kind != providers.Internal || !errors.Is(run.Fault, away) || rec.Code != status ||
+			!strings.HasPrefix(rec.Body.String(), passes) || !strings.Contains(rec.Body.String(), `"error"`) {
+			t.Errorf("got %d %s, %v", rec.Code, rec.Body, run.Fault)
+		}
 	}
 }
 
