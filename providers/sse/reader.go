@@ -145,7 +145,11 @@ func (r *Reader) fill() error {
 			r.room = nil
 		}
 	case r.begin > 0:
-		r.end = copy(r.room, r.room[r.begin:r.end])
+		rest := r.room[r.begin:r.end]
+		if len(r.room) > keptRoom && len(rest) < keptRoom/2 { // a long event came with the beginning of the next
+			r.room = make([]byte, max(eventRoom, 2*len(rest)))
+		}
+		r.end = copy(r.room, rest)
 		r.scanned, r.begin = r.scanned-r.begin, 0
 	}
 	switch {
