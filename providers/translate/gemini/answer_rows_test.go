@@ -97,7 +97,7 @@ func TestReadsItsOwnSignatures(t *testing.T) {
 	}
 }
 
-// TestGivesUp: a call is held until it is whole, and no longer than 4 MiB.
+// TestGivesUp: a call is held until it is whole, and no longer than 4 MiB. A whole answer has at most 16 MiB.
 func TestGivesUp(t *testing.T) {
 	t.Parallel()
 	w := gemini.NewWriter(form.Ask{Model: "m", Stream: true})
@@ -112,5 +112,15 @@ func TestGivesUp(t *testing.T) {
 	w.Write(&form.Event{Kind: form.EventCallArgs, Text: piece})
 	if w.Fault() == nil || w.Take() != nil {
 		t.Errorf("got %v behind 4 MiB", w.Fault())
+	}
+	for stream, want := range map[bool]bool{true: false, false: true} {
+		w := gemini.NewWriter(form.Ask{Model: "m", Stream: stream})
+		for range 17 {
+			w.Write(&form.Event{Kind: form.EventText, Text: piece})
+			_ = w.Take()
+		}
+		if gaveUp := w.Fault() != nil; gaveUp != want {
+			t.Errorf("streamed %t: gave up behind 16 MiB: %t", stream, gaveUp)
+		}
 	}
 }

@@ -121,6 +121,14 @@ func (w *writer) take(event *form.Event) {
 	case form.EventStop:
 		w.stop(a, event.Stop)
 	}
+	held := 0
+	for _, a := range w.answers { // a stream holds none of it
+		held += a.parts.Len() + len(a.text)
+	}
+	if !w.over && held > form.MaxAnswer {
+		w.Failed(form.TooLong())
+		w.over = true
+	}
 }
 
 func (w *writer) answer(index int) *answer {
