@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"modelrelay/activities"
 	"modelrelay/dev/e2e/stack"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/testwait"
@@ -258,15 +257,7 @@ func TestKillWorkerDuringStream(t *testing.T) {
 	r.Body = strings.Replace(r.Body.(string), "{", `{"stream":true,`, 1)
 	task := startBackground(t, s.Front, r)
 	s.Control.Await("chat", "gpt-4o", "", 1)
-	testwait.Eventually(t, "events are in the archive", stack.TaskTimeout, func() bool {
-		n := 0
-		for object, err := range s.Archive().List(t.Context(), activities.TaskPrefix(task.ID)) {
-			if err == nil && strings.Contains(object.Key, "/events/") {
-				n++
-			}
-		}
-		return n > 0
-	})
+	testwait.Eventually(t, "events are in the archive", stack.TaskTimeout, func() bool { return archivedEvents(s.Stack, task.ID) > 0 })
 	s.Worker.Kill()
 	s.Control.Clear()
 	s.RestartWorker()

@@ -28,15 +28,44 @@ type streamReader struct {
 	path   func(events int, id string) string
 	header string
 
-	mu     sync.Mutex
-	events []string // without their ids
-	ids    []string // "" for an event without one
+	mu      sync.Mutex
+	events  []string // without their ids
+	ids     []string // "" for an event without one
+	streams int      // that gateways have begun, one after each break
+}
+
+// taskReader returns a reader of a task's events. It continues by the header; with "" by the query.
+func taskReader(task, header string, fronts ...*stack.Gateway) *streamReader {
+	path := "/v1/tasks/" + task + "/events"
+	return &streamReader{task: task, fronts: fronts, header: header, path: func(_ int, last string) string {
+		if header != "" || last == "" {
+			return path
+		}
+		return path + "?after=" + last
+	}}
 }
 
 func (r *streamReader) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.events)
+}
+
+// last returns the last event, "" for none.
+func (r *streamReader) last() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.events) == 0 {
+		return ""
+	}
+	return r.events[len(r.events)-1]
+}
+
+// begun returns the number of streams that gateways have begun.
+func (r *streamReader) begun() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.streams
 }
 
 // run reads until the task has ended and there is no further event.
@@ -88,6 +117,9 @@ func (r *streamReader) read(ctx context.Context, g *stack.Gateway) (whole bool, 
 		}
 		return false, nil
 	}
+	r.mu.Lock()
+	r.streams++
+	r.mu.Unlock()
 	from, event := bufio.NewReader(resp.Body), ""
 	for id := ""; ; {
 		line, err := from.ReadString('\n')
@@ -143,27 +175,20 @@ func readUnderKills(t *testing.T, runs bool) {
 	prompt := strings.Repeat("lighthouse ", 10*stepEvents)
 	id := createAndLeave(t, s.Front, prompt)
 
-	tasks := "/v1/tasks/" + id + "/events"
 	readers := []*streamReader{
-		{fronts: fronts, header: "Last-Event-ID", path: func(int, string) string { return tasks }},
-		{fronts: []*stack.Gateway{fronts[1], fronts[0]}, path: func(n int, _ string) string {
+		taskReader(id, "Last-Event-ID", fronts...),
+		{task: id, fronts: []*stack.Gateway{fronts[1], fronts[0]}, path: func(n int, _ string) string {
 			if n == 0 {
 				return "/v1/responses/" + id + "?stream=true"
 			}
 			return fmt.Sprintf("/v1/responses/%s?stream=true&starting_after=%d", id, n-1)
 		}},
-		{fronts: fronts, path: func(_ int, last string) string {
-			if last == "" {
-				return tasks
-			}
-			return tasks + "?after=" + last
-		}},
+		taskReader(id, "", fronts...),
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), stack.CrashTimeout)
 	defer cancel()
 	var reading sync.WaitGroup
 	read := func(r *streamReader) {
-		r.task = id
 		reading.Go(func() {
 			if err := r.run(ctx); err != nil {
 				t.Errorf("after %d events: %v", r.count(), err)

@@ -35,9 +35,7 @@ func TestWorkerVersions(t *testing.T) {
 	front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}})
 	worker := func(build string) *stack.Gateway {
 		t.Helper()
-		w := s.StartGateway(stack.GatewayOptions{Args: []string{"worker"}, More: "worker: {deployment: video, build_id: \"" + build + "\"}\n"})
-		testwait.Eventually(t, "the worker starts", stack.ReadyTimeout, func() bool { return strings.Contains(w.Out.Text(), "worker started") })
-		return w
+		return s.StartWorker(stack.GatewayOptions{More: "worker: {deployment: video, build_id: \"" + build + "\"}\n"})
 	}
 	handle := s.TemporalClient().WorkerDeploymentClient().GetHandle("video")
 	promote := func(build string) {

@@ -42,13 +42,7 @@ func TestTakeover(t *testing.T) {
 		s.UpstreamAt, places)
 	options.Args = []string{"serve", "--worker=false"}
 	front := s.StartGateway(options)
-	options.Args = []string{"worker"}
-	stopped, killed := s.StartGateway(options), s.StartGateway(options)
-
-	for _, worker := range []*stack.Gateway{stopped, killed} { // so that both have some of every phase
-		testwait.Eventually(t, "the worker works", stack.ReadyTimeout,
-			func() bool { return strings.Contains(worker.Out.Text(), `"worker started"`) })
-	}
+	stopped, killed := s.StartWorker(options), s.StartWorker(options) // both before the tasks, so that both have some of every phase
 
 	// The tasks start in the previous version. Its answers are not checked against this version's OpenAPI document, so they need another
 	// client.

@@ -71,6 +71,15 @@ func (s *Stack) StartGateway(o GatewayOptions) *Gateway {
 	return g
 }
 
+// StartWorker is StartGateway of a worker that takes tasks when StartWorker returns.
+func (s *Stack) StartWorker(o GatewayOptions) *Gateway {
+	s.T.Helper()
+	o.Args = []string{"worker"}
+	w := s.StartGateway(o)
+	testwait.Eventually(s.T, "the worker starts", ReadyTimeout, func() bool { return strings.Contains(w.Out.Text(), "worker started") })
+	return w
+}
+
 // Configure is StartGateway of one that is not started yet, for its command line.
 func (s *Stack) Configure(o GatewayOptions) *Gateway {
 	s.T.Helper()
