@@ -18,7 +18,6 @@ import (
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/providers/vendors"
-	"modelrelay/storage"
 	"modelrelay/storage/eventlog"
 	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
@@ -102,16 +101,8 @@ func newInteracting(t *testing.T, change func(*api.Options)) *interacting {
 	first := channel("first", "key-1")
 	first.Priority = 1
 	channels := router.New(vendors, []providers.Channel{first, channel("second", "key-2", "key-3")}, nil)
-	i.gateway = newGateway(t, nil, func(g *gateway, o *api.Options) {
+	i.gateway = newGateway(t, nil, func(_ *gateway, o *api.Options) {
 		o.Router, o.Relay, o.Events = channels, relay.New(channels, vendors, &relay.Options{Origins: i.makers}), &i.log
-		o.TokenByID = func(_ context.Context, id string) (*tokens.Token, error) {
-			for _, token := range g.tokens {
-				if token.ID == id {
-					return token, nil
-				}
-			}
-			return nil, storage.ErrNotFound
-		}
 		if change != nil {
 			change(o)
 		}
@@ -127,12 +118,8 @@ func (i *interacting) serve(t *testing.T, body string) (*httptest.ResponseRecord
 }
 
 func (i *interacting) serveTo(ctx context.Context, w http.ResponseWriter, body string) *activities.CallRun {
-	run := &activities.CallRun{
-		TaskID: callID, Created: day, Token: "good", Begin: func(context.Context, string) error { return nil }, Sent: func() {},
-	}
-	r := httptest.NewRequest("POST", "/v1beta/interactions", strings.NewReader(body)).WithContext(ctx)
-	r.Header = http.Header{"Content-Type": {"application/json"}}
-	i.ServeCall(w, r, run)
+	run := &activities.CallRun{TaskID: callID, Created: day}
+	i.serveCall(ctx, w, "/v1beta/interactions", body, run)
 	return run
 }
 

@@ -459,35 +459,15 @@ func TestTaskList(t *testing.T) {
 	}
 }
 
-// tokenByID finds the tokens of a test's gateway.
-func tokenByID(g *gateway) func(context.Context, string) (*tokens.Token, error) {
-	return func(_ context.Context, id string) (*tokens.Token, error) {
-		for _, token := range g.tokens {
-			if token.ID == id {
-				return token, nil
-			}
-		}
-		return nil, storage.ErrNotFound
-	}
-}
-
 // TestServeCall: the worker's request is that of the create's token, without its limits.
 func TestServeCall(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, nil, func(g *gateway, o *api.Options) {
+	g := newGateway(t, nil, func(g *gateway, _ *api.Options) {
 		g.limits.grant = limits.Grant{RetryAfter: time.Minute} // the create has taken them
-		o.TokenByID = tokenByID(g)
 	})
 	serve := func(token string) (*httptest.ResponseRecorder, *activities.CallRun) {
-		began := 0
-		run := &activities.CallRun{
-			TaskID: "call_1", Token: token, Begin: func(context.Context, string) error { began++; return nil },
-			Sent: func() {},
-		}
-		rec := httptest.NewRecorder()
-		r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(chatBody)).WithContext(t.Context())
-		r.Header = http.Header{"Content-Type": {"application/json"}}
-		g.ServeCall(rec, r, run)
+		rec, run := httptest.NewRecorder(), &activities.CallRun{TaskID: "call_1", Token: token}
+		g.serveCall(t.Context(), rec, "/v1/chat/completions", chatBody, run)
 		return rec, run
 	}
 	if rec, run := serve("good"); rec.Code != http.StatusOK || run.Fault != nil {
@@ -544,11 +524,8 @@ func TestServeCallToken(t *testing.T) {
 					return test.later, nil
 				}
 			})
-			run := &activities.CallRun{Token: "good", Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
-			rec := httptest.NewRecorder()
-			r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(chatBody)).WithContext(t.Context())
-			r.Header = http.Header{"Content-Type": {"application/json"}}
-			g.ServeCall(rec, r, run)
+			rec, run := httptest.NewRecorder(), new(activities.CallRun)
+			g.serveCall(t.Context(), rec, "/v1/chat/completions", chatBody, run)
 			if ended := run.Fault != nil; ended != test.ends {
 				t.Errorf("got %d %s, %v", rec.Code, rec.Body, run.Fault)
 			}
@@ -569,17 +546,14 @@ func TestServeCallBodies(t *testing.T) {
 		return upstreamAnswer("application/json", `{"ok":true}`), nil
 	}, func(g *gateway, o *api.Options) {
 		g.tokens["sk-third"] = &tokens.Token{ID: "third", Name: "third", Group: "default"}
-		o.BodyMemory, o.TokenByID = room, tokenByID(g)
+		o.BodyMemory = room
 	})
 	body := func(size int) string {
 		return `{"model":"gpt-4o","messages":[{"role":"user","content":"` + strings.Repeat("x", size) + `"}]}`
 	}
 	serve := func(token string, size int) *httptest.ResponseRecorder {
-		run := &activities.CallRun{Token: token, Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
 		rec := httptest.NewRecorder()
-		r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(body(size))).WithContext(t.Context())
-		r.Header = http.Header{"Content-Type": {"application/json"}}
-		g.ServeCall(rec, r, run)
+		g.serveCall(t.Context(), rec, "/v1/chat/completions", body(size), &activities.CallRun{Token: token})
 		return rec
 	}
 	var running sync.WaitGroup
@@ -666,22 +640,15 @@ func TestServeCallEvents(t *testing.T) {
 			t.Parallel()
 			g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
 				return upstreamAnswer("text/event-stream", stream+end), nil
-			}, func(g *gateway, o *api.Options) {
-				o.TokenByID = tokenByID(g)
-			})
+			}, nil)
 			rec := &writes{ResponseRecorder: httptest.NewRecorder()}
 			gathered := false
-			run := &activities.CallRun{
-				Token: "good", Begin: func(context.Context, string) error { return nil }, Sent: func() {},
-				Gather: func(_ context.Context, answer io.ReadCloser, document int) io.ReadCloser {
-					gathered = document == 0
-					return answer
-				},
-			}
+			run := &activities.CallRun{Gather: func(_ context.Context, answer io.ReadCloser, document int) io.ReadCloser {
+				gathered = document == 0
+				return answer
+			}}
 			body := strings.Replace(chatBody, "{", `{"stream":true,"stream_options":{"include_usage":true},`, 1)
-			r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(body)).WithContext(t.Context())
-			r.Header = http.Header{"Content-Type": {"application/json"}}
-			g.ServeCall(rec, r, run)
+			g.serveCall(t.Context(), rec, "/v1/chat/completions", body, run)
 			if got := rec.Body.String(); !strings.HasPrefix(got, stream) || strings.Contains(got, "too large") != (run.Fault != nil) ||
 				(run.Fault != nil) != (len(end) > sse.MaxEvent) || !gathered {
 				t.Errorf("got %d bytes that end with %q, %v", len(got), got[max(0, len(got)-300):], run.Fault)
@@ -702,21 +669,14 @@ func TestServeCallUnstored(t *testing.T) {
 	for _, passes := range []string{"", first} {
 		g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
 			return upstreamAnswer("text/event-stream", first+"data: [DONE]\n\n"), nil
-		}, func(g *gateway, o *api.Options) {
-			o.TokenByID = tokenByID(g)
-		})
+		}, nil)
 		away := errors.New("away")
-		run := &activities.CallRun{
-			Token: "good", Begin: func(context.Context, string) error { return nil }, Sent: func() {},
-			Gather: func(_ context.Context, answer io.ReadCloser, _ int) io.ReadCloser {
-				return io.NopCloser(io.MultiReader(io.LimitReader(answer, int64(len(passes))),
-					iotest.ErrReader(&providers.Fault{Kind: providers.Internal, Message: "The archive is away.", Err: away})))
-			},
-		}
+		run := &activities.CallRun{Gather: func(_ context.Context, answer io.ReadCloser, _ int) io.ReadCloser {
+			return io.NopCloser(io.MultiReader(io.LimitReader(answer, int64(len(passes))),
+				iotest.ErrReader(&providers.Fault{Kind: providers.Internal, Message: "The archive is away.", Err: away})))
+		}}
 		rec := httptest.NewRecorder()
-		r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(strings.Replace(chatBody, "{", `{"stream":true,`, 1)))
-		r.Header = http.Header{"Content-Type": {"application/json"}}
-		g.ServeCall(rec, r.WithContext(t.Context()), run)
+		g.serveCall(t.Context(), rec, "/v1/chat/completions", strings.Replace(chatBody, "{", `{"stream":true,`, 1), run)
 		status := http.StatusOK
 		if passes == "" {
 			status = http.StatusInternalServerError

@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -80,7 +79,7 @@ func TestGeminiSDKGenerate(t *testing.T) {
 				return len(g.ledger.entries) == 1 && g.ledger.entries[0] == want
 			})
 			if strings.Contains(g.log.String(), goodKey) {
-				t.Error("the log tells the key")
+				t.Error("the log has the key")
 			}
 		}
 	}
@@ -108,7 +107,7 @@ func TestGeminiSDKStream(t *testing.T) {
 		t.Errorf("got %d %q, want the upstream's bytes and no more", rec.Code, rec.Body)
 	}
 	if strings.Contains(g.log.String(), goodKey) {
-		t.Error("the log tells the key of the query")
+		t.Error("the log has the key of the query")
 	}
 }
 
@@ -129,9 +128,8 @@ func TestGeminiBackgroundStream(t *testing.T) {
 		if !staged.Stream || staged.Array != array {
 			t.Errorf("%q: staged %+v", query, staged)
 		}
-		run := &activities.CallRun{Token: "good", Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
 		rec := httptest.NewRecorder()
-		g.ServeCall(rec, httptest.NewRequest(staged.Method, staged.Path+query, strings.NewReader(geminiBody)).WithContext(t.Context()), run)
+		g.serveCall(t.Context(), rec, staged.Path+query, geminiBody, new(activities.CallRun))
 		if rec.Code != 200 || rec.Body.String() != geminiEvents || rec.Header().Get("Content-Type") != "text/event-stream" {
 			t.Errorf("%q: got %d %v %q", query, rec.Code, rec.Header(), rec.Body)
 		}

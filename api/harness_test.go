@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"modelrelay/activities"
 	"modelrelay/api"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
@@ -84,7 +86,7 @@ func newGateway(tb testing.TB, answer relayer, change func(*gateway, *api.Option
 	}}, nil)
 	own := relay.New(router, catalog, &relay.Options{MaxAttempts: 1})
 	options := api.Options{
-		Relay: own, Router: router, Tasks: g.tasks,
+		Relay: own, Router: router, Tasks: g.tasks, TokenByID: g.tokenByID,
 		Options: edge.Options{Tokens: g.tokens, Log: slog.New(slog.NewJSONHandler(g.log, nil))},
 		Stores:  api.Stores{Limits: &g.limits, Ledger: &g.ledger, Archive: g.archive},
 		Version: "test", Priced: vendors.New(http.DefaultClient).Priced(),
@@ -105,6 +107,27 @@ func (g *gateway) do(tb testing.TB, req *http.Request) *httptest.ResponseRecorde
 	rec := httptest.NewRecorder()
 	g.Handler().ServeHTTP(rec, req.WithContext(tb.Context()))
 	return rec
+}
+
+// tokenByID finds a token as a worker does.
+func (g *gateway) tokenByID(_ context.Context, id string) (*tokens.Token, error) {
+	for _, token := range g.tokens {
+		if token.ID == id {
+			return token, nil
+		}
+	}
+	return nil, storage.ErrNotFound
+}
+
+// serveCall serves a background call as a worker does. Without a token in run, the call is of the token good.
+func (g *gateway) serveCall(ctx context.Context, w http.ResponseWriter, path, body string, run *activities.CallRun) {
+	run.Token, run.Sent = cmp.Or(run.Token, "good"), func() {}
+	if run.Begin == nil {
+		run.Begin = func(context.Context, string) error { return nil }
+	}
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)).WithContext(ctx)
+	r.Header.Set("Content-Type", "application/json")
+	g.ServeCall(w, r, run)
 }
 
 // request makes a request with the good key. A string body is JSON; headers come in pairs.
@@ -237,7 +260,7 @@ type fakeTasks struct {
 	page    tasks.Page
 	byID    map[string]tasks.Task
 	err     error
-	// changed is closed at the next put; watching counts those who wait for it.
+	// changed is closed at the next put; watching counts the readers that wait for it.
 	changed  chan struct{}
 	watching int
 }
@@ -267,7 +290,7 @@ func (s *fakeTasks) tell() {
 	}
 }
 
-// watchers counts those who wait for a change.
+// watchers counts the readers that wait for a change.
 func (s *fakeTasks) watchers() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -356,7 +379,7 @@ func (s *fakeTasks) Delete(ctx context.Context, id, tokenID string) error {
 	return nil
 }
 
-// Watch implements videos.Tasks as its contract says.
+// Watch implements videos.Tasks by its contract.
 func (s *fakeTasks) Watch(ctx context.Context, last tasks.Task) (tasks.Task, error) {
 	for {
 		s.mu.Lock()

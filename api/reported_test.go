@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 
@@ -19,10 +18,7 @@ import (
 // newServing makes a gateway that serves background calls with a channel at the upstream, and has prices.
 func newServing(t *testing.T, upstream http.HandlerFunc) *gateway {
 	t.Helper()
-	return newLeavingAt(t, func(g *gateway, o *api.Options) {
-		priced(t, 0)(g, o)
-		o.TokenByID = tokenByID(g)
-	}, func() {}, upstream)
+	return newLeavingAt(t, priced(t, 0), func() {}, upstream)
 }
 
 // TestServeCallReported: a 2xx answer that reports a failure fails its task.
@@ -55,12 +51,9 @@ func TestServeCallReported(t *testing.T) {
 				w.Header().Set("Content-Type", test.kind)
 				_, _ = io.WriteString(w, test.answer) // the gateway reads it
 			})
-			run := &activities.CallRun{TaskID: callID, Token: "good", Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
 			body := fmt.Sprintf(`{"model":"gpt-4o","messages":[],"input":"x","stream":%t}`, test.kind == stream)
-			r := httptest.NewRequest("POST", "/v1/"+test.path, strings.NewReader(body)).WithContext(t.Context())
-			r.Header = http.Header{"Content-Type": {"application/json"}}
-			rec := httptest.NewRecorder()
-			g.ServeCall(rec, r, run)
+			rec, run := httptest.NewRecorder(), &activities.CallRun{TaskID: callID}
+			g.serveCall(t.Context(), rec, "/v1/"+test.path, body, run)
 			if got := run.Failure; rec.Code != http.StatusOK || (got == nil) != (test.code == "") || got != nil &&
 				(got.Code != test.code || got.Message != test.message) {
 				t.Errorf("got %d %s with %+v, %v", rec.Code, rec.Body, got, run.Fault)
@@ -78,11 +71,9 @@ func TestServeCallDeadline(t *testing.T) {
 		end(context.DeadlineExceeded)
 		<-r.Context().Done()
 	})
-	run := &activities.CallRun{TaskID: callID, Token: "good", Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
-	r := httptest.NewRequest("POST", "/v1/chat/completions",
-		strings.NewReader(`{"model":"gpt-4o","messages":[{"role":"user","content":"a question of some length"}]}`))
-	r.Header = http.Header{"Content-Type": {"application/json"}}
-	g.ServeCall(httptest.NewRecorder(), r.WithContext(ctx), run)
+	run := &activities.CallRun{TaskID: callID}
+	g.serveCall(ctx, httptest.NewRecorder(), "/v1/chat/completions",
+		`{"model":"gpt-4o","messages":[{"role":"user","content":"a question of some length"}]}`, run)
 	if run.Cost == 0 || run.Usage.Output == 0 {
 		t.Errorf("got cost %d, %+v, %v", run.Cost, run.Usage, run.Fault)
 	}
@@ -111,7 +102,7 @@ func TestAsyncAmount(t *testing.T) {
 func TestAsyncTokensPerMinute(t *testing.T) {
 	t.Parallel()
 	g := newLeavingAt(t, func(g *gateway, o *api.Options) {
-		o.Limits, o.TokenByID = redisLimits(t), tokenByID(g)
+		o.Limits = redisLimits(t)
 		g.tokens[goodKey] = &tokens.Token{ID: "one", Name: "one", Group: "default", Limits: tokens.Limits{TokensPerMinute: 1000, Concurrency: 1}}
 	}, func() {}, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -125,10 +116,8 @@ func TestAsyncTokensPerMinute(t *testing.T) {
 	waiting.Go(func() { g.do(t, async("Prefer", "wait=60").WithContext(waits)) }) //nolint:contextcheck // the request has it
 	testwait.Eventually(t, "a create while another client waits for its call", patience,
 		func() bool { return g.do(t, async()).Code == http.StatusAccepted })
-	run := &activities.CallRun{TaskID: callID, Token: "one", Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
-	r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(chatBody)).WithContext(t.Context())
-	r.Header = http.Header{"Content-Type": {"application/json"}}
-	g.ServeCall(httptest.NewRecorder(), r, run)
+	run := &activities.CallRun{TaskID: callID, Token: "one"}
+	g.serveCall(t.Context(), httptest.NewRecorder(), "/v1/chat/completions", chatBody, run)
 	if run.Usage.Output != 600 {
 		t.Fatalf("got %+v", run)
 	}

@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,7 +26,7 @@ import (
 	"modelrelay/storage/limits"
 	"modelrelay/storage/responses"
 	"modelrelay/storage/storagetest"
-	"modelrelay/storage/tokens"
+	"modelrelay/workflows/tasks"
 )
 
 // storesResponses stores the answers of translated models in a store, as the program does.
@@ -530,18 +529,11 @@ func TestAnswerHoldsABody(t *testing.T) {
 // TestFollowsBackgroundOfAnother: a call that names another token's response in the background reaches no upstream.
 func TestFollowsBackgroundOfAnother(t *testing.T) {
 	t.Parallel()
-	var g *gateway
-	s := newStoring(t, func(o *api.Options) {
-		o.TokenByID = func(ctx context.Context, id string) (*tokens.Token, error) { return tokenByID(g)(ctx, id) }
-	})
-	g = s.gateway
+	s := newStoring(t, nil)
 	for _, model := range []string{"gpt", "claude"} {
 		id := "resp_" + fmt.Sprintf("%026d", len(model))
-		run := &activities.CallRun{TaskID: id, Token: "good", Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
-		r := httptest.NewRequest("POST", "/v1/responses",
-			strings.NewReader(`{"model":"`+model+`","input":"one","background":true}`)).WithContext(t.Context())
-		r.Header = http.Header{"Content-Type": {"application/json"}}
-		g.ServeCall(httptest.NewRecorder(), r, run)
+		run := &activities.CallRun{TaskID: id}
+		s.serveCall(t.Context(), httptest.NewRecorder(), "/v1/responses", `{"model":"`+model+`","input":"one","background":true}`, run)
 		before := s.sent()
 		if run.Fault != nil || before == "" {
 			t.Fatalf("%s: %v", model, run.Fault)
@@ -595,6 +587,22 @@ func TestFollowsChain(t *testing.T) {
 	}
 }
 
+// serveStaged serves a call as a worker does, from what its create has staged, and returns what the upstream received: of a translated call
+// only the texts.
+func (s *storing) serveStaged(t *testing.T, create tasks.Create) (rec *httptest.ResponseRecorder, run *activities.CallRun, sent string) {
+	t.Helper()
+	inputs := create.Request.Inputs
+	rec, run = httptest.NewRecorder(), &activities.CallRun{TaskID: "resp_22222222222222222222222222", Chain: create.Call.Chain}
+	if run.Chain != nil {
+		run.Items = func(context.Context) ([]byte, error) { return inputs[1].Data, nil }
+	}
+	s.serveCall(t.Context(), rec, "/v1/responses", string(inputs[0].Data), run)
+	if sent = s.sent(); create.Request.Model == "claude" {
+		sent = fmt.Sprint(texts(t, sent))
+	}
+	return rec, run, sent
+}
+
 // TestChainIsStaged: a response from which a background call continues may be deleted before the call is sent.
 func TestChainIsStaged(t *testing.T) {
 	t.Parallel()
@@ -607,41 +615,26 @@ func TestChainIsStaged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var g *gateway
-			s := newStoring(t, func(o *api.Options) {
-				o.TokenByID = func(ctx context.Context, id string) (*tokens.Token, error) { return tokenByID(g)(ctx, id) }
-			})
-			g = s.gateway
-			putResponse(g, first, `{"model":"gpt","input":"one"}`, "", "two")
+			s := newStoring(t, nil)
+			putResponse(s.gateway, first, `{"model":"gpt","input":"one"}`, "", "two")
 			if test.made != "" {
-				task, err := g.tasks.Find(t.Context(), first, "good")
+				task, err := s.tasks.Find(t.Context(), first, "good")
 				if err != nil {
 					t.Fatal(err)
 				}
 				task.Call.Copy = &activities.CallTicket{ID: test.made, Channel: "gpt", Key: providers.Secret(channelKey).Fingerprint()}
-				g.tasks.put(task)
+				s.tasks.put(task)
 			}
 			body := `{"model":"` + test.model + `","input":"three","previous_response_id":"` + first + `","background":true}`
 			if rec := s.do(t, request("POST", "/v1/responses", body)); rec.Code != http.StatusOK {
 				t.Fatalf("got %d %s", rec.Code, rec.Body)
 			}
-			create := g.tasks.creates[len(g.tasks.creates)-1]
+			create := s.tasks.creates[len(s.tasks.creates)-1]
 			if create.Call.Chain == nil || len(create.Request.Inputs) != 2 || string(create.Request.Inputs[0].Data) != body {
 				t.Fatalf("created %+v with %+v", create, create.Call.Chain)
 			}
-			g.tasks.drop(first)
-			run := &activities.CallRun{
-				TaskID: "resp_22222222222222222222222222", Token: "good", Sent: func() {}, Begin: func(context.Context, string) error { return nil },
-				Chain: create.Call.Chain, Items: func(context.Context) ([]byte, error) { return create.Request.Inputs[1].Data, nil },
-			}
-			r := httptest.NewRequest("POST", "/v1/responses", strings.NewReader(body)).WithContext(t.Context())
-			r.Header = http.Header{"Content-Type": {"application/json"}}
-			rec := httptest.NewRecorder()
-			g.ServeCall(rec, r, run)
-			got := s.sent()
-			if test.model == "claude" {
-				got = fmt.Sprint(texts(t, got))
-			}
+			s.tasks.drop(first)
+			rec, run, got := s.serveStaged(t, create)
 			if run.Fault != nil || !strings.Contains(got, test.sent) || !strings.Contains(rec.Body.String(), first) {
 				t.Errorf("sent %s, got %s, %v", got, rec.Body, run.Fault)
 			}
@@ -665,11 +658,7 @@ func TestReferenceIsStaged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var g *gateway
-			s := newStoring(t, func(o *api.Options) {
-				o.TokenByID = func(ctx context.Context, id string) (*tokens.Token, error) { return tokenByID(g)(ctx, id) }
-			})
-			g = s.gateway
+			s := newStoring(t, nil)
 			first, _ := s.ask(t, `{"model":"claude","input":"one"}`)
 			reference := `{"type":"item_reference","id":"` + first.Output[0].ID + `"}`
 			input := `[{"role":"user","content":"zero"},` + reference + `,{"role":"user","content":"three"}]`
@@ -678,28 +667,13 @@ func TestReferenceIsStaged(t *testing.T) {
 				body += `,"previous_response_id":"` + first.ID + `"`
 			}
 			rec := s.do(t, request("POST", "/v1/responses", body+"}", "Prefer", test.prefer))
-			if rec.Code/100 != 2 || len(g.tasks.creates) != 1 {
+			if rec.Code/100 != 2 || len(s.tasks.creates) != 1 {
 				t.Fatalf("got %d %s", rec.Code, rec.Body)
 			}
 			if code, got := s.read(t, "DELETE", first.ID, goodKey); code != http.StatusOK {
 				t.Fatalf("delete: %d %s", code, got)
 			}
-			create := g.tasks.creates[0]
-			run := &activities.CallRun{
-				TaskID: "resp_22222222222222222222222222", Token: "good", Sent: func() {}, Begin: func(context.Context, string) error { return nil },
-			}
-			if test.chain != "" {
-				run.Chain = create.Call.Chain
-				run.Items = func(context.Context) ([]byte, error) { return create.Request.Inputs[1].Data, nil }
-			}
-			r := httptest.NewRequest("POST", "/v1/responses", bytes.NewReader(create.Request.Inputs[0].Data)).WithContext(t.Context())
-			r.Header = http.Header{"Content-Type": {"application/json"}}
-			answer := httptest.NewRecorder()
-			g.ServeCall(answer, r, run)
-			got := s.sent()
-			if test.model == "claude" {
-				got = fmt.Sprint(texts(t, got))
-			}
+			_, run, got := s.serveStaged(t, s.tasks.creates[0])
 			if run.Fault != nil || !strings.Contains(got, test.want) || strings.Contains(got, "item_reference") {
 				t.Errorf("sent %s, want %s: %v", got, test.want, run.Fault)
 			}
@@ -725,24 +699,19 @@ func TestSavesChain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var g *gateway
 			var saved []string
 			s := newStoring(t, func(o *api.Options) {
-				o.TokenByID = func(ctx context.Context, id string) (*tokens.Token, error) { return tokenByID(g)(ctx, id) }
 				o.SaveResponse = func(_ context.Context, _, id string, _, earlier, input []byte) {
 					saved = append(saved, id+" "+string(earlier)+" "+string(input))
 				}
 			})
-			g = s.gateway
-			putResponse(g, first, `{"model":"gpt","input":"one"}`, "", strings.Repeat("x", test.text))
-			run := &activities.CallRun{TaskID: id, Token: "good", Sent: func() {}, Begin: func(context.Context, string) error {
-				g.tasks.drop(first)
+			putResponse(s.gateway, first, `{"model":"gpt","input":"one"}`, "", strings.Repeat("x", test.text))
+			run := &activities.CallRun{TaskID: id, Begin: func(context.Context, string) error {
+				s.tasks.drop(first)
 				return nil
 			}}
 			body := `{"model":"` + test.model + `","input":"two","previous_response_id":"` + first + `","background":true}`
-			r := httptest.NewRequest("POST", "/v1/responses", strings.NewReader(body)).WithContext(t.Context())
-			r.Header = http.Header{"Content-Type": {"application/json"}}
-			g.ServeCall(inMemory{httptest.NewRecorder()}, r, run)
+			s.serveCall(t.Context(), inMemory{httptest.NewRecorder()}, "/v1/responses", body, run)
 			if run.Fault != nil || len(saved) > 1 || (len(saved) == 1) != test.stored {
 				t.Fatalf("stored %d, %v", len(saved), run.Fault)
 			}

@@ -43,8 +43,8 @@ func vendorGateway(t *testing.T, vendor string, handler http.HandlerFunc) *gatew
 		Name: "main", Vendor: vendor, BaseURL: server.URL, Keys: []providers.Secret{channelKey},
 		Models: map[string]string{"m": "up", "org/m:70b": ""}, Groups: []string{"default"},
 	}}, nil)
-	return newGateway(t, nil, func(g *gateway, o *api.Options) {
-		o.Relay, o.Router, o.TokenByID = relay.New(router, vendors, &relay.Options{MaxAttempts: 1}), router, tokenByID(g)
+	return newGateway(t, nil, func(_ *gateway, o *api.Options) {
+		o.Relay, o.Router = relay.New(router, vendors, &relay.Options{MaxAttempts: 1}), router
 	})
 }
 
