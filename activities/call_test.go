@@ -34,7 +34,7 @@ import (
 	"modelrelay/storage/testwait"
 )
 
-// fakeCaller serves calls as the test says; nil answers 200.
+// fakeCaller serves calls by serve.
 type fakeCaller struct {
 	serve func(w http.ResponseWriter, r *http.Request, run *activities.CallRun)
 	// sent counts the requests that an upstream would have received.
@@ -82,6 +82,28 @@ func (c *fakeCaller) loses() *fakeCaller {
 	return c
 }
 
+// answersLate serves each call with "answer N". begun is closed when the first one is sent, and its answer waits for finish.
+func (c *fakeCaller) answersLate() (begun <-chan struct{}, finish func()) {
+	first, finished := make(chan struct{}), make(chan struct{})
+	c.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+		if !c.send(r, run) {
+			return
+		}
+		n := c.sent.Load()
+		if n == 1 {
+			close(first)
+			select {
+			case <-finished:
+			case <-r.Context().Done():
+				run.Fault = &providers.Fault{Kind: providers.Canceled}
+				return
+			}
+		}
+		_, _ = fmt.Fprintf(w, "answer %d", n) // of memory
+	}
+	return first, sync.OnceFunc(func() { close(finished) })
+}
+
 // calls are the tries of one call over one archive.
 type calls struct {
 	archive *storagetest.MemoryArchive
@@ -122,15 +144,21 @@ func newCalls(t *testing.T, caller *fakeCaller) *calls {
 // try runs the activity once. The claims of the tries of one environment have one owner; number distinguishes them as Temporal does.
 func (c *calls) try(t *testing.T) (activities.Answered, error) {
 	t.Helper()
-	r := newTestEnv(t, nil)
-	relayer := c.relayer
-	r.acts.Relayer = &relayer
-	r.env.RegisterActivity(&relayer)
-	r.env.SetWorkerStopChannel(c.stop)
+	r := c.worker(t, c.relayer)
 	r.env.SetHeartbeatDetails(c.progress)
 	c.beats = beats[activities.CallProgress](t, r)
 	c.cancel = r.cancelable(t)
-	return do[activities.Answered](t, r, relayer.Relay, c.in)
+	return do[activities.Answered](t, r, r.acts.Relayer.Relay, c.in)
+}
+
+// worker returns a worker with the relayer.
+func (c *calls) worker(t *testing.T, relayer activities.Relayer) *testEnv {
+	t.Helper()
+	r := newTestEnv(t, nil)
+	r.acts.Relayer = &relayer
+	r.env.RegisterActivity(&relayer)
+	r.env.SetWorkerStopChannel(c.stop)
+	return r
 }
 
 // dies gives a claim to a try whose worker died.
@@ -151,7 +179,7 @@ func (c *calls) give(t *testing.T, n int, owner string) {
 	}
 }
 
-// buries gives the claim of a real try to another one, with all else that it says.
+// buries changes the owner of the claim of a real try; the rest of the claim stays.
 func (c *calls) buries(t *testing.T, n int) {
 	t.Helper()
 	begun := activities.SubmitInput{TaskID: c.in.TaskID, Incarnation: c.in.Incarnation, Attempt: n}.BegunObject()
@@ -550,8 +578,8 @@ func TestRelayWaits(t *testing.T) {
 	}
 }
 
-// TestRelayStandsInLine: a call that waits for a slot reports its place, by lane, weight and age.
-func TestRelayStandsInLine(t *testing.T) {
+// TestRelayQueuePosition: a call that waits for a slot reports its place, by lane, weight and age.
+func TestRelayQueuePosition(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for name, test := range map[string]struct {
@@ -771,10 +799,8 @@ func TestConclude(t *testing.T) {
 	t.Parallel()
 	conclude := func(t *testing.T, c *calls) activities.Answered {
 		t.Helper()
-		r := newTestEnv(t, nil)
-		relayer := c.relayer
-		r.env.RegisterActivity(&relayer)
-		got, err := do[activities.Answered](t, r, relayer.Conclude, c.in)
+		r := c.worker(t, c.relayer)
+		got, err := do[activities.Answered](t, r, r.acts.Relayer.Conclude, c.in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -1079,24 +1105,12 @@ func TestRelayCountsLostStreams(t *testing.T) {
 	}
 }
 
-// TestRelayGivenUp: Temporal gives up a try whose heartbeats it does not hear. The try continues, and the next one in the same worker has
-// its answer.
+// TestRelayGivenUp: Temporal gives up a try whose heartbeats it does not receive. The try continues, and the next one in the same worker
+// has its answer.
 func TestRelayGivenUp(t *testing.T) {
 	t.Parallel()
-	begun, finish := make(chan struct{}), make(chan struct{})
 	caller := new(fakeCaller)
-	caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
-		if !caller.send(r, run) {
-			return
-		}
-		close(begun)
-		select {
-		case <-finish:
-			_, _ = io.WriteString(w, "{}") // of memory
-		case <-r.Context().Done():
-			run.Fault = &providers.Fault{Kind: providers.Canceled}
-		}
-	}
+	begun, finish := caller.answersLate()
 	c := newCalls(t, caller)
 	waits := make(chan struct{}, 2)
 	c.relayer.Record = func(step activities.Step) {
@@ -1106,14 +1120,11 @@ func TestRelayGivenUp(t *testing.T) {
 	}
 	var running sync.WaitGroup
 	try := func() {
-		env := newTestEnv(t, nil)
+		env := c.worker(t, c.relayer)
 		giveUp := env.endable(t)
-		relayer := c.relayer
-		env.acts.Relayer = &relayer
-		env.env.RegisterActivity(&relayer)
-		env.env.SetWorkerStopChannel(c.stop)
 		running.Go(func() {
-			if got, err := do[activities.Answered](t, env, relayer.Relay, c.in); err != nil || got.Cancelled || got.Output == nil || got.Lost != 0 {
+			got, err := do[activities.Answered](t, env, env.acts.Relayer.Relay, c.in)
+			if err != nil || got.Cancelled || got.Output == nil || got.Lost != 0 {
 				t.Errorf("got %+v, %v", got, err)
 			}
 		})
@@ -1124,16 +1135,16 @@ func TestRelayGivenUp(t *testing.T) {
 	try()
 	c.buries(t, 1) // the next try is another owner
 	try()
-	close(finish)
+	finish()
 	running.Wait()
 	if sent := caller.sent.Load(); sent != 1 {
 		t.Errorf("the call was sent %d times", sent)
 	}
 }
 
-// TestRelayElsewhere: Temporal gives up a try whose heartbeats it does not hear, and starts the next one at another worker. While the first
-// worker reads the upstream, the answer is not lost: the call is not sent again, and the next try has the answer. If the first worker does
-// not respond, the rule decides, and its late answer changes nothing.
+// TestRelayElsewhere: Temporal gives up a try whose heartbeats it does not receive, and starts the next one at another worker. While the
+// first worker reads the upstream, the answer is not lost: the call is not sent again, and the next try has the answer. If the first worker
+// does not respond, the rule decides, and its late answer changes nothing.
 func TestRelayElsewhere(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -1149,26 +1160,14 @@ func TestRelayElsewhere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			begun, finish := make(chan struct{}), make(chan struct{})
 			caller := new(fakeCaller)
-			caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
-				if !caller.send(r, run) {
-					return
-				}
-				n := caller.sent.Load()
-				if n == 1 {
-					close(begun)
-					<-finish
-				}
-				_, _ = fmt.Fprintf(w, "answer %d", n) // of memory
-			}
+			begun, finish := caller.answersLate()
 			c := newCalls(t, caller)
 			c.relayer.Repeats = func(bool, string) bool { return test.repeats }
 			workers := newWorkers(t, c)
 			if test.responds {
 				workers.follow(t, c.relayer.Running)
 			}
-			end := sync.OnceFunc(func() { close(finish) })
 			var first sync.WaitGroup
 			first.Go(func() { _, _ = workers.try(t, c.relayer) })
 			<-begun
@@ -1177,13 +1176,13 @@ func TestRelayElsewhere(t *testing.T) {
 			first.Go(func() {
 				select {
 				case <-workers.sending:
-					end()
+					finish()
 				case <-ended:
 				}
 			})
 			got, err := workers.try(t, workers.other(t))
 			close(ended)
-			end()
+			finish()
 			first.Wait()
 			if err != nil || got.Lost != test.lost || caller.sent.Load() != test.sent || (got.Output == nil) != (test.want == "") {
 				t.Fatalf("got %+v with %+v, %v; sent %d times", got, got.Failure, err, caller.sent.Load())
@@ -1304,15 +1303,12 @@ func (w *workers) other(t *testing.T) activities.Relayer {
 // try is a try of the call at a worker.
 func (w *workers) try(t *testing.T, relayer activities.Relayer) (activities.Answered, error) {
 	t.Helper()
-	env := newTestEnv(t, nil)
-	env.acts.Relayer = &relayer
-	env.env.RegisterActivity(&relayer)
-	env.env.SetWorkerStopChannel(w.calls.stop)
-	return do[activities.Answered](t, env, relayer.Relay, w.calls.in)
+	env := w.calls.worker(t, relayer)
+	return do[activities.Answered](t, env, env.acts.Relayer.Relay, w.calls.in)
 }
 
 // TestRelayLargeEvents: a call has a place in the worker only while it reads a large event that has come whole, not while its upstream
-// works. What comes until then is kept in memory or, without memory, in the archive.
+// works. What comes until then is in memory or, without memory, in the archive.
 func TestRelayLargeEvents(t *testing.T) {
 	t.Parallel()
 	for name, memory := range map[string]*activities.Shares{"memory": nil, "archive": fair.New[string](fair.Bounds{})} {

@@ -294,8 +294,8 @@ func TestTicket(t *testing.T) {
 	})
 }
 
-// TestTicketOfDeadWorker: another worker continues where the vendor runs the call, whatever the heartbeat says. The stream has each event
-// once.
+// TestTicketOfDeadWorker: another worker reads the call that the vendor runs, whatever the last heartbeat contains. The stream has each
+// event once.
 func TestTicketOfDeadWorker(t *testing.T) {
 	t.Parallel()
 	for _, stream := range []bool{false, true} {
@@ -395,10 +395,8 @@ func TestTicketEnds(t *testing.T) {
 			activities.CallTicket{ID: "resp_up", Channel: "main", Runs: true}); err != nil {
 			t.Fatal(err)
 		}
-		r := newTestEnv(t, nil)
-		relayer := c.relayer
-		r.env.RegisterActivity(&relayer)
-		got, err := do[activities.Answered](t, r, relayer.Conclude, c.in)
+		r := c.worker(t, c.relayer)
+		got, err := do[activities.Answered](t, r, r.acts.Relayer.Conclude, c.in)
 		if err != nil || got.Failure == nil || got.Failure.Code != "deadline_exceeded" || got.Unknown || got.Cost != 1000 ||
 			u.count("POST /responses/resp_up/cancel") != 1 {
 			t.Errorf("got %+v with %+v, %v; asked %q", got, got.Failure, err, u.requests())

@@ -1,7 +1,6 @@
 package eventlog_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -114,12 +113,19 @@ func (r *reading) wait() error {
 
 func read(tb testing.TB, log *eventlog.Log, after int64) *reading {
 	tb.Helper()
+	return readSlowly(tb, log, after, func(eventlog.Piece) {})
+}
+
+// readSlowly is read with a wait before each piece.
+func readSlowly(tb testing.TB, log *eventlog.Log, after int64, wait func(p eventlog.Piece)) *reading {
+	tb.Helper()
 	ctx, cancel := context.WithCancel(tb.Context())
 	r := &reading{first: after + 1, ended: make(chan struct{}), cancel: cancel}
 	go func() {
 		defer close(r.ended)
 		within := false
 		r.err = log.Read(ctx, id, prefix, after, func(p eventlog.Piece) error {
+			wait(p)
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			if within == p.Begins {
@@ -587,15 +593,8 @@ func TestSlowReader(t *testing.T) {
 	bubble(t, func(t *testing.T, server *storagetest.Server, _ objects, log *eventlog.Log) {
 		t.Helper()
 		w := write(t, log)
-		release, slow := make(chan struct{}), make(chan error)
-		var got bytes.Buffer
-		go func() {
-			slow <- log.Read(t.Context(), id, prefix, -1, func(p eventlog.Piece) error {
-				<-release
-				got.Write(p.Data)
-				return nil
-			})
-		}()
+		release := make(chan struct{})
+		slow := readSlowly(t, log, -1, func(eventlog.Piece) { <-release })
 		fast := read(t, log, -1)
 		body := strings.Repeat("x", 1000)
 		var want strings.Builder
@@ -619,8 +618,8 @@ func TestSlowReader(t *testing.T) {
 		}
 		close(release)
 		closeLog(t, w, true)
-		if err := errors.Join(<-slow, fast.wait()); err != nil || got.String() != want.String() {
-			t.Errorf("%d bytes of %d, %v", got.Len(), want.Len(), err)
+		if err := errors.Join(slow.wait(), fast.wait()); err != nil || slow.text() != want.String() {
+			t.Errorf("%d bytes of %d, %v", len(slow.text()), want.Len(), err)
 		}
 	})
 }
@@ -655,17 +654,13 @@ func TestLargeEvents(t *testing.T) {
 	bubble(t, func(t *testing.T, server *storagetest.Server, _ objects, log *eventlog.Log) {
 		t.Helper()
 		w := write(t, log)
-		release, slow := make(chan struct{}), make(chan error)
-		var got bytes.Buffer
-		go func() {
-			slow <- log.Read(t.Context(), id, prefix, -1, func(p eventlog.Piece) error {
-				if p.N == 1 && got.Len() > 1<<20 {
-					<-release
-				}
-				got.Write(p.Data)
-				return nil
-			})
-		}()
+		release, size := make(chan struct{}), 0
+		slow := readSlowly(t, log, -1, func(p eventlog.Piece) {
+			if p.N == 1 && size > 1<<20 {
+				<-release
+			}
+			size += len(p.Data)
+		})
 		live := read(t, log, -1)
 		var want strings.Builder
 		for n, line := range []string{"small", strings.Repeat("x", 3<<20), "small", strings.Repeat("y\r\n:", 100_000), "small"} {
@@ -685,8 +680,8 @@ func TestLargeEvents(t *testing.T) {
 		}
 		closeLog(t, w, true)
 		close(release)
-		if err := errors.Join(<-slow, live.wait()); err != nil || got.String() != want.String() {
-			t.Errorf("%d bytes of %d, %v", got.Len(), want.Len(), err)
+		if err := errors.Join(slow.wait(), live.wait()); err != nil || slow.text() != want.String() {
+			t.Errorf("%d bytes of %d, %v", len(slow.text()), want.Len(), err)
 		}
 		later := read(t, log, 0)
 		if err := later.wait(); err != nil || later.count() != 4 {
