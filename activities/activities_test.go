@@ -17,8 +17,8 @@ func (r *registry) RegisterActivity(subject any) {
 	}
 }
 
-// TestNames: histories name activities. One that is missing here, or has another
-// name, leaves such tasks without a worker that knows it; one too many is a step that became an activity by its capital letter.
+// TestNames: histories contain the names of activities. A running task with an activity that is missing here, or renamed, cannot continue.
+// An additional name is a step that became an activity by its capital letter.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	var got registry

@@ -146,7 +146,7 @@ func TestAdmitTakesSlots(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	wantAt(t, admit(t, r, admitInput("3", "first", "second")), "first", true)
-	// Refused everywhere: nothing is kept.
+	// Refused everywhere: no slot is held.
 	refused = admitInput("2", "second")
 	refused.Except = []string{"first", "second"}
 	if got := admit(t, r, refused); got.Refused == nil {

@@ -209,7 +209,7 @@ func TestArchiveFaults(t *testing.T) {
 			kind: providers.Overloaded, message: "Full.", delay: 7 * time.Second, report: true,
 		},
 		{
-			name: "upstream wants too much", open: &providers.Fault{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 1000 * time.Hour},
+			name: "too long a wait", open: &providers.Fault{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 1000 * time.Hour},
 			kind: providers.RateLimited, message: "Slowly.", delay: 15 * time.Minute, report: true,
 		},
 	} {
@@ -238,7 +238,7 @@ func TestArchiveFaults(t *testing.T) {
 				t.Errorf("got %+v, retried %t after %s", got, retried, delay)
 			}
 			if reported != tc.report {
-				t.Errorf("told the router: %t, want %t", reported, tc.report)
+				t.Errorf("reported to the router: %t, want %t", reported, tc.report)
 			}
 			if len(s.objects) != 0 {
 				t.Errorf("left objects: %v", s.objects)
@@ -247,7 +247,7 @@ func TestArchiveFaults(t *testing.T) {
 				t.Error("the body is open")
 			}
 			if strings.Contains(err.Error(), "hush") {
-				t.Errorf("the error %q tells what stays inside", err)
+				t.Errorf("the error %q has internal details", err)
 			}
 		})
 	}
@@ -476,17 +476,17 @@ func TestCancel(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			told := 0
+			asked := 0
 			r := newTestEnv(t, canceler{cancel: func(_ context.Context, to providers.Target, ticket providers.Ticket) error {
 				if to.Key != hushKey || ticket.Job != "job-1" {
 					t.Errorf("cancelled %q", ticket.Job)
 				}
-				told++
+				asked++
 				return tc.err
 			}})
 			_, err := r.env.ExecuteActivity(r.acts.Poller.Cancel, job)
-			if told != 1 {
-				t.Errorf("told %d times", told)
+			if asked != 1 {
+				t.Errorf("asked for %d cancels", asked)
 			}
 			if tc.err == nil {
 				if err != nil {
@@ -508,21 +508,21 @@ func TestCancel(t *testing.T) {
 	})
 	t.Run("channel gone", func(t *testing.T) {
 		t.Parallel()
-		told := 0
+		asked := 0
 		r := newTestEnv(t, canceler{cancel: func(context.Context, providers.Target, providers.Ticket) error {
-			told++
+			asked++
 			return nil
 		}})
 		r.upstreams.Channels = fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
 			return providers.Target{}, router.ErrChannelGone
 		}}
 		_, err := r.env.ExecuteActivity(r.acts.Poller.Cancel, job)
-		if got, retried, _ := fault(t, err); !got.Gone || !retried || told != 0 {
+		if got, retried, _ := fault(t, err); !got.Gone || !retried || asked != 0 {
 			t.Errorf("got %+v, retried %t, want it retried: another worker may know the channel", got, retried)
 		}
 		r.upstreams.Channels = fakeChannels{}
-		if _, err := r.env.ExecuteActivity(r.acts.Poller.Cancel, job); err != nil || told != 1 {
-			t.Errorf("where the channel is known: %v, told %d times", err, told)
+		if _, err := r.env.ExecuteActivity(r.acts.Poller.Cancel, job); err != nil || asked != 1 {
+			t.Errorf("after the channel is back: %v, %d cancels", err, asked)
 		}
 	})
 }

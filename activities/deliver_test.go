@@ -197,7 +197,7 @@ func TestDeliverAgain(t *testing.T) {
 			answer: status(http.StatusBadGateway), before: activities.Delivery{Tries: 20}, left: time.Hour,
 			least: 59 * time.Minute, most: time.Hour, reason: "status 502",
 		},
-		"as the receiver asks": {answer: func(w http.ResponseWriter, _ int) {
+		"as the receiver requires": {answer: func(w http.ResponseWriter, _ int) {
 			w.Header().Set("Retry-After", "120")
 			w.WriteHeader(http.StatusTooManyRequests)
 		}, least: 2 * time.Minute, most: 2 * time.Minute, reason: "status 429"},
@@ -234,7 +234,7 @@ func TestDeliverAgain(t *testing.T) {
 			}
 			last := seen()[len(seen())-1]
 			if last.Tries != test.before.Tries+1 || "http://"+last.Host != hook.URL || len(hook.requests()) != 1 {
-				t.Errorf("told %+v after %d requests", last, len(hook.requests()))
+				t.Errorf("the heartbeat is %+v after %d requests", last, len(hook.requests()))
 			}
 		})
 	}
@@ -325,7 +325,7 @@ func TestDeliverWhileRedisIsAway(t *testing.T) {
 			t.Errorf("away %d times: again in %s (%t), want %s", away, delay, retried, want)
 		}
 		if got := seen(); len(got) != 1 || got[0].Tries != 1 || got[0].Unavailable != away+1 {
-			t.Errorf("told %+v", got)
+			t.Errorf("the heartbeats are %+v", got)
 		}
 	}
 }

@@ -141,8 +141,8 @@ func TestPollLooksAtTheClockFirst(t *testing.T) {
 	})
 }
 
-// TestPollNotesHowLongItTook: as the vendor says, else by the middle between the looks before and after the end, so that
-// rare looks do not make jobs seem longer.
+// TestPollNotesHowLongItTook: the duration of a job is the one that the vendor reports, else the middle between the last two polls. So rare
+// polls do not make jobs seem longer.
 func TestPollNotesHowLongItTook(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -155,8 +155,8 @@ func TestPollNotesHowLongItTook(t *testing.T) {
 		{name: "done at the first look", want: time.Second},
 		{name: "of a model that a client made up", want: time.Second, as: "made up"},
 		{name: "done at the second", runs: 1, want: 15 * time.Minute},
-		{name: "the vendor tells", runs: 1, says: 3 * time.Minute, want: 3 * time.Minute},
-		{name: "the vendor tells of longer than that", runs: 1, says: time.Hour, want: 15 * time.Minute},
+		{name: "the vendor reports it", runs: 1, says: 3 * time.Minute, want: 3 * time.Minute},
+		{name: "the vendor reports more than the task took", runs: 1, says: time.Hour, want: 15 * time.Minute},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -494,7 +494,7 @@ func TestPollFaults(t *testing.T) {
 			}
 		}
 		if w.waits[1] != 9*time.Second || w.waits[2] != 9*time.Second {
-			t.Errorf("got waits %s, want Retry-After kept", w.waits)
+			t.Errorf("got waits %s, want those of Retry-After", w.waits)
 		}
 		if got := w.words[1]; len(got) > 510 || strings.ContainsRune(got, '\uFFFD') || !strings.HasSuffix(got, "ä…") {
 			t.Errorf("got message %q, want it cut between characters", got)
@@ -520,7 +520,7 @@ func TestPollForgotten(t *testing.T) {
 		name    string
 		pollMax time.Duration
 		least   time.Duration // the vendor's
-		// back is how long after the first unknown look the vendor knows the job again for one look. 0: never.
+		// back is the time from the first poll that does not find the job to the one that does. 0: none does.
 		back time.Duration
 		want time.Duration // from the last time it was lost
 		most int           // looks after that
@@ -528,7 +528,7 @@ func TestPollForgotten(t *testing.T) {
 		{"default", 30 * time.Second, 0, 0, 5 * time.Minute, 15},
 		{"a rollout", 30 * time.Second, 0, 4 * time.Minute, 5 * time.Minute, 15},
 		{"short waits", 2 * time.Second, 0, 0, 20 * time.Second, 12},
-		{"the vendor wants rare looks", 30 * time.Second, 10 * time.Minute, 0, 40 * time.Minute, 5},
+		{"the vendor requires rare polls", 30 * time.Second, 10 * time.Minute, 0, 40 * time.Minute, 5},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -33,7 +33,7 @@ func TestPollShowsTheVendorsNumber(t *testing.T) {
 		want int   // shown by the end of the usual length
 	}{
 		"from the first look on":  {[]int{0, 12}, 12},
-		"a number that stands":    {[]int{12}, 12},
+		"a constant number":       {[]int{12}, 12},
 		"after looks without one": {[]int{-1, 12}, 50},
 		"never":                   {[]int{-1}, 95},
 	} {

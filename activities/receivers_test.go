@@ -171,7 +171,7 @@ func TestDeliverJudgesTheAddressDialled(t *testing.T) {
 	}
 }
 
-// answering is a resolver that asks a server of the test's own, which knows one address for every name.
+// answering is a resolver at a server of the test that returns one address for every name.
 func answering(t *testing.T, ip net.IP) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")

@@ -16,8 +16,8 @@ import (
 	"modelrelay/storage"
 )
 
-// TestReconcileAsksSeldom: an upstream that cannot tell is not asked every two seconds for as long as a submit may be lost.
-func TestReconcileAsksSeldom(t *testing.T) {
+// TestReconcileRarelyAsks: an upstream without an answer is not asked every two seconds for as long as a submit may be lost.
+func TestReconcileRarelyAsks(t *testing.T) {
 	t.Parallel()
 	const tries = 10 // the test environment makes no more
 	var (
@@ -49,11 +49,11 @@ func TestReconcileAsksSeldom(t *testing.T) {
 	}
 }
 
-// TestReconcileBelievesNoLookup: an upstream that says it keeps no keys is not asked for another ten minutes.
-func TestReconcileBelievesNoLookup(t *testing.T) {
+// TestReconcileWithoutLookup: an upstream that reports that it stores no keys is not asked for another ten minutes.
+func TestReconcileWithoutLookup(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, finder{find: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
-		return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "Nobody can tell.", Err: providers.ErrNoLookup}
+		return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "No lookup.", Err: providers.ErrNoLookup}
 	}})
 	r.keepIn(fakeObjects{claim: begun, getJSON: func(context.Context, string, any) error { return storage.ErrNotFound }})
 	_, err := do[activities.Job](t, r, r.acts.Submitter.Reconcile, activities.ReconcileInput{Submit: submitInput(), Until: time.Now()})

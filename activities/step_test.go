@@ -56,7 +56,7 @@ func TestStepsAreRecorded(t *testing.T) {
 		"submit accepted": {submits(nil), submit, at(activities.StepSubmit, activities.OutcomeAccepted)},
 		"submit refused":  {submits(refused), submit, at(activities.StepSubmit, activities.OutcomeRefused)},
 		"submit unknown":  {submits(lost), submit, at(activities.StepSubmit, activities.OutcomeUnknown)},
-		"reconcile: nobody can tell": {
+		"reconcile unknown": {
 			submits(nil), reconcile,
 			activities.Step{Name: activities.StepReconcile, Channel: "main", Outcome: activities.OutcomeUnknown},
 		},
@@ -105,7 +105,7 @@ func TestStepsAreRecorded(t *testing.T) {
 			nil, delivers(t, http.StatusGone),
 			activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeGivenUp},
 		},
-		"webhook of nobody": {nil, func(r *testEnv) {
+		"webhook of a revoked token": {nil, func(r *testEnv) {
 			r.acts.Deliverer.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) {
 				return tokens.Webhook{},
 					tokens.ErrRevoked
@@ -151,19 +151,19 @@ func TestStepsAreRecorded(t *testing.T) {
 			t.Parallel()
 			r := newTestEnv(t, tc.video)
 			r.keepIn(fakeObjects{putJSON: func(context.Context, string, any) error { return errors.New("not here") }})
-			var told []activities.Step
-			count := func(step activities.Step) { told = append(told, step) }
+			var got []activities.Step
+			count := func(step activities.Step) { got = append(got, step) }
 			r.acts.Submitter.Record, r.acts.Poller.Record, r.acts.Copier.Record = count, count, count
 			r.acts.Deliverer.Record, r.acts.Settler.Record = count, count
 			tc.do(r)
-			if len(told) == 1 && tc.want.Name == activities.StepArchive && tc.want.Bytes > 0 {
-				if told[0].Took <= 0 {
-					t.Errorf("got %s for a copy", told[0].Took)
+			if len(got) == 1 && tc.want.Name == activities.StepArchive && tc.want.Bytes > 0 {
+				if got[0].Took <= 0 {
+					t.Errorf("got %s for a copy", got[0].Took)
 				}
-				told[0].Took = 0
+				got[0].Took = 0
 			}
-			if !reflect.DeepEqual(told, []activities.Step{tc.want}) {
-				t.Errorf("told %+v\nwant %+v", told, tc.want)
+			if !reflect.DeepEqual(got, []activities.Step{tc.want}) {
+				t.Errorf("got %+v\nwant %+v", got, tc.want)
 			}
 		})
 	}

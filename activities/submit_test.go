@@ -62,7 +62,7 @@ func TestSubmitAccepted(t *testing.T) {
 						t.Error("the write of the ticket is not bounded")
 					}
 					if key != "tasks/video_1/attempts/one-2" || key != submitInput().TicketObject() {
-						t.Errorf("kept at %q", key)
+						t.Errorf("stored at %q", key)
 					}
 					var err error
 					if kept, err = json.Marshal(doc); err != nil {
@@ -81,7 +81,7 @@ func TestSubmitAccepted(t *testing.T) {
 				if strings.Contains(string(kept), string(hushKey)) {
 					t.Error("the ticket object holds the key")
 				}
-				// What was kept is what Reconcile finds.
+				// Reconcile finds what was stored.
 				r.acts.Submitter.Objects = fakeObjects{getJSON: func(_ context.Context, key string, into any) error {
 					if key != "tasks/video_1/attempts/one-2" {
 						t.Errorf("looked for %q", key)
@@ -247,14 +247,14 @@ func TestSubmitOutcomes(t *testing.T) {
 				t.Errorf("got %+v, retried %t, want %+v", got, retried, tc.want)
 			}
 			if !reported {
-				t.Error("the router was not told")
+				t.Error("the router received no report")
 			}
 			var app *temporal.ApplicationError
 			if errors.As(err, &app); (app.Category() == temporal.ApplicationErrorCategoryBenign) != (tc.want.Kind == providers.Invalid) {
 				t.Errorf("kind %s has category %v: only a client's own mistake is benign", tc.want.Kind, app.Category())
 			}
 			if strings.Contains(err.Error(), "hush") {
-				t.Errorf("the error %q tells what stays inside", err)
+				t.Errorf("the error %q has internal details", err)
 			}
 		})
 	}
@@ -332,7 +332,7 @@ func TestSubmitReadsItsInput(t *testing.T) {
 	}
 }
 
-// TestSubmitGoesOn: neither a cancel nor a worker that stops interrupts a paid request, and its ticket is kept.
+// TestSubmitGoesOn: neither a cancel nor a worker that stops interrupts a paid request, and its ticket is stored.
 func TestSubmitGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -359,7 +359,7 @@ func TestSubmitGoesOn(t *testing.T) {
 		}}
 		job, err := do[activities.Job](t, r, r.acts.Submitter.Submit, submitInput())
 		if err != nil || job.Ticket.Job != "job-1" || !kept {
-			t.Errorf("got %+v, %v, ticket kept %t", job, err, kept)
+			t.Errorf("got %+v, %v, ticket stored %t", job, err, kept)
 		}
 	})
 }
@@ -422,7 +422,7 @@ func TestReconcile(t *testing.T) {
 		{name: "vendor not reached just after", archive: lost, just: true, find: func() (providers.Ticket, error) {
 			return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "Not there."}
 		}, retried: true},
-		{name: "vendor asks for time", archive: lost, just: true, find: func() (providers.Ticket, error) {
+		{name: "vendor requires a wait", archive: lost, just: true, find: func() (providers.Ticket, error) {
 			return providers.Ticket{}, &providers.Fault{Kind: providers.Conflict, Message: "Being started.", RetryAfter: 7 * time.Second}
 		}, retried: true, delay: 7 * time.Second},
 		{name: "no look-up just after", archive: lost, just: true},

@@ -82,7 +82,7 @@ func TestTurnsAreSpans(t *testing.T) {
 		t.Errorf("got %+v, the upstream was asked within %v", span, inside)
 	}
 	if text := fmt.Sprintf("%+v", span); strings.Contains(text, "words") || strings.Contains(text, hushKey.Reveal()) {
-		t.Errorf("a span tells what it must not: %s", text)
+		t.Errorf("a span has secret data: %s", text)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestDeliveriesAreSpans(t *testing.T) {
 		t.Errorf("got %s %v", span.Name, got)
 	}
 	if text := fmt.Sprintf("%+v", span); strings.Contains(text, "secret") {
-		t.Errorf("a span tells what it must not: %s", text)
+		t.Errorf("a span has secret data: %s", text)
 	}
 	for _, request := range hook.requests() {
 		if request.header.Get("Traceparent") != "" {

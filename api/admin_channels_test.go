@@ -11,8 +11,8 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// TestAdminChannelVerbs: a paused channel gets no call and says why, until it is resumed; a test says what the upstream said;
-// what names no channel is 404, and a typed key is nowhere afterwards.
+// TestAdminChannelVerbs: a paused channel gets no call and shows the reason, until it is resumed. A channel test reports the
+// upstream's answer. An unknown channel is 404, and a key that was entered is stored nowhere.
 func TestAdminChannelVerbs(t *testing.T) {
 	t.Parallel()
 	o := newAdminEnv(t)
@@ -69,6 +69,6 @@ func TestAdminChannelVerbs(t *testing.T) {
 		t.Errorf("audit %+v, %v", entries, err)
 	}
 	if all := o.ask(t, "GET", "/admin/audit", "").Body.String() + o.log.String(); strings.Contains(all, canary) {
-		t.Error("a typed key is kept")
+		t.Error("an entered key is stored")
 	}
 }

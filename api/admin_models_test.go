@@ -33,7 +33,7 @@ func pricedEnv(t *testing.T) (*adminEnv, *taskindex.Durations) {
 	return newAdminEnvOn(t, client, func(o *api.Options) { o.Prices, o.Admin.Service.Prices = prices, prices }), taskindex.NewDurations(client)
 }
 
-// TestAdminModels: what reaches a model, who serves it, what it costs, how long it takes and what it was used for.
+// TestAdminModels: a model with its groups, channels, price, duration and use.
 func TestAdminModels(t *testing.T) {
 	t.Parallel()
 	o, durations := pricedEnv(t)

@@ -60,6 +60,6 @@ func TestAdminSetup(t *testing.T) {
 		t.Errorf("findings: %+v", found)
 	}
 	if looks != 1 {
-		t.Errorf("looked %d times for two who asked at once", looks)
+		t.Errorf("%d checks for two requests at once", looks)
 	}
 }

@@ -113,7 +113,7 @@ func (o *adminEnv) tell(t *testing.T, status int, method, path, body string, int
 		t.Fatalf("%s %s: got %d %s, want %d", method, path, rec.Code, rec.Body, status)
 	}
 	if rec.Header().Get("Cache-Control") != "private, no-store" {
-		t.Errorf("%s %s may be kept by a cache", method, path)
+		t.Errorf("%s %s may be stored by a cache", method, path)
 	}
 	reflect.ValueOf(into).Elem().SetZero() // what an answer leaves out is not what the last one said
 	decode(t, rec.Body.Bytes(), into)
@@ -252,7 +252,7 @@ func TestAdminIsClosed(t *testing.T) {
 }
 
 // TestAdminWrongKeys: a network that guesses gets 429; the right key passes from there all the same, and the log
-// says where the guesses come from.
+// has the address of the guesses.
 func TestAdminWrongKeys(t *testing.T) {
 	t.Parallel()
 	o := newAdminEnv(t)
@@ -276,7 +276,7 @@ func TestAdminWrongKeys(t *testing.T) {
 	log := o.log.String()
 	if strings.Contains(log, "guess") || strings.Contains(log, adminKey) || !strings.Contains(log, `"source":"198.51.100.7"`) ||
 		!strings.Contains(log, `"operation":"/admin/tokens"`) {
-		t.Errorf("the log tells %s", log)
+		t.Errorf("the log is %s", log)
 	}
 }
 
@@ -409,7 +409,7 @@ func TestAdminTokens(t *testing.T) {
 	}
 	for _, secret := range []string{made.Key, made.WebhookSecret, rotated.Key, signed.WebhookSecret} {
 		if strings.Contains(o.log.String(), secret) {
-			t.Errorf("the log tells %s", secret)
+			t.Errorf("the log has %s", secret)
 		}
 	}
 	if !strings.Contains(o.log.String(), `"subject":"`+made.ID+`"`) {
@@ -441,10 +441,10 @@ func TestAdminTokenRefusals(t *testing.T) {
 		{"POST", "/admin/tokens", `{"name":`, 400, "invalid_request", ""},
 		{"POST", "/admin/tokens", `{"name":"file"}`, 409, "conflict", ""},
 		{"GET", "/admin/tokens?state=asleep", "", 400, "invalid_request", "state"},
-		{"GET", "/admin/tokens/nobody", "", 404, "not_found", ""},
-		{"PATCH", "/admin/tokens/nobody", `{}`, 404, "not_found", ""},
-		{"DELETE", "/admin/tokens/nobody", "", 404, "not_found", ""},
-		{"POST", "/admin/tokens/nobody/rotate", "", 404, "not_found", ""},
+		{"GET", "/admin/tokens/unknown", "", 404, "not_found", ""},
+		{"PATCH", "/admin/tokens/unknown", `{}`, 404, "not_found", ""},
+		{"DELETE", "/admin/tokens/unknown", "", 404, "not_found", ""},
+		{"POST", "/admin/tokens/unknown/rotate", "", 404, "not_found", ""},
 		{"PATCH", "/admin/tokens/file", `{"max_tasks":1}`, 409, "conflict", ""},
 		{"POST", "/admin/tokens/file/rotate", "", 409, "conflict", ""},
 		{"POST", "/admin/tokens/file/rotate-webhook-secret", "", 409, "conflict", ""},
@@ -459,7 +459,7 @@ func TestAdminTokenRefusals(t *testing.T) {
 	}
 }
 
-// TestAdminTasks: each operation is one call of the operator, and says what came of it.
+// TestAdminTasks: each operation is one call of the operator, and returns its outcome.
 func TestAdminTasks(t *testing.T) {
 	t.Parallel()
 	o := newAdminEnv(t)
@@ -534,7 +534,7 @@ func TestAdminTasks(t *testing.T) {
 		t.Errorf("did %q, want %q", o.operator.did, wantDid)
 	}
 	if strings.Contains(o.log.String(), "account is closed") {
-		t.Error("the log tells the reason")
+		t.Error("the log has the reason")
 	}
 
 	for _, test := range []struct {
@@ -652,7 +652,7 @@ func TestAdminChannels(t *testing.T) {
 		t.Errorf("got %+v", list.Data)
 	}
 	if rec := o.ask(t, "GET", "/admin/channels", ""); strings.Contains(rec.Body.String(), "up-key") {
-		t.Errorf("an upstream's key stands in %s", rec.Body)
+		t.Errorf("an upstream's key is in %s", rec.Body)
 	}
 }
 

@@ -62,7 +62,7 @@ func TestAdminTokenList(t *testing.T) {
 		"q=APP":                       {"app", "app-test"},
 		"q=" + made["batch"].ID[4:]:   {"batch"},
 		"q=" + made["batch"].Hint[6:]: {"batch"},
-		"q=nobody":                    nil,
+		"q=unknown":                   nil,
 		"q=app&limit=1":               {"app", "app-test"},
 		"q=app-test&state=active":     nil,
 		"id=" + made["batch"].ID + "&id=tok_none&id=" + made["app"].ID: {"batch", "app"},
@@ -126,7 +126,7 @@ func TestAdminTokenListOfMany(t *testing.T) {
 	}
 }
 
-// TestAdminTokenChangedByTwo: of two operators who change one version of a token, the second gets a conflict, and nothing of the
+// TestAdminTokenChangedByTwo: of two operators that change one version of a token, the second gets a conflict, and nothing of the
 // first one's change is lost.
 func TestAdminTokenChangedByTwo(t *testing.T) {
 	t.Parallel()

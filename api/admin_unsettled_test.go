@@ -66,7 +66,7 @@ func TestAdminUnsettled(t *testing.T) {
 	const path = "/admin/usage/unsettled"
 	for query, want := range map[string][]string{
 		"": {"video_1", "video_2", "video_3"}, "?token=anna": {"video_1", "video_2", "video_3"}, "?model=veo-3": {"video_3"},
-		"?token=nobody": nil,
+		"?token=unknown": nil,
 	} {
 		if o.tell(t, 200, "GET", path+query, "", &list); !slices.Equal(ids(), want) || list.Object != "list" || list.Data == nil {
 			t.Errorf("%s: got %+v, want %v", query, list, want)

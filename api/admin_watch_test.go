@@ -95,7 +95,7 @@ func TestAdminDeliveries(t *testing.T) {
 	}
 }
 
-// TestAdminContent: an operator has the video of every token, by ranges, as its client does, and the log says which task.
+// TestAdminContent: an operator has the video of every token, by ranges, as its client does, and the log names the task.
 func TestAdminContent(t *testing.T) {
 	t.Parallel()
 	o := newAdminEnv(t)

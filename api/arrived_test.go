@@ -221,8 +221,8 @@ func TestLimitsHoldBeforeABodyThatIsAwaited(t *testing.T) {
 	}
 }
 
-// TestRefusedCallsCount: a call that comes in one piece counts as a request of its minute, whatever refuses it: what its body
-// says, or the budget.
+// TestRefusedCallsCount: a call that comes in one piece counts as a request of its minute, even if it is refused for its body
+// or for the budget.
 func TestRefusedCallsCount(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -230,7 +230,7 @@ func TestRefusedCallsCount(t *testing.T) {
 		body, word string
 	}{
 		"a broken body": {1, `{"model":`, "invalid_request"},
-		"no model":      {1, `{"model":"nobody","messages":[{"role":"user","content":"hi"}]}`, "model"},
+		"no model":      {1, `{"model":"unknown","messages":[{"role":"user","content":"hi"}]}`, "model"},
 		"over budget":   {0.0001, smallChat, "budget"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -102,7 +102,7 @@ func TestAdminAudit(t *testing.T) {
 	all := o.ask(t, "GET", "/admin/audit", "").Body.String() + o.log.String()
 	for _, secret := range []string{made.Key, rotated.Key, made.WebhookSecret, "canary", adminKey, viewerKey} {
 		if secret == "" || strings.Contains(all, secret) {
-			t.Errorf("the audit log tells %q", secret)
+			t.Errorf("the audit log has %q", secret)
 		}
 	}
 	for _, query := range []string{"since=yesterday", "until=x", "limit=0", "limit=501", "limit=a", "after=x", "format=xml"} {

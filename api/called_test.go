@@ -119,8 +119,8 @@ func TestCalled(t *testing.T) {
 	}
 }
 
-// TestRequestIDsTellTheirTime: ids of ours sort by when their requests came.
-func TestRequestIDsTellTheirTime(t *testing.T) {
+// TestRequestIDsSortByTime: ids of ours sort by when their requests came.
+func TestRequestIDsSortByTime(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
 	began := time.Now().Truncate(time.Millisecond)

@@ -45,7 +45,7 @@ func (k *keyring) change(change func(*tokens.Token)) {
 	k.token = &next
 }
 
-// pulled is an object of the archive that has more when a test says so.
+// pulled is an object of the archive that has further bytes for each value of more.
 type pulled struct{ more <-chan struct{} }
 
 func (e pulled) Open(ctx context.Context, _ string) (*archive.Reader, error) {
@@ -69,7 +69,7 @@ func (e pulledBytes) Read(p []byte) (int, error) {
 	}
 }
 
-// hangingUpstream answers with the beginning of an event stream, or with nothing, and then says no more.
+// hangingUpstream answers with the beginning of an event stream, or with nothing, and then sends no more.
 func hangingUpstream(ctx context.Context, _ providers.Target, call providers.Call) (*http.Response, error) {
 	if !call.Stream {
 		<-ctx.Done()
@@ -177,9 +177,9 @@ func TestTokenLosesWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// TestTokenKeepsWhatIsUnderWay: neither a change that takes nothing from it ends a token's stream, nor a store that cannot
-// tell.
-func TestTokenKeepsWhatIsUnderWay(t *testing.T) {
+// TestTokenChangeEndsNothing: neither a change that takes nothing from it ends a token's stream, nor a store that is
+// unavailable.
+func TestTokenChangeEndsNothing(t *testing.T) {
 	t.Parallel()
 	ring := &keyring{token: &tokens.Token{ID: "good", Name: "good", Group: "default"}}
 	synctest.Test(t, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestWatchersHaveALimit(t *testing.T) {
 		t.Errorf("vendor C's wait beyond the limit: %d %s", rec.Code, rec.Body)
 	}
 	if rec := g.do(t, request("GET", "/v1/videos/video_1", "")); rec.Code != 200 {
-		t.Errorf("a plain read beside them: %d %s", rec.Code, rec.Body)
+		t.Errorf("a plain read during them: %d %s", rec.Code, rec.Body)
 	}
 	g.tasks.put(failed(10))
 	if code := <-waited; code != 200 {

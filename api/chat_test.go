@@ -110,7 +110,7 @@ func TestChatFaults(t *testing.T) {
 	}
 }
 
-// TestOpenValues: an enum value the contract does not list passes to a channel that says so.
+// TestOpenValues: an enum value that the contract does not list reaches a channel with open_values.
 func TestOpenValues(t *testing.T) {
 	t.Parallel()
 	var seen providers.Call
@@ -266,7 +266,7 @@ func TestClientGone(t *testing.T) {
 	}
 	cancel()
 	testwait.Eventually(t, "the upstream's call ends", patience, func() bool { return closed(upstreamEnded) })
-	testwait.Eventually(t, "the log tells", patience, func() bool { return strings.Contains(g.log.String(), `"status":499`) })
+	testwait.Eventually(t, "the log has the request", patience, func() bool { return strings.Contains(g.log.String(), `"status":499`) })
 }
 
 // TestSlowClient: if a client stops reading, the upstream's connection is closed after the write timeout.

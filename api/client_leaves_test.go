@@ -61,8 +61,8 @@ type occasion struct {
 	over chan struct{}
 }
 
-// TestClientLeavesBeforeTheFirstByte: an upstream that has all of a call wants to be paid for reading it, whether anybody
-// waits for the answer or not, and for the answer where it is made in one piece. One that refused, or did not get it, does not.
+// TestClientLeavesBeforeTheFirstByte: an upstream that has all of a call charges for reading it, although its client has left, and for the
+// answer if it is made in one piece. An upstream that refused the call, or did not receive it, charges nothing.
 func TestClientLeavesBeforeTheFirstByte(t *testing.T) {
 	t.Parallel()
 	const (
@@ -167,7 +167,7 @@ func TestClientLeavesBeforeTheFirstByte(t *testing.T) {
 				_, _ = io.Copy(io.Discard, resp.Body)
 				_ = resp.Body.Close()
 			}
-			testwait.Eventually(t, "the log tells", patience, func() bool { return strings.Contains(g.log.String(), `"msg":"request"`) })
+			testwait.Eventually(t, "the log has the request", patience, func() bool { return strings.Contains(g.log.String(), `"msg":"request"`) })
 			close(on.over)
 			want := ledger.Entry{Token: "good", Model: "gpt-4o", Channel: tc.channel, Requests: 1, Failed: true}
 			if !tc.free {

@@ -45,7 +45,7 @@ func TestCodec(t *testing.T) {
 		"too long":               {"POST", "Bearer " + adminKey, "", strings.Repeat(" ", 8<<20+1), 413, false},
 		"preflight":              {"OPTIONS", "", ui, "", 204, true},
 		"another page's":         {"OPTIONS", "", "https://evil.example.com", "", 403, false},
-		"nobody's":               {"OPTIONS", "", "", "", 403, false},
+		"no page's":              {"OPTIONS", "", "", "", 403, false},
 		"a person signs in":      {"GET", basic(adminKey), "", "", 200, false},
 		"a person comes":         {"GET", "", "", "", 401, false},
 		"another page's sign-in": {"GET", basic(adminKey), "https://evil.example.com", "", 403, false},
@@ -93,7 +93,7 @@ func TestCodecIsTheOperators(t *testing.T) {
 		change func(*api.Options)
 		want   int
 	}{
-		"beside clients":    {func(*api.Options) {}, 200},
+		"with clients":      {func(*api.Options) {}, 200},
 		"apart from them":   {func(o *api.Options) { o.AdminApart = true }, 404},
 		"without operators": {func(o *api.Options) { o.Admin.Operators = nil }, 404},
 		"without a codec":   {func(o *api.Options) { o.Codec.Decode = nil }, 404},

@@ -92,7 +92,7 @@ func TestContent(t *testing.T) {
 			200, clip,
 			map[string]string{"Content-Range": ""},
 		},
-		{"unit that nobody knows", "GET", path, []string{"Range", "lines=0-1"}, 200, clip, map[string]string{"Content-Range": ""}},
+		{"unknown unit", "GET", path, []string{"Range", "lines=0-1"}, 200, clip, map[string]string{"Content-Range": ""}},
 		{"no unit", "GET", path, []string{"Range", "0-1"}, 200, clip, nil},
 		{"if-range matches", "GET", path, []string{"Range", "bytes=0-1", "If-Range", `"aa"`}, 206, "01", nil},
 		{"if-range does not", "GET", path, []string{"Range", "bytes=0-1", "If-Range", `"zz"`}, 200, clip, nil},

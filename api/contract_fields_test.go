@@ -20,11 +20,11 @@ import (
 	"modelrelay/providers/vendors"
 )
 
-// leftOut are required fields that may be absent, or whose absence is answered in words of its own.
+// leftOut are required fields that may be absent, or whose absence has its own message.
 var leftOut = map[string]string{
 	"POST /v1/engines/{model}/embeddings model":                                       "the path's model counts",
-	"POST /v1/images/generations input":                                               "prompt may stand in its place",
-	"POST /v1/images/edits input":                                                     "prompt may stand in its place",
+	"POST /v1/images/generations input":                                               "prompt may replace it",
+	"POST /v1/images/edits input":                                                     "prompt may replace it",
 	"POST /v1beta/models/{model}:generateContent generationConfig":                    "real SDKs leave it out",
 	"POST /v1beta/models/{model}:generateContent generationConfig.responseModalities": "real SDKs leave it out",
 }
@@ -37,7 +37,7 @@ var samples = map[string]any{
 	"POST /vendorC/ binary_data_base64": []any{base64.StdEncoding.EncodeToString([]byte(png))},
 }
 
-// alsoObjects are fields that take an object beyond what the contract says.
+// alsoObjects are fields that accept an object in addition to the contract's type.
 var alsoObjects = map[string]string{
 	"POST /v1/audio/speech voice": "the vendor's voices made from samples",
 }
@@ -104,7 +104,7 @@ func TestContractFields(t *testing.T) {
 	}
 }
 
-// wantFault wants a 400 that names the field: in param where the format has one, in its message in any.
+// wantFault checks for a 400 that names the field: in param where the format has one, in its message in any.
 func wantFault(t *testing.T, rec *httptest.ResponseRecorder, field string, value any) {
 	t.Helper()
 	var body struct {

@@ -47,7 +47,7 @@ func TestCredentials(t *testing.T) {
 		{"wrong", "/v1/videos/x", []string{"Authorization", "Bearer sk-wrong"}, 401},
 		{"without a scheme", "/v1/videos/x", []string{"Authorization", "sk-good"}, 401},
 		{"disabled", "/v1/videos/x", []string{"Authorization", "Bearer sk-off"}, 401},
-		{"nobody can tell", "/v1/videos/x", []string{"Authorization", "Bearer sk-away"}, 503},
+		{"while the store is away", "/v1/videos/x", []string{"Authorization", "Bearer sk-away"}, 503},
 	} {
 		rec := g.do(t, request("GET", test.path, "", test.headers...))
 		if rec.Code != test.status {
@@ -107,9 +107,9 @@ func TestEveryOperationNeedsAToken(t *testing.T) {
 	}
 }
 
-// TestNothingIsSniffedOrKept: browsers take every answer for what it is called, and no cache keeps what needs a token, faults
+// TestNothingIsSniffedOrCached: browsers take every answer for what it is called, and no cache keeps what needs a token, faults
 // included.
-func TestNothingIsSniffedOrKept(t *testing.T) {
+func TestNothingIsSniffedOrCached(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
 	for name := range operationsOf(t, g) {
@@ -340,8 +340,8 @@ func TestPanicIsAnsweredAndLogged(t *testing.T) {
 	}
 }
 
-// TestLogSaysWhatAndNotWhatWasSaid: one line per request, with neither credential nor prompt nor query.
-func TestLogSaysWhatAndNotWhatWasSaid(t *testing.T) {
+// TestAccessLogHasNoContent: one line per request, with neither credential nor prompt nor query.
+func TestAccessLogHasNoContent(t *testing.T) {
 	t.Parallel()
 	answer := `{"choices":[{"message":{"content":"ANSWER"}}],"usage":{"prompt_tokens":3,"completion_tokens":4,"cached":2}}`
 	g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
@@ -378,8 +378,8 @@ func TestLogSaysWhatAndNotWhatWasSaid(t *testing.T) {
 	}
 }
 
-// TestSeenSaysWhatHappened: who counts learns of every request but probes how it went, and what is open meanwhile.
-func TestSeenSaysWhatHappened(t *testing.T) {
+// TestSeenReportsRequests: a counter receives the outcome of every request except probes, and the number of open ones.
+func TestSeenReportsRequests(t *testing.T) {
 	t.Parallel()
 	var seen []edge.Seen
 	var during api.Open
@@ -431,7 +431,7 @@ func TestSeenSaysWhatHappened(t *testing.T) {
 	}
 }
 
-// TestHealth: a process stays in service while relayed calls work, says which of its parts does not, and answers for the one
+// TestHealth: a process stays in service while relayed calls work. It reports which of its parts does not work, and answers for the part
 // that is asked for.
 func TestHealth(t *testing.T) {
 	t.Parallel()

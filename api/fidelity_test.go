@@ -205,7 +205,7 @@ func TestUploadTooLarge(t *testing.T) {
 	}
 }
 
-// TestEngineModel: on the engines path the path's model counts, whatever the body says of one.
+// TestEngineModel: on the engines path the path's model counts, whatever model the body names.
 func TestEngineModel(t *testing.T) {
 	t.Parallel()
 	g, up := newOpenAI(t, func(o *api.Options) { o.DefaultModerationModel = "fast" })
@@ -248,7 +248,7 @@ func TestNoModerationModel(t *testing.T) {
 	}
 }
 
-// TestImageForm: in a form, too, one of input and prompt says what to change, and which is the channel's business.
+// TestImageForm: in a form, too, either input or prompt is required.
 func TestImageForm(t *testing.T) {
 	t.Parallel()
 	g, up := newOpenAI(t, nil)

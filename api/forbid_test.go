@@ -112,7 +112,7 @@ func TestForbids(t *testing.T) {
 		{chatPath, chatRest, `"extra_body":{"enable_search":true}`, "extra_body.enable_search"},
 		{chatPath, chatRest, `"extra_body":{"google":{"cached_content":"cachedContents/1"}}`, "extra_body.google.cached_content"},
 		{chatPath, chatRest, `"extra_body":{"google":{"thinking_config":{"thinking_budget":5}}}`, ""},
-		// Other models, and who serves them.
+		// Other models, and their providers.
 		{chatPath, chatRest, `"models":["m","dear"],"route":"fallback"`, "models"},
 		{chatPath, chatRest, `"provider":{"order":["Dear"]}`, "provider"},
 		{chatPath, chatRest, `"providerOptions":{"gateway":{"models":["dear"]}}`, "providerOptions"},

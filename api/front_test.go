@@ -73,9 +73,9 @@ func speaking(t *testing.T, how string, trusts *tls.Config) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// TestListenSpeaks: with a certificate the listener speaks TLS and HTTP/2 or HTTP/1.1, with H2C both in clear; calls,
+// TestListenProtocols: with a certificate the listener speaks TLS and HTTP/2 or HTTP/1.1, with H2C both in clear; calls,
 // refusals of large bodies and streams are the same in each. Servers that share a configuration of TLS do not write into it.
-func TestListenSpeaks(t *testing.T) {
+func TestListenProtocols(t *testing.T) {
 	t.Parallel()
 	server, trusts := selfSigned(t)
 	t.Cleanup(func() {
@@ -154,9 +154,9 @@ func TestListenRefusesOldTLS(t *testing.T) {
 			t.Errorf("got %s", tls.VersionName(conn.(*tls.Conn).ConnectionState().Version))
 		}
 	}
-	testwait.Eventually(t, "the log tells it", patience, func() bool { return strings.Contains(g.log.String(), "TLS handshake error") })
+	testwait.Eventually(t, "the log has the error", patience, func() bool { return strings.Contains(g.log.String(), "TLS handshake error") })
 	if n := strings.Count(g.log.String(), "TLS handshake error"); n != 1 {
-		t.Errorf("the log tells it %d times:\n%s", n, g.log)
+		t.Errorf("the log has the error %d times:\n%s", n, g.log)
 	}
 }
 
@@ -230,7 +230,7 @@ func header2(addr [4]byte) string {
 }
 
 // TestProxyProtocol: the caller is the address that a trusted proxy names; another's header is no request, and a proxy that sends none, or
-// not at once, is closed without holding up anybody.
+// not at once, is closed and delays no other connection.
 func TestProxyProtocol(t *testing.T) {
 	t.Parallel()
 	const held = "sk-held"
@@ -264,7 +264,7 @@ func TestProxyProtocol(t *testing.T) {
 			name: "a proxy of HTTP behind it", from: "127.0.0.1", before: header2([4]byte{127, 0, 0, 1}), more: "X-Forwarded-For: 203.0.113.7\r\n",
 			want: 200,
 		},
-		{name: "nobody known", from: "127.0.0.1", before: "PROXY UNKNOWN\r\n", more: "X-Forwarded-For: 203.0.113.7\r\n", want: 403},
+		{name: "an unknown client", from: "127.0.0.1", before: "PROXY UNKNOWN\r\n", more: "X-Forwarded-For: 203.0.113.7\r\n", want: 403},
 		{name: "the proxy itself", from: "127.0.0.1", before: "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00", want: 403},
 		{name: "no header", from: "127.0.0.1", log: "has no good PROXY header"},
 		{name: "garbage", from: "127.0.0.1", before: "PROXY TCP4 here there 1 2\r\n", log: "has no good PROXY header"},
@@ -297,7 +297,7 @@ func TestProxyProtocol(t *testing.T) {
 				t.Errorf("got %d, %v; want %d", got, err, test.want)
 			}
 			if test.log == "" && strings.Contains(g.log.String(), "PROXY") || !strings.Contains(g.log.String(), test.log) {
-				t.Errorf("the log tells %s", g.log)
+				t.Errorf("the log is %s", g.log)
 			}
 			_ = conn.Close()
 			testwait.Eventually(t, "the place comes back", patience, func() bool { return g.Open().Connections == 0 })

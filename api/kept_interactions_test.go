@@ -41,9 +41,9 @@ func (m *madeBy) Find(_ context.Context, ids ...string) (makers []relay.Origin) 
 	return makers
 }
 
-// TestRelayedInteractionIsKept: a relayed interaction is read, cancelled and deleted at the channel and with the key that made it,
+// TestRelayedInteractionAtItsChannel: a relayed interaction is read, cancelled and deleted at the channel and with the key that made it,
 // below both prefixes; for another token, and where no record of it is left, it does not exist.
-func TestRelayedInteractionIsKept(t *testing.T) {
+func TestRelayedInteractionAtItsChannel(t *testing.T) {
 	t.Parallel()
 	const doing = `{"id":"int_1","object":"interaction","status":"in_progress"}`
 	var asked []string
@@ -139,7 +139,7 @@ func TestRelayedInteractionIsKept(t *testing.T) {
 	}
 }
 
-// silentKeeper is a relay whose kept answers never come.
+// silentKeeper is a relay whose stored answers never arrive.
 type silentKeeper struct{ calls.Relay }
 
 func (silentKeeper) Stored(ctx context.Context, _, _ string, _ providers.StoredRequest) (*relay.Answer, error) {
@@ -147,8 +147,9 @@ func (silentKeeper) Stored(ctx context.Context, _, _ string, _ providers.StoredR
 	return nil, providers.AsFault(context.Cause(ctx))
 }
 
-// TestKeptInteractionIsHeld: a token has no more reads of relayed interactions open than streams and waits, and they end with it.
-func TestKeptInteractionIsHeld(t *testing.T) {
+// TestRelayedInteractionReadsAreBounded: a token has no more reads of relayed interactions open than streams and waits. They end with the
+// token.
+func TestRelayedInteractionReadsAreBounded(t *testing.T) {
 	t.Parallel()
 	ring := &keyring{token: &tokens.Token{ID: "good", Name: "good", Group: "default", Limits: tokens.Limits{MaxWatchers: 1}}}
 	synctest.Test(t, func(t *testing.T) {
@@ -161,7 +162,7 @@ func TestKeptInteractionIsHeld(t *testing.T) {
 		rec := httptest.NewRecorder()
 		g.Handler().ServeHTTP(rec, request("GET", "/v1beta/interactions/int_1", "").WithContext(beyond))
 		if rec.Code != http.StatusTooManyRequests {
-			t.Errorf("beside the first: %d %s", rec.Code, rec.Body)
+			t.Errorf("with the first: %d %s", rec.Code, rec.Body)
 		}
 		ring.change(func(token *tokens.Token) { token.Disabled = true })
 		if rec := <-ended; rec.Code != http.StatusUnauthorized {

@@ -112,7 +112,7 @@ func TestListenStopsAtItsPlaces(t *testing.T) {
 	}
 	testwait.Eventually(t, "all places come back", patience, func() bool { o := g.Open(); return o.Connections == 0 && !o.Full })
 	if n := strings.Count(g.log.String(), "no new connection is accepted"); n != 1 {
-		t.Errorf("the log tells it %d times:\n%s", n, g.log)
+		t.Errorf("the log has the refusal %d times:\n%s", n, g.log)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestListenSharesPlaces(t *testing.T) {
 		t.Errorf("open: %+v", o)
 	}
 	if n := strings.Count(g.log.String(), `"network":"127.0.0.1/32"`); n != 1 {
-		t.Errorf("the log tells it %d times:\n%s", n, g.log)
+		t.Errorf("the log has the refusal %d times:\n%s", n, g.log)
 	}
 	other := g.connect(t, "127.0.0.2")
 	mustAnswer(t, other)

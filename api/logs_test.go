@@ -95,7 +95,7 @@ type callList struct {
 	Newest string
 }
 
-// TestCallsAreListed: what a call leaves in the log, who finds it, and by what.
+// TestCallsAreListed: the record of a call, which callers find it, and by which filters.
 func TestCallsAreListed(t *testing.T) {
 	t.Parallel()
 	e := newLogsEnv(t)
@@ -122,7 +122,7 @@ func TestCallsAreListed(t *testing.T) {
 		"status=4xx":    second,
 		"status=failed": second, "fault=any": second, "fault=model_not_found": second, "since=2020-01-01&limit=1": second, "stream=true": "",
 		"min_ms=60000":     "",
-		"until=2020-01-01": "", "newer=" + all.Newest: "", "after=" + all.Newest: first, "operation=createMessage": "", "token=nobody": "",
+		"until=2020-01-01": "", "newer=" + all.Newest: "", "after=" + all.Newest: first, "operation=createMessage": "", "token=unknown": "",
 	} {
 		var found callList
 		e.get(t, "", "/admin/calls?"+query, &found)

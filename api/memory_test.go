@@ -124,7 +124,7 @@ func TestBodyMemory(t *testing.T) {
 	}
 }
 
-// TestBodyIsLetGoWithTheAnswer: a body is neither counted nor kept while its answer comes.
+// TestBodyIsLetGoWithTheAnswer: a body is neither counted nor held while its answer comes.
 func TestBodyIsLetGoWithTheAnswer(t *testing.T) {
 	t.Parallel()
 	answering, freed, finish := make(chan struct{}), make(chan struct{}), make(chan struct{})

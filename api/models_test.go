@@ -45,7 +45,7 @@ func TestModelListShapes(t *testing.T) {
 		}
 	}
 	if strings.Contains(g.log.String(), "sk-few") {
-		t.Error("the log tells a key")
+		t.Error("the log has a key")
 	}
 
 	g.tokens["sk-none"] = &tokens.Token{ID: "none", Group: "empty"}

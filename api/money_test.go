@@ -68,7 +68,7 @@ func TestBudgetReservesWhatACallMayCost(t *testing.T) {
 		t.Errorf("a model without a price reserved %+v", got)
 	}
 	n := len(g.limits.costs)
-	g.do(t, request("POST", "/v1/chat/completions", `{"model":"nobody has it","messages":[]}`))
+	g.do(t, request("POST", "/v1/chat/completions", `{"model":"unknown","messages":[]}`))
 	g.do(t, request("POST", "/v1/videos", `{"model":"sora-2","prompt":"p"}`))
 	if costs := g.limits.costs[n:]; len(costs) != 3 || costs[1].Requests != 1 || costs[2] != (limits.Cost{}) {
 		t.Errorf("admitted %+v, want each counted once, and its money reserved once", costs)
@@ -334,7 +334,7 @@ func TestClientLeavesBehindTheLastEvent(t *testing.T) {
 	for lines := bufio.NewScanner(resp.Body); lines.Scan() && lines.Text() != "data: [DONE]"; {
 	}
 	leave()
-	testwait.Eventually(t, "the log tells", patience, func() bool { return strings.Contains(g.log.String(), `"msg":"request"`) })
+	testwait.Eventually(t, "the log has the request", patience, func() bool { return strings.Contains(g.log.String(), `"msg":"request"`) })
 	if log := g.log.String(); len(g.ledger.entries) != 1 || g.ledger.entries[0].Failed || g.ledger.entries[0].OutputTokens != 7 ||
 		!strings.Contains(log, `"status":200`) {
 		t.Errorf("ledger %+v, log %s", g.ledger.entries, log)

@@ -394,7 +394,7 @@ func TestSDKErrorClasses(t *testing.T) {
 			t.Errorf("%s: got %v, want %d %s", test.input, chatErr, test.status, test.code)
 		}
 		if chatErr != nil && strings.Contains(chatErr.Error(), upstreamKey) {
-			t.Errorf("%s: got %v, which tells the key", test.input, chatErr)
+			t.Errorf("%s: got %v, which has the key", test.input, chatErr)
 		}
 	}
 }

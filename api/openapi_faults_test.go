@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// answers is the part of the document that says what operations answer.
+// answers is the part of the document with the answers of operations.
 type answers struct {
 	Paths map[string]map[string]struct {
 		Responses map[string]declaredAnswer
@@ -100,7 +100,7 @@ func TestFaultsDeclared(t *testing.T) {
 	}
 	for _, row := range []struct {
 		status, method, path string
-		again                bool // it says when to come back
+		again                bool // it has a Retry-After
 	}{
 		{"409", "post", "/v1/videos", true},
 		{"409", "post", "/vendorC/", true},

@@ -16,7 +16,8 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// TestOperatorsChange: a new key holds at once, none closes the operations, and who changed is named.
+// TestOperatorsChange: a new key is valid at once, and Load returns the operators that changed. Without operators the
+// operations are closed.
 func TestOperatorsChange(t *testing.T) {
 	t.Parallel()
 	one := func(key string) []admin.OperatorKey {
@@ -73,8 +74,8 @@ func TestViewersReadNoReceiver(t *testing.T) {
 	}
 }
 
-// TestViewers: a viewer reads everything and changes nothing, by its key and where the process vouches for it. The log says
-// who it was.
+// TestViewers: a viewer reads everything and changes nothing, by its key and as an internal caller. The log names
+// the viewer.
 func TestViewers(t *testing.T) {
 	t.Parallel()
 	o := newAdminEnv(t)
@@ -99,12 +100,12 @@ func TestViewers(t *testing.T) {
 		}
 	}
 	if changes == 0 || !strings.Contains(o.log.String(), `"operator":"vera"`) || strings.Contains(o.log.String(), viewerKey) {
-		t.Errorf("%d changes refused; the log tells %s", changes, o.log)
+		t.Errorf("%d changes refused; the log is %s", changes, o.log)
 	}
 }
 
-// TestInside: a request that the process makes of itself acts as who the context names, whatever its headers say, and is
-// held to what that one may do from where it is.
+// TestInside: a request that the process makes of itself acts as the caller in its context, whatever its headers contain, with
+// the permissions that this caller has at its address.
 func TestInside(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)
@@ -135,7 +136,7 @@ func TestInside(t *testing.T) {
 		{"as a token", "/v1/models", near, "", holder, 200},
 		{"from another network", "/v1/models", far, "", holder, 403},
 		{"as a token that is none", "/v1/models", near, key, &edge.InternalCaller{Token: "tok_none", Find: find}, 401},
-		{"as nobody, with a key", "/v1/models", near, key, anna, 401},
+		{"not as a token, with a key", "/v1/models", near, key, anna, 401},
 		{"an operator, with a listener apart", "/admin/tokens", near, "", anna, 200},
 		{"a token, with the admin key", "/admin/tokens", near, adminKey, holder, 404},
 	} {

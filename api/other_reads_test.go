@@ -19,7 +19,7 @@ import (
 	"modelrelay/workflows"
 )
 
-// emptyKeeper is a relay of which nothing is kept.
+// emptyKeeper is a relay without stored answers.
 type emptyKeeper struct {
 	calls.Relay
 
@@ -136,10 +136,10 @@ func TestDownloadsHaveALimit(t *testing.T) {
 		rec := g.do(t, request("GET", path, ""))
 		if code, _ := fault(t, rec); rec.Code != http.StatusTooManyRequests || code != "rate_limit_exceeded" ||
 			rec.Header().Get("Retry-After") != strconv.Itoa(5) {
-			t.Errorf("beside %d: %d %s", most, rec.Code, rec.Body)
+			t.Errorf("with %d others: %d %s", most, rec.Code, rec.Body)
 		}
 		if rec := g.do(t, request("HEAD", path, "")); rec.Code != http.StatusOK {
-			t.Errorf("a header beside them: %d", rec.Code)
+			t.Errorf("a header with them: %d", rec.Code)
 		}
 		leave()
 		for range most {
@@ -187,7 +187,7 @@ func TestOperatorReadsTakeNothing(t *testing.T) {
 		}
 		for _, path := range []string{"/v1/chat/completions", "/v1/videos/video_1/cancel"} {
 			if code := look(http.MethodPost, path); code != http.StatusForbidden {
-				t.Errorf("%s by who looks: %d, want 403", path, code)
+				t.Errorf("%s by an impersonator: %d, want 403", path, code)
 			}
 		}
 		for i, want := range []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests} {

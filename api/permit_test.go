@@ -40,9 +40,9 @@ func operationsOf(t *testing.T, g *gateway) map[string]documented {
 	return operations
 }
 
-// TestEveryOperationAsksForItsWord: a token without the word that the document names gets 403, one that has it does not;
+// TestEveryOperationRequiresItsWord: a token without the word that the document names gets 403, one that has it does not;
 // so does one that comes from elsewhere.
-func TestEveryOperationAsksForItsWord(t *testing.T) {
+func TestEveryOperationRequiresItsWord(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
 	for _, word := range tokens.Operations() {
@@ -143,7 +143,7 @@ func TestModelListIsWhatACallWouldTake(t *testing.T) {
 		for _, model := range []string{"both", "camera", "talker", "voice"} {
 			rec := g.do(t, request("GET", "/v1/models/"+model, "", "Authorization", "Bearer sk-one"))
 			if (rec.Code == 200) != slices.Contains(got, model) {
-				t.Errorf("%v, %v: %s answers %d beside the list %v", test.operations, test.models, model, rec.Code, got)
+				t.Errorf("%v, %v: %s answers %d, the list is %v", test.operations, test.models, model, rec.Code, got)
 			}
 		}
 	}

@@ -69,22 +69,22 @@ func TestRealtimeSharesTheBudget(t *testing.T) {
 			t.Fatalf("the conversation ended: %v", err)
 		}
 	}
-	mustBeTold := func(conn *websocket.Conn) {
+	mustEndForBudget := func(conn *websocket.Conn) {
 		t.Helper()
 		err := converse(conn)
 		for err == nil { // the close travels with the event
 			_, _, err = conn.Read(within(t))
 		}
 		if websocket.CloseStatus(err) != websocket.StatusGoingAway || !strings.Contains(err.Error(), "budget") {
-			t.Errorf("got %v, want to be told that the budget is used up", err)
+			t.Errorf("got %v, want the reason that the budget is used up", err)
 		}
 	}
 	for range 5 {
 		mustGoOn(one)
 	}
 	mustGoOn(two) // 18,000 when it has ended
-	mustBeTold(two)
-	mustBeTold(one)
+	mustEndForBudget(two)
+	mustEndForBudget(one)
 	balance, err := ledger.NewBudgets(client, 0).Balance(t.Context(), "one")
 	if err != nil || balance.Spent != 8*turn {
 		t.Errorf("spent %d of %d, %v; want the last turn of each beyond it", balance.Spent, budget, err)

@@ -60,7 +60,7 @@ func (d *dialog) wantEnd(t *testing.T, ends <-chan closeFrame, want closeFrame) 
 			t.Errorf("upstream: ended with %+v, want %+v", got, want)
 		}
 	case <-within(t).Done():
-		t.Error("the upstream was not told")
+		t.Error("the upstream received no close")
 	}
 }
 
@@ -119,7 +119,7 @@ func TestRealtimeCloseOfTheClient(t *testing.T) {
 	}
 }
 
-// TestRealtimeCloseWhileTheOtherTalks: the code of a side that closes is not lost to the error of who writes to it.
+// TestRealtimeCloseWhileTheOtherTalks: the code of a side that closes is not lost to the error of a write to it.
 func TestRealtimeCloseWhileTheOtherTalks(t *testing.T) {
 	t.Parallel()
 	ends := make(chan closeFrame, 1)
@@ -250,7 +250,7 @@ func TestRealtimeFlood(t *testing.T) {
 				t.Errorf("got %q, %v, want a close frame with 1008", answer, err)
 			}
 			d.wantEnd(t, ends, closeFrame{websocket.StatusGoingAway, "the client has left"})
-			testwait.Eventually(t, "the log tells", patience, func() bool { return strings.Contains(d.log.String(), `"fault":"rate_limited"`) })
+			testwait.Eventually(t, "the log has the fault", patience, func() bool { return strings.Contains(d.log.String(), `"fault":"rate_limited"`) })
 		})
 	}
 }
@@ -262,7 +262,7 @@ func TestRealtimeGarbageOfTheUpstream(t *testing.T) {
 		_, _, _ = conn.Read(ctx)
 	})
 	mustEnd(t, d.dial(t), websocket.StatusInternalError, "the upstream broke off")
-	testwait.Eventually(t, "the log tells", patience, func() bool { return strings.Contains(d.log.String(), `"fault":"upstream"`) })
+	testwait.Eventually(t, "the log has the fault", patience, func() bool { return strings.Contains(d.log.String(), `"fault":"upstream"`) })
 }
 
 // revocable are the tokens of the harness until off.
@@ -294,7 +294,7 @@ func TestRealtimeRevokedToken(t *testing.T) {
 	defer cancel()
 	select {
 	case end := <-ends:
-		t.Errorf("ended with %+v while nobody could tell", end)
+		t.Errorf("ended with %+v while Redis is away", end)
 	case <-quiet.Done():
 	}
 	off.Store(&gone)
@@ -302,7 +302,7 @@ func TestRealtimeRevokedToken(t *testing.T) {
 	const reason = "going away: the API key may no longer be used"
 	mustEnd(t, conn, websocket.StatusGoingAway, reason)
 	d.wantEnd(t, ends, closeFrame{websocket.StatusGoingAway, reason})
-	t.Logf("told after %s", time.Since(began))
+	t.Logf("ended after %s", time.Since(began))
 }
 
 func TestRealtimeDrain(t *testing.T) {

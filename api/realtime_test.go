@@ -315,7 +315,7 @@ func TestRealtimeHandshake(t *testing.T) {
 				}
 			}
 			if log := d.log.String(); strings.Contains(log, goodKey) {
-				t.Errorf("the key stands in the log:\n%s", log)
+				t.Errorf("the log has the key:\n%s", log)
 			}
 		})
 	}

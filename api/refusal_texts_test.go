@@ -7,9 +7,9 @@ import (
 	"modelrelay/api"
 )
 
-// TestRefusalsSayWhatToDo: what is wrong with a request as a whole is said in words that lead to the mistake, and that
+// TestRefusalsNameTheMistake: what is wrong with a request as a whole is said in words that lead to the mistake, and that
 // show nothing of the gateway's inside.
-func TestRefusalsSayWhatToDo(t *testing.T) {
+func TestRefusalsNameTheMistake(t *testing.T) {
 	t.Parallel()
 	const chat, tokens = "/v1/chat/completions", "/admin/tokens"
 	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.MaxBody = 1 << 20 })

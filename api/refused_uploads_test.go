@@ -83,7 +83,7 @@ func TestRefusalOfALargeUpload(t *testing.T) {
 				t.Errorf("got %d %s, %v, want %d", resp.StatusCode, text, err, test.status)
 			}
 			if resp.ContentLength <= 0 {
-				t.Error("the answer tells no length: it ends when the body does, and proxies wait for that")
+				t.Error("the answer has no length: it ends when the body does, and proxies wait for that")
 			}
 		})
 	}

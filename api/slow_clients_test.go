@@ -100,8 +100,8 @@ func bodyTimeoutSparesTheAnswer(t *testing.T) {
 	}
 }
 
-// TestAnswersThatNobodyReads: if a client does not read its answer, the connection is closed in time, with or without a token.
-func TestAnswersThatNobodyReads(t *testing.T) {
+// TestUnreadAnswers: if a client does not read its answer, the connection is closed in time, with or without a token.
+func TestUnreadAnswers(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.WriteTimeout = 200 * time.Millisecond })
 	server := httptest.NewUnstartedServer(g.Handler())

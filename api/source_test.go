@@ -18,7 +18,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// TestSourceBehindProxies: the address that networks are compared with is the one that the outermost trusted proxy heard.
+// TestSourceBehindProxies: the address that networks are compared with is that of the client of the outermost trusted proxy.
 func TestSourceBehindProxies(t *testing.T) {
 	t.Parallel()
 	const proxy, client, stranger = "10.0.0.1:1", "203.0.113.7", "198.51.100.9:1"
@@ -51,7 +51,7 @@ func TestSourceBehindProxies(t *testing.T) {
 		{"Forwarded, an open quote to the left", proxy, nil, []string{`for="192.0.2.1, for=` + client}, client},
 		{"Forwarded, a quoted comma", proxy, nil, []string{`for=192.0.2.1, for=` + client + `;host="a,b"`}, client},
 		{"Forwarded, hidden", proxy, nil, []string{"for=" + client + ", for=_hidden"}, "10.0.0.1"},
-		{"Forwarded for nobody", proxy, nil, []string{"for=" + client + ", proto=https"}, "10.0.0.1"},
+		{"Forwarded, no client at the end", proxy, nil, []string{"for=" + client + ", proto=https"}, "10.0.0.1"},
 		{"Forwarded, an open quote", proxy, nil, []string{"for=" + client + `, for="192.0.2.1`}, "10.0.0.1"},
 
 		{"both agree", proxy, []string{client}, []string{"for=" + client}, client},
@@ -169,7 +169,7 @@ func TestWrongOperatorsKeysBehindAProxy(t *testing.T) {
 			t.Errorf("%s: the right key: %d", name, got)
 		}
 		if log := o.log.String(); !strings.Contains(log, `"source":"`+guesser+`"`) || strings.Contains(log, `"source":"10.0.0.1"`) {
-			t.Errorf("%s: the log tells %s", name, log)
+			t.Errorf("%s: the log is %s", name, log)
 		}
 	}
 }
@@ -219,6 +219,6 @@ func TestWrongClientKeys(t *testing.T) {
 		t.Errorf("the same /64: got %d, want 429; another: got %d, want 401", same, other)
 	}
 	if log := g.log.String(); strings.Contains(log, "sk-guess") || !strings.Contains(log, `"source":"203.0.113.7"`) {
-		t.Errorf("the log tells %s", log)
+		t.Errorf("the log is %s", log)
 	}
 }

@@ -180,7 +180,7 @@ func TestEventsEnd(t *testing.T) {
 	testwait.Eventually(t, "one watches", patience, func() bool { return g.tasks.watchers() == 1 })
 	leave()
 	testwait.Eventually(t, "the watcher is freed", patience, func() bool { return g.tasks.watchers() == 0 })
-	testwait.Eventually(t, "the log tells", patience, func() bool { return strings.Contains(g.log.String(), `"status":499`) })
+	testwait.Eventually(t, "the log has the request", patience, func() bool { return strings.Contains(g.log.String(), `"status":499`) })
 
 	_, removed := follow(t.Context(), t, url)
 	next(t, removed)

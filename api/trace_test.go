@@ -40,7 +40,7 @@ func attributes(span tracetest.SpanStub) map[string]string {
 	return all
 }
 
-// TestRequestsAreSpans: what a request's span is called and says, for every way in which one ends.
+// TestRequestsAreSpans: the name and the attributes of a request's span, for every way in which a request ends.
 func TestRequestsAreSpans(t *testing.T) {
 	t.Parallel()
 	const prompt = "a very private prompt"
@@ -126,7 +126,7 @@ func TestRequestsAreSpans(t *testing.T) {
 			}
 			for _, secret := range []string{"private", "hello", "pasted", "PASTED", goodKey, "sk-few", upstreamKey, "broken"} {
 				if bytes.Contains(fmt.Appendf(nil, "%+v", spans), []byte(secret)) {
-					t.Errorf("%q stands in a span: %+v", secret, spans)
+					t.Errorf("%q is in a span: %+v", secret, spans)
 				}
 			}
 		})

@@ -24,7 +24,7 @@ import (
 	"modelrelay/storage/ledger"
 )
 
-// What an upstream of each format says, whole and in pieces: "Hello", for 11 tokens of input, 5 of them cached, and 7 of output.
+// The answers of an upstream of each format, whole and in pieces: "Hello", for 11 tokens of input, 5 of them cached, and 7 of output.
 const (
 	chatHello = `{"id":"c","object":"chat.completion","created":1,"model":"up","choices":[{"index":0,"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}],` +
 		`"usage":{"prompt_tokens":11,"completion_tokens":7,"total_tokens":18,"prompt_tokens_details":{"cached_tokens":5}}}`
@@ -114,7 +114,7 @@ func foreignGateway(t *testing.T, channel providers.Channel, handler http.Handle
 	})
 }
 
-// heard is what a client understood of an answer.
+// heard is what a client has read of an answer.
 type heard struct {
 	text, model, stop     string
 	input, cached, output int64
@@ -335,7 +335,7 @@ func TestSDKsCountAndEmbed(t *testing.T) {
 	counted(t, g, 3, 0, 0)
 }
 
-// TestSDKsReadForeignRefusals: what an upstream says of the client's request comes as an error of the client's SDK, with its
+// TestSDKsReadForeignRefusals: the message of an upstream about the client's request comes as an error of the client's SDK, with its
 // status and its words, and no field of another format.
 func TestSDKsReadForeignRefusals(t *testing.T) {
 	t.Parallel()

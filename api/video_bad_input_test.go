@@ -184,7 +184,7 @@ func (l videoLimits) bad() map[string]asked {
 		delete(cases, "a last frame without a first")
 	}
 	if l.apart {
-		cases["references beside a frame"] = with(func(a *asked) { a.first, a.references = image, []string{image} })
+		cases["references with a frame"] = with(func(a *asked) { a.first, a.references = image, []string{image} })
 	}
 	if l.bytes {
 		cases["an address"] = with(func(a *asked) { a.first = addressOfImage })
@@ -327,7 +327,7 @@ func wordsFor(name string) []string {
 		return []string{"resolution"}
 	case "a last frame without a first":
 		return []string{"last"}
-	case "too many references", "references beside a frame":
+	case "too many references", "references with a frame":
 		return []string{"reference"}
 	case "no prompt":
 		return []string{"prompt", "image"}

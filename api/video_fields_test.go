@@ -85,7 +85,7 @@ func TestFieldsOfAnotherVideoFormat(t *testing.T) {
 			t.Errorf("%s at %s: got %d %s %+v, want %+v", tc.members, tc.path, rec.Code, rec.Body, g.tasks.creates, tc.want)
 		}
 	}
-	// A form says it in texts.
+	// In a form every value is a text.
 	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.DefaultVideoModel = "sora-2" })
 	contentType, body := form(t, part{"prompt", "", "", "p"}, part{"frames", "", "", "241"}, part{"metadata[duration]", "", "", "10"},
 		part{"style", "", "", "x"})
@@ -160,8 +160,8 @@ func TestFieldsOfAnotherVideoFormatAtFault(t *testing.T) {
 	}
 }
 
-// TestRemixSaysNothingOfItsSource: a remix is charged like its source. A field that would change its price is refused.
-func TestRemixSaysNothingOfItsSource(t *testing.T) {
+// TestRemixFields: a remix is charged like its source. A field that would change its price is refused.
+func TestRemixFields(t *testing.T) {
 	t.Parallel()
 	for _, member := range []string{
 		`"model":"fast"`, `"seconds":"20"`, `"size":"1920x1080"`, `"duration":20`, `"frames":481`, `"n":4`, `"width":1920`, `"req_key":"fast"`,

@@ -24,7 +24,7 @@ func TestListed(t *testing.T) {
 		{"upstream_expired", "It expired.", "vendor_timeout", "It expired."},
 		{"upstream_failed", "It failed.", "vendor_error", "It failed."},
 		{"", "It failed.", "vendor_error", "It failed."},
-		// Codes of ours say something else of an upstream's job: who pays, whether a copy may be tried again, who called it off.
+		// A vendor's code that equals one of ours has another meaning.
 		{"upstream_unknown", "Lost.", "vendor_error", "upstream_unknown: Lost."},
 		{"archive_failed", "No.", "vendor_error", "archive_failed: No."},
 		{"cancelled", "Over.", "vendor_error", "cancelled: Over."},

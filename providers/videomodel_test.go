@@ -30,12 +30,12 @@ func TestVideoFrame(t *testing.T) {
 		{"4k", words, VideoShape{Width: 3840, Height: 2160}, Frame{AspectRatio: "16:9", Resolution: "4k", Width: 3840, Height: 2160}, ""},
 		{"nearly 16:9", words, VideoShape{Width: 854, Height: 480}, Frame{AspectRatio: "16:9", Resolution: "480p", Width: 854, Height: 480}, ""},
 		{
-			"pixels beside the words that they mean", words,
+			"pixels with the same resolution in words", words,
 			VideoShape{Width: 1280, Height: 720, Resolution: "720p"},
 			Frame{AspectRatio: "16:9", Resolution: "720p", Width: 1280, Height: 720},
 			"",
 		},
-		{"pixels beside other words", words, VideoShape{Width: 1280, Height: 720, Resolution: "480p"}, Frame{}, "width"},
+		{"pixels with another resolution in words", words, VideoShape{Width: 1280, Height: 720, Resolution: "480p"}, Frame{}, "width"},
 		{"pixels in no words", words, VideoShape{Width: 1366, Height: 768}, Frame{}, "width"},
 		{"one side", words, VideoShape{Width: 1280}, Frame{}, "width"},
 		{"an unknown word", words, VideoShape{Resolution: "8k"}, Frame{}, "resolution"},
@@ -102,7 +102,7 @@ func TestVideoModelCheck(t *testing.T) {
 		{"a last frame alone", VideoShape{Prompt: 3, Inputs: []InputShape{png(LastFrame)}}, "last_image"},
 		{"a reference's link", VideoShape{Prompt: 3, Inputs: []InputShape{{Role: Reference, Link: true}}}, "reference_images"},
 		{"three references", VideoShape{Prompt: 3, Inputs: []InputShape{png(Reference), png(Reference), png(Reference)}}, "reference_images"},
-		{"references beside frames", VideoShape{Prompt: 3, Inputs: []InputShape{png(Reference), png(FirstFrame)}}, "reference_images"},
+		{"references with frames", VideoShape{Prompt: 3, Inputs: []InputShape{png(Reference), png(FirstFrame)}}, "reference_images"},
 		{"a video's bytes", VideoShape{Prompt: 3, Inputs: []InputShape{{Role: SourceVideo, Type: "video/mp4"}}}, "video"},
 		{"other sound", VideoShape{Prompt: 3, Inputs: []InputShape{{Role: SourceAudio, Type: "audio/wav"}}}, "audio"},
 		{"a video to extend", VideoShape{Prompt: 3, Inputs: []InputShape{{Role: ExtendVideo, Link: true}}}, "video"},
@@ -186,7 +186,7 @@ func TestMakes(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if got := vendor.Made("m", VideoStatus{Resolution: "1080p", Audio: "false"}); got.Resolution != "1080p" || got.Audio != "false" {
-		t.Errorf("what the vendor says: got %+v", got)
+		t.Errorf("the vendor's report: got %+v", got)
 	}
 	for word, want := range map[string]string{"2160P": "4k", " 720P ": "720p", "": "1080p"} {
 		if got := ResolutionWord(word, 1080, 1920); got != want {

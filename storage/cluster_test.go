@@ -25,17 +25,17 @@ func TestCluster(t *testing.T) {
 	ctx := t.Context()
 	direct := nodes[0].Client(t, nil)
 
-	// A client that does not know that it is a cluster gets an error that names it, whichever node it asks.
+	// A client without redis.cluster gets an error that names the option, from every node.
 	for _, node := range nodes[:3] {
 		single := storagetest.Client(t, "redis://"+node.Address)
-		told := ""
+		hint := ""
 		for _, key := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} { // some slot of theirs is elsewhere
 			if err := storage.RedisError("read", single.Get(ctx, key).Err()); errors.Is(err, storage.ErrUnavailable) {
-				told = err.Error()
+				hint = err.Error()
 			}
 		}
-		if !strings.Contains(told, "redis.cluster: true") {
-			t.Errorf("one node without redis.cluster: got %q", told)
+		if !strings.Contains(hint, "redis.cluster: true") {
+			t.Errorf("one node without redis.cluster: got %q", hint)
 		}
 	}
 
@@ -59,7 +59,7 @@ func TestCluster(t *testing.T) {
 		t.Error(err)
 	}
 
-	// What one process says on a channel another hears, whichever node they ask.
+	// A process receives what another one publishes, at whichever nodes they are connected.
 	changes := taskindex.NewChanges(client)
 	heard, ready := make(chan taskindex.Change, 1), make(chan struct{})
 	listening, stop := context.WithCancel(ctx)
@@ -72,7 +72,7 @@ func TestCluster(t *testing.T) {
 		t.Error(err)
 	}
 	if change := <-heard; change.TaskID != "t1" {
-		t.Errorf("heard %+v", change)
+		t.Errorf("received %+v", change)
 	}
 	stop()
 	follower.Wait()

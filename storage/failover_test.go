@@ -35,7 +35,7 @@ func openFailover(t *testing.T, of *storagetest.Failover, change func(*storage.R
 	if change != nil {
 		change(opts)
 	}
-	client, err := storage.OpenRedis("redis://nobody:9/2", opts)
+	client, err := storage.OpenRedis("redis://unused:9/2", opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,8 +125,8 @@ func TestSentinelRefuses(t *testing.T) {
 			func(o *storage.RedisOptions) { o.Sentinel.Password = "" },
 			"redis.sentinel.username and redis.sentinel.password",
 		},
-		"wrong password of Redis":  {func(o *storage.RedisOptions) { o.Password = "wrong-secret" }, "redis.username, redis.password"},
-		"nobody is at the address": {func(o *storage.RedisOptions) { o.Sentinel.Addresses = []string{"127.0.0.1:1"} }, "connection refused"},
+		"wrong password of Redis":    {func(o *storage.RedisOptions) { o.Password = "wrong-secret" }, "redis.username, redis.password"},
+		"no sentinel at the address": {func(o *storage.RedisOptions) { o.Sentinel.Addresses = []string{"127.0.0.1:1"} }, "connection refused"},
 	} {
 		client := openFailover(t, group, test.change)
 		err := storage.RedisError("get", client.Get(t.Context(), "a").Err())

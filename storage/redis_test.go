@@ -50,8 +50,8 @@ func TestOpenRedis(t *testing.T) {
 	}
 }
 
-// TestHangingRedisHoldsNobodyLong: a Redis that accepts connections and never answers delays only the first concurrent calls.
-func TestHangingRedisHoldsNobodyLong(t *testing.T) {
+// TestHangingRedisDelaysFewCalls: a Redis that accepts connections and never answers delays only the first concurrent calls.
+func TestHangingRedisDelaysFewCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 100 * time.Millisecond

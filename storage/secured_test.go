@@ -30,7 +30,7 @@ func TestSentinelSecured(t *testing.T) {
 		Certificates: []tls.Certificate{pair},
 	}
 	group := storagetest.StartSecuredFailover(t, files, config)
-	client, err := storage.OpenRedis("rediss://nobody:9/0", &storage.RedisOptions{
+	client, err := storage.OpenRedis("rediss://unused:9/0", &storage.RedisOptions{
 		Username: storagetest.FailoverUser, Password: storagetest.FailoverPassword, Prefix: "shop:",
 		TLS: func() (*tls.Config, error) { return config, nil },
 		Sentinel: storage.RedisSentinel{

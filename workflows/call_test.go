@@ -62,7 +62,7 @@ func TestCall(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer activities.Answered
 		err    error
-		// concluded is what the archive says; nil: it is not asked. away: the archive is away.
+		// concluded is the answer in the archive; nil: the archive is not asked. away: the archive is away.
 		concluded *activities.Answered
 		away      bool
 		state     workflows.State
@@ -133,7 +133,7 @@ func TestCall(t *testing.T) {
 				t.Errorf("bill %+v of %+v, want %s of %d", bill, bill.Call, test.ending, test.cost)
 			}
 			if len(events) != 1 || events[0] != test.event {
-				t.Errorf("told %q, want %q", events, test.event)
+				t.Errorf("delivered %q, want %q", events, test.event)
 			}
 			if s.channel != got.Call.Channel {
 				t.Errorf("operators see channel %q, want %q", s.channel, got.Call.Channel)
@@ -145,7 +145,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// TestCallLane: a call of an early lane goes first at the server, and its activity knows lane and weight of the token.
+// TestCallLane: a call of an early lane goes first at the server, and its activity receives the lane and the weight of the token.
 func TestCallLane(t *testing.T) {
 	t.Parallel()
 	last := 0
@@ -197,8 +197,8 @@ func TestCallCancelledWithoutWorker(t *testing.T) {
 			if got.State != workflows.Cancelled || bill.Call.Cost != 1000 || bill.Ending != activities.EndedUnknown {
 				t.Errorf("got %+v with the bill %+v", got, bill)
 			}
-			if told := len(events) == 1 && events[0] == "task.cancelled"; told == remove {
-				t.Errorf("told %q, removed %t", events, remove)
+			if delivered := len(events) == 1 && events[0] == "task.cancelled"; delivered == remove {
+				t.Errorf("delivered %q, removed %t", events, remove)
 			}
 		})
 	}

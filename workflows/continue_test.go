@@ -247,7 +247,7 @@ func TestVideoWithoutAnAnswerIsNotStuck(t *testing.T) {
 	s.submits(&activities.Record{Kind: providers.Upstream, Message: "500", Finished: true})
 	s.OnActivity("Reconcile", mock.Anything, mock.Anything).Return(func(context.Context, activities.ReconcileInput) (activities.Job, error) {
 		left = s.due.Sub(s.Now())
-		return activities.Job{}, faultError(activities.Record{Kind: providers.Upstream, Message: "nobody can tell"})
+		return activities.Job{}, faultError(activities.Record{Kind: providers.Upstream, Message: "no lookup"})
 	})
 	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil)
 	s.play(t, input())

@@ -63,7 +63,7 @@ func TestVideoFailedByOperator(t *testing.T) {
 	}
 }
 
-func TestVideoTellsItsEnd(t *testing.T) {
+func TestVideoDeliversItsEnd(t *testing.T) {
 	t.Parallel()
 	var notified []workflows.NotifyInput
 	s := newTestEnv(t)

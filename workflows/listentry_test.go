@@ -11,8 +11,8 @@ import (
 	"modelrelay/providers"
 )
 
-// TestVideoKnowsItsEntry: a task passes Poll and Settle the data that restores its entry on the list.
-func TestVideoKnowsItsEntry(t *testing.T) {
+// TestVideoPassesItsEntry: a task passes Poll and Settle the data that restores its entry on the list.
+func TestVideoPassesItsEntry(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
 	s.admits("main")

@@ -75,7 +75,7 @@ func weighted() workflows.Input {
 	return in
 }
 
-func TestVideoStandsInLine(t *testing.T) {
+func TestVideoQueuePosition(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
 	seen, awaits, settled := s.full(1, "main"), s.awaits(3, "main"), s.settles()
@@ -102,9 +102,9 @@ func TestVideoStandsInLine(t *testing.T) {
 	}
 }
 
-// TestVideoStandsInLineAgain: an attempt that was refused goes back into the line, where the refusing channel is left out
+// TestVideoQueuePositionAgain: an attempt that was refused goes back into the line, where the refusing channel is left out
 // for a while.
-func TestVideoStandsInLineAgain(t *testing.T) {
+func TestVideoQueuePositionAgain(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
 	seen, awaits, settled := s.full(2, "main"), s.awaits(0, "main"), s.settles()
@@ -247,7 +247,7 @@ func TestVideoAdmitAgain(t *testing.T) {
 	s.settles()
 	began := s.Now()
 	if got := s.play(t, input()); got.State != workflows.Completed || asks != 3 {
-		t.Errorf("result %+v after %d asks", got, asks)
+		t.Errorf("result %+v after %d tries", got, asks)
 	}
 	if waited := s.Now().Sub(began); waited < 10*time.Second {
 		t.Errorf("asked again at once, in %s", waited)

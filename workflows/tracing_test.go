@@ -86,7 +86,7 @@ func TestLooksAreBounded(t *testing.T) {
 			t.Errorf("%s is in trace %s", span.Name, span.SpanContext.TraceID())
 		}
 		if text := fmt.Sprintf("%+v", span); strings.Contains(text, "private") || strings.Contains(text, "a cat") {
-			t.Errorf("a span tells what it must not: %s", text)
+			t.Errorf("a span has private data: %s", text)
 		}
 	}
 	if count["RunActivity:Poll"] != 4 || count["RunActivity:Submit"] != 1 || count["RunWorkflow:Video"] != 1 {
@@ -113,7 +113,7 @@ func attributeOf(span tracetest.SpanStub, key string) string {
 	return ""
 }
 
-// TestUnreadableTrace: no task fails, and none is traced, for a header that says nothing.
+// TestUnreadableTrace: with an invalid header no task fails, and none is traced.
 func TestUnreadableTrace(t *testing.T) {
 	t.Parallel()
 	for name, header := range map[string]map[string]string{

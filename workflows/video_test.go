@@ -248,7 +248,7 @@ func TestVideoSubmitOnce(t *testing.T) {
 			submit: &activities.Record{Kind: providers.Invalid, Message: "bad", Accepted: providers.NotAccepted},
 			code:   providers.FailedInput, submits: 1,
 		},
-		"unknown, nobody can say": {
+		"unknown, no lookup": {
 			submit: unknown, reconcile: &activities.Record{Kind: providers.Upstream, Message: "no look-up"},
 			code: workflows.CodeUpstreamUnknown, submits: 1,
 		},

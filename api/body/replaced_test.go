@@ -10,7 +10,7 @@ import (
 	"modelrelay/api/body"
 )
 
-// shown writes an id where an answer says that there is none, or an upstream's.
+// shown replaces the null id of an answer, or the upstream's, by one of ours.
 func shown() func(io.ReadCloser) io.ReadCloser {
 	const name = `"previous_response_id":`
 	return body.Replaced([]byte(name+`"resp_0"`), []byte(name+"null"), []byte(name+" null"), []byte(name+`"resp_up"`),

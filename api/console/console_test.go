@@ -390,7 +390,7 @@ func TestEveryPage(t *testing.T) {
 					what := state + " " + key + " " + language + " " + path
 					checkPage(t, what, rec)
 					if !slices.Contains(p.roles, user.Role) && rec.Code != http.StatusNotFound {
-						t.Errorf("%s: got %d for one who may not see it, want 404", what, rec.Code)
+						t.Errorf("%s: got %d without permission, want 404", what, rec.Code)
 					}
 					if slices.Contains(p.roles, user.Role) && rec.Code >= 500 && rec.Code != http.StatusServiceUnavailable {
 						t.Errorf("%s: got %d, %s", what, rec.Code, rec.Body)
@@ -540,7 +540,7 @@ func TestSessions(t *testing.T) {
 	}
 	b.post("/console/sign-in", url.Values{"key": {"anna"}})
 	if b.cookie.Value == first.Value {
-		t.Error("a sign-in kept the session that was there before it")
+		t.Error("the session from before a sign-in is still valid")
 	}
 	old := &browser{h: h, cookie: first}
 	if rec := old.get("/console/you"); rec.Code != http.StatusSeeOther {
@@ -619,9 +619,9 @@ func TestRelayIsTheTokensOwn(t *testing.T) {
 	}
 }
 
-// TestWhoPaysIsSaid: an operator's call that another token pays for must name that token, and the audit log records it. It also
+// TestPayerIsNamed: an operator's call that another token pays for must name that token, and the audit log records it. It also
 // records that an operator watched the video of a token.
-func TestWhoPaysIsSaid(t *testing.T) {
+func TestPayerIsNamed(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("{}"))

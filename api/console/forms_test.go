@@ -16,7 +16,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// countingBody is a body of zeros that says how much of it was read.
+// countingBody is a body of zeros that counts the bytes that are read.
 type countingBody struct{ left, read int }
 
 // Read gives zeros.

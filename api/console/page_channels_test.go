@@ -103,8 +103,8 @@ func TestChannelAndAuditPages(t *testing.T) {
 	}
 }
 
-// TestTokenFormGroups: the form offers the configured groups, says what each gives and takes, and what is in force where that is not the
-// token's own; a group that the file has no more stays the token's.
+// TestTokenFormGroups: the form offers the configured groups with what each permits and forbids, and what is in force if that is not the
+// token's own. A group that the file no longer has stays the token's.
 func TestTokenFormGroups(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
@@ -217,6 +217,6 @@ func TestFindingsInChinese(t *testing.T) {
 		t.Errorf("what mends two findings is said %d times", n)
 	}
 	if strings.Contains(chinese, "It answers") || strings.Contains(chinese, "ends on") {
-		t.Error("a finding is in English for who reads Chinese")
+		t.Error("a finding is in English on a Chinese page")
 	}
 }

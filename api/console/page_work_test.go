@@ -433,9 +433,9 @@ func TestSpentIsOfDays(t *testing.T) {
 	}
 }
 
-// TestTaskKeepsTyped: what was typed on a task's page is on the page that comes back where the engine went away meanwhile, and can be
+// TestTaskFormComesBack: what was typed on a task's page is on the page that comes back where the engine went away meanwhile, and can be
 // sent again from there.
-func TestTaskKeepsTyped(t *testing.T) {
+func TestTaskFormComesBack(t *testing.T) {
 	t.Parallel()
 	away := providers.Fault{Kind: providers.Overloaded, Message: "The task engine is not available now."}
 	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusServiceUnavailable, away.Message) })
@@ -459,7 +459,8 @@ func TestTaskKeepsTyped(t *testing.T) {
 	}
 }
 
-// TestTasksAway: with the engine away the page says so, the filters are as they were typed, and what was chosen is asked about once.
+// TestTasksAway: while the engine is away the page reports it, the filters are as they were typed, and an action on several
+// tasks asks the engine once.
 func TestTasksAway(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)

@@ -103,7 +103,7 @@ func accessTable() []routeRow {
 	}
 }
 
-// TestAccess: each route and each form of each page answers each role as the table says, made from the router. The API is
+// TestAccess: each route and each form of each page answers each role as the table has it, made from the router. The API is
 // asked as the user of the session, or as the holder's token, and never where the answer is a refusal.
 func TestAccess(t *testing.T) {
 	t.Parallel()

@@ -231,7 +231,7 @@ func TestVideoCreateRefused(t *testing.T) {
 		{"a large image", one, "image", providers.VideoRequest{Prompt: "p", Inputs: upload("image/png", 31<<20)}},
 		{"an image of another kind", one, "image", providers.VideoRequest{Prompt: "p", Inputs: upload("image/heic", 1)}},
 		{
-			"a fixed ratio beside a frame", half, "aspect_ratio",
+			"a fixed ratio with a frame", half, "aspect_ratio",
 			providers.VideoRequest{AspectRatio: "16:9", Inputs: []providers.Media{link(providers.FirstFrame)}},
 		},
 		{"the length of an edit", half, "seconds", providers.VideoRequest{
@@ -314,8 +314,8 @@ func TestVideoAnswers(t *testing.T) {
 	}
 }
 
-// TestVideoCancelKeeps: a job that runs is not stopped, and the record of one that ended is not deleted with its video.
-func TestVideoCancelKeeps(t *testing.T) {
+// TestVideoCancelOnlyQueued: a job that runs is not stopped, and the record of one that ended is not deleted with its video.
+func TestVideoCancelOnlyQueued(t *testing.T) {
 	t.Parallel()
 	for word, conflict := range map[string]bool{"running": true, "succeeded": false, "failed": false, "expired": false} {
 		adapter, to := at(t, func(w http.ResponseWriter, r *http.Request) {
@@ -353,7 +353,7 @@ func TestVideoFindNothing(t *testing.T) {
 	}
 }
 
-// TestBill: the vendor says what it made, and counts tokens; what has another shape counts nothing and loses no video.
+// TestBill: the vendor reports what it made, and counts tokens. A report of another shape counts nothing and loses no video.
 func TestBill(t *testing.T) {
 	t.Parallel()
 	for usage, want := range map[string]providers.VideoTokens{

@@ -49,7 +49,7 @@ func TestVerdicts(t *testing.T) {
 			"test.lacks", "none",
 		},
 		{"a page", answer(200, "text/html", "<html>"), false, "the address is wrong", "test.odd", ""},
-		{"JSON of somebody else", answer(200, "application/json", `{"hello":"world"}`), false, "the address is wrong", "test.odd", ""},
+		{"JSON of another service", answer(200, "application/json", `{"hello":"world"}`), false, "the address is wrong", "test.odd", ""},
 		{"no such page", answer(404, "text/html", "<html>"), false, "the address is wrong", "test.odd", ""},
 		{
 			"a refused key", answer(401, "application/json", `{"error":{"message":"Bad key `+key+`"}}`), false,

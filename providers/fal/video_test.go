@@ -223,7 +223,7 @@ func TestVideoResults(t *testing.T) {
 			t.Errorf("%s: got failure %+v", tc.name, got.Failure)
 		}
 	}
-	// An answer that is not the model's says nothing about the job.
+	// An answer that is not the model's is no report about the job.
 	for _, status := range []int{401, 429, 500, 502} {
 		if got, err := poll(t, "", status, `<html>`); err == nil {
 			t.Errorf("%d: got %+v", status, got)
@@ -322,7 +322,7 @@ func TestVideoFields(t *testing.T) {
 	exchange.Refuses(t, "last_image", req)
 }
 
-// TestVideoLife: a result is kept for an hour, and a large one for six minutes.
+// TestVideoLife: a result is stored for an hour, and a large one for six minutes.
 func TestVideoLife(t *testing.T) {
 	t.Parallel()
 	for padding, life := range map[int]time.Duration{0: time.Hour, 10_000: 6 * time.Minute} {

@@ -117,7 +117,7 @@ func TestVideoStrays(t *testing.T) {
 			want: wrapped, links: []string{"https://a/1.mp4"},
 		},
 		{
-			name: "link where the reason stands", body: `{"data":{"task_id":"t","status":"SUCCESS","fail_reason":"https://a/1.mp4"}}`,
+			name: "link in the field of the reason", body: `{"data":{"task_id":"t","status":"SUCCESS","fail_reason":"https://a/1.mp4"}}`,
 			want: done("SUCCESS", 1), links: []string{"https://a/1.mp4"},
 		},
 		{

@@ -327,7 +327,7 @@ func TestVideoCodes(t *testing.T) {
 	}
 }
 
-// TestVideoAnswers: what a job says beyond the fixtures.
+// TestVideoAnswers: answers about a job in addition to the fixtures.
 func TestVideoAnswers(t *testing.T) {
 	t.Parallel()
 	second := providers.Ticket{Job: "1", Data: json.RawMessage(`{"second":true}`)}
@@ -367,7 +367,7 @@ func TestVideoAnswers(t *testing.T) {
 		done.Took != time.Minute {
 		t.Errorf("got %+v, %v", done, err)
 	}
-	// A look that is refused says nothing about the job, and a result that comes late is asked for again.
+	// A refused poll is no report about the job, and a result that comes late is polled again.
 	for body, ticket := range map[string]providers.Ticket{
 		`{"status":"","base_resp":{"status_code":1002,"status_msg":"slow"}}`:       {Job: "1"},
 		`{"status":"Success","file_id":"","base_resp":{"status_code":0}}`:          {Job: "1"},

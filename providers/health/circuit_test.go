@@ -461,7 +461,7 @@ func TestCircuitNews(t *testing.T) {
 		}})
 		calls(t, here, 50, down(), by("poison"), only("best"))
 		if len(published) != 0 || pickOf(t, there, by("poison")).Channel.Name != "best" {
-			t.Errorf("one token's faults are told: %+v", published)
+			t.Errorf("one token's faults are published: %+v", published)
 		}
 		calls(t, here, 5, down(), by("other"), only("best"))
 		if len(published) != 1 || !published[0].Circuit || published[0].Model != "m" || published[0].Key != "" ||
@@ -475,13 +475,13 @@ func TestCircuitNews(t *testing.T) {
 		calls(t, here, 1, nil, by("third"))
 		if len(published) != 2 || published[1].Left != 0 || pickOf(t, there, by("third")).Channel.Name != "best" ||
 			len(there.Health.States()[0].Models) != 0 {
-			t.Errorf("after a success told %+v", published)
+			t.Errorf("after a success published %+v", published)
 		}
 		calls(t, here, 3, late(), by("a"), only("best"))
 		calls(t, here, 3, late(), by("b"), only("best"))
 		if models := there.Health.States()[0].Models; len(published) != 3 || !published[2].Slow || len(models) != 1 || !models[0].Slow ||
 			pickOf(t, there).Channel.Name != "spare" {
-			t.Errorf("of a slow model told %+v, known there as %+v", published[2:], models)
+			t.Errorf("of a slow model published %+v; the other process has %+v", published[2:], models)
 		}
 	})
 }

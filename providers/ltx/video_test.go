@@ -125,7 +125,7 @@ func TestVideoRefuses(t *testing.T) {
 	}
 }
 
-// TestVideoCodes: the type of an error says more than the status.
+// TestVideoCodes: the type of an error is more exact than the status.
 func TestVideoCodes(t *testing.T) {
 	t.Parallel()
 	table := providertest.VideoExchange{

@@ -302,7 +302,7 @@ func TestVideoAnswers(t *testing.T) {
 	}
 }
 
-// TestVideoBusyLook: an answer of high load says nothing of the job, whatever its status: not that the vendor does not know it.
+// TestVideoBusyLook: an answer of high load is no report about the job, whatever its status. The job does not count as forgotten.
 func TestVideoBusyLook(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{200, 404, 410, 500} {

@@ -33,7 +33,7 @@ func TestOffers(t *testing.T) {
 		{"openai", []string{"free"}, pricing.Offer{}, nil},
 		{"openai", []string{"broken"}, pricing.Offer{}, nil},
 		{"openai", []string{"negative"}, pricing.Offer{}, nil},
-		{"openai", []string{"nobody"}, pricing.Offer{}, nil},
+		{"openai", []string{"unknown"}, pricing.Offer{}, nil},
 	} {
 		got, found, others := offers.Find(test.vendor, test.names...)
 		if got != test.want || found != (test.want.Name != "") || !slices.Equal(others, test.others) {

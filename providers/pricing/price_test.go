@@ -87,7 +87,7 @@ func TestCost(t *testing.T) {
 			pricing.Measure{Videos: 1, Video: 6 * time.Second, Usage: providers.Usage{Input: 100, Output: 34752}},
 			"0.60826",
 		},
-		"tokens that nobody counted": {
+		"tokens that are not counted": {
 			pricing.Price{Output: rate(t, "17.5", million), VideoSecond: rate(t, "0.1", 1)},
 			pricing.Measure{Videos: 1, Video: 6 * time.Second},
 			"0.6",

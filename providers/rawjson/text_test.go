@@ -29,7 +29,7 @@ func TestText(t *testing.T) {
 	} {
 		text := rawjson.Text(test.text)
 		if got := text.String(); got != test.want || !text.Is(test.want) || text.Is(test.want+"x") {
-			t.Errorf("%s says %q, want %q", test.text, got, test.want)
+			t.Errorf("%s is %q, want %q", test.text, got, test.want)
 		}
 		if text.Plain() != test.plain || text.Empty() != test.empty || text.Blank() != test.isBlank {
 			t.Errorf("%s: plain %t, empty %t, blank %t", test.text, text.Plain(), text.Empty(), text.Blank())
@@ -53,7 +53,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// FuzzQuote quotes any string: the text is JSON and says the string, but for bytes that are no UTF-8.
+// FuzzQuote quotes any string: the text is the JSON of the string, except for bytes that are no UTF-8.
 func FuzzQuote(f *testing.F) {
 	for _, seed := range []string{"", "a", "\"\\\n\x00", "é😀", "\xff", "\u2028"} {
 		f.Add(seed)
@@ -64,7 +64,7 @@ func FuzzQuote(f *testing.F) {
 			t.Fatalf("%q is quoted as %s", s, text)
 		}
 		if utf8.ValidString(s) && (text.String() != s || !text.Is(s)) {
-			t.Errorf("%q says %q", s, text.String())
+			t.Errorf("%q is %q", s, text.String())
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"modelrelay/providers/vendors"
 )
 
-// heard is an upstream that keeps the bodies it gets.
+// heard is an upstream that records the bodies it receives.
 type heard struct {
 	mu     sync.Mutex
 	bodies []string

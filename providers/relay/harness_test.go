@@ -116,7 +116,7 @@ func benchOf(tb testing.TB, opts *relay.Options, channels []providers.Channel) b
 	return bench{relay.New(router, vendors, opts), router, log}
 }
 
-// fault does the call and wants it to fail.
+// fault makes a call that must fail, and returns its fault.
 func (b bench) fault(ctx context.Context, t *testing.T, call providers.Call) *providers.Fault {
 	t.Helper()
 	answer, err := b.Do(ctx, "default", call)

@@ -10,7 +10,7 @@ import (
 	"modelrelay/providers"
 )
 
-// TestUsageOfThings: images made and sound heard are counted where answers say them, however their bytes arrive.
+// TestUsageOfThings: images and seconds of sound are counted where answers report them, however their bytes arrive.
 func TestUsageOfThings(t *testing.T) {
 	t.Parallel()
 	openAI := func(name providers.Operation) providers.Endpoint {

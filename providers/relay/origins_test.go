@@ -117,7 +117,7 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// TestOriginFails: if the origin channel fails and no other channel knows the answer, the client receives the origin's failure. It
+// TestOriginFails: if the origin channel fails and no other channel has the answer, the client receives the origin's failure. It
 // may then try again. "Not found" would mean that the conversation is lost.
 func TestOriginFails(t *testing.T) {
 	t.Parallel()

@@ -92,7 +92,7 @@ func TestAttemptsAreSpans(t *testing.T) {
 	}
 	if text := fmt.Sprintf("%+v", spans); strings.Contains(text, "hush-") || strings.Contains(text, "private") ||
 		strings.Contains(text, "upstream words") || strings.Contains(text, "Hel") {
-		t.Errorf("a span tells what it must not: %s", text)
+		t.Errorf("a span has private data: %s", text)
 	}
 	for _, header := range headers {
 		if header.Get("Traceparent") != "" || header.Get("Tracestate") != "" || header.Get("Baggage") != "" {

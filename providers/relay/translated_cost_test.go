@@ -71,7 +71,7 @@ func everyTranslation(tb testing.TB, texts int, each func(name string, r *relay.
 	}
 }
 
-// TestTextsAllocateNothing: a further piece of text costs no memory in any pair, but for what Responses says again at its end.
+// TestTextsAllocateNothing: a further piece of text costs no memory in any pair, except for what Responses repeats at its end.
 func TestTextsAllocateNothing(t *testing.T) {
 	if raceDetector {
 		t.Skip("pools do not keep what they have")

@@ -170,7 +170,7 @@ func TestMediaAreNotCopied(t *testing.T) {
 				t.Errorf("%s to %s: %d bytes are sent", source, target, size)
 			}
 			if took := after.TotalAlloc - before.TotalAlloc; took > 64<<10 {
-				t.Errorf("%s to %s: takes %d bytes beside the body", source, target, took)
+				t.Errorf("%s to %s: takes %d bytes in addition to the body", source, target, took)
 			}
 		}
 	}

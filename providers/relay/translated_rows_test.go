@@ -17,7 +17,7 @@ import (
 	"modelrelay/storage/testwait"
 )
 
-// TestTranslatedBodyIsLetGo: what a client said is not kept while its translated answer comes, neither the body as it came nor what
+// TestTranslatedBodyIsLetGo: the request of a client is not held while its translated answer comes, neither the body as it came nor what
 // was written of it for the upstream.
 func TestTranslatedBodyIsLetGo(t *testing.T) {
 	t.Parallel()

@@ -118,8 +118,8 @@ func readAll(t *testing.T, answer *relay.Answer) (string, error) {
 	return string(body), err
 }
 
-// TestTranslated: a call reaches a channel of another format, the answer comes in the client's, and what was used is what the
-// upstream says.
+// TestTranslated: a call reaches a channel of another format, the answer comes in the client's, and the usage is what the
+// upstream reports.
 func TestTranslated(t *testing.T) {
 	t.Parallel()
 	r, _, sent := translating(t, nil, scripted{vendor: "gemini", answer: events(geminiHi)})
@@ -244,9 +244,9 @@ func TestFallsOverBetweenFormats(t *testing.T) {
 	}
 }
 
-// TestFailsBeforeItSpeaks: an error event before any content is the attempt's fault, whose kind reports whether another channel is
+// TestErrorBeforeContent: an error event before any content is the attempt's fault, whose kind reports whether another channel is
 // asked; behind content it ends the client's stream.
-func TestFailsBeforeItSpeaks(t *testing.T) {
+func TestErrorBeforeContent(t *testing.T) {
 	t.Parallel()
 	start, _, _ := strings.Cut(messagesHi, "event: content_block_start")
 	gemini := providers.Call{
@@ -333,8 +333,8 @@ func TestUnfit(t *testing.T) {
 	answer.Body.Close()
 }
 
-// TestRefusedByUpstream: what an upstream of another format says of the client's own request keeps its status and its words;
-// a field that it names is none of the client's.
+// TestRefusedByUpstream: the refusal of an upstream of another format keeps its status and its message. A field that it names is
+// none of the client's.
 func TestRefusedByUpstream(t *testing.T) {
 	t.Parallel()
 	words := `{"error":{"code":400,"message":"The words about hush.","status":"INVALID_ARGUMENT"}}`
@@ -478,7 +478,7 @@ data: {"type":"message_stop"}
 
 `
 	kept := &recollections{kept: make(map[string][]byte)}
-	// The model's name says that it thinks by a budget, and so must have its signed thoughts back.
+	// A model of this name thinks by a budget, so it must receive its signed thoughts again.
 	named := func(c *providers.Channel) { c.Models = map[string]string{"m": "claude-sonnet-4-5"} }
 	r, _, sent := translating(t, &relay.Options{Translator: &translate.Translator{Signatures: kept}},
 		scripted{vendor: "anthropic", answer: func(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {

@@ -118,7 +118,7 @@ func TestErrorInPlaceOfAnAnswer(t *testing.T) {
 			defer func() { _ = answer.Body.Close() }()
 			got, err := io.ReadAll(answer.Body)
 			if err != nil || string(got) != answered || answer.Channel != "b" || answer.Attempts != 2 || routes.Health.States()[0].LastFault == nil {
-				t.Errorf("%s after %d: %s, %v, trouble %+v", answer.Channel, answer.Attempts, got, err, routes.Health.States()[0].LastFault)
+				t.Errorf("%s after %d: %s, %v, last fault %+v", answer.Channel, answer.Attempts, got, err, routes.Health.States()[0].LastFault)
 			}
 		})
 	}

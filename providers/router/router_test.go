@@ -26,7 +26,7 @@ func TestPick(t *testing.T) {
 		channel("open", "talks", models(map[string]string{providers.AnyModel: "", "renamed": "other"})),
 		channel("vip", "talks", func(c *providers.Channel) { c.Groups = []string{"vip"} }, models(map[string]string{"m": "", "secret": ""})),
 		channel("film", "films", models(map[string]string{"clip": "", "m": ""})),
-		channel("alien", "nobody", models(map[string]string{"lost": ""}), func(c *providers.Channel) { c.Groups = []string{"vip"} }),
+		channel("alien", "unknown", models(map[string]string{"lost": ""}), func(c *providers.Channel) { c.Groups = []string{"vip"} }),
 	}
 	routes := router.New(vendors(), channels, nil)
 	for _, tc := range []struct {
@@ -52,7 +52,7 @@ func TestPick(t *testing.T) {
 			kind: providers.Overloaded,
 		},
 		{name: "only vendors that serve the endpoint", want: router.Request{Model: "m", Endpoint: embed}, channel: "high", model: "up-m"},
-		{name: "nobody serves the endpoint", want: router.Request{Model: "renamed", Endpoint: embed}, kind: providers.ModelNotFound},
+		{name: "no channel serves the endpoint", want: router.Request{Model: "renamed", Endpoint: embed}, kind: providers.ModelNotFound},
 		{
 			name: "video needs an adapter", want: router.Request{Model: "m", Endpoint: video, Exclude: []string{"high"}}, channel: "film",
 			model: "m",
@@ -72,7 +72,7 @@ func TestPick(t *testing.T) {
 		},
 		{name: "another group's model", want: router.Request{Group: "vip", Model: "mine", Endpoint: chat}, kind: providers.ModelNotFound},
 		{name: "another group", want: router.Request{Group: "vip", Model: "m", Endpoint: chat}, channel: "vip", model: "m"},
-		{name: "no such group", want: router.Request{Group: "nobody", Model: "m", Endpoint: chat}, kind: providers.ModelNotFound},
+		{name: "no such group", want: router.Request{Group: "unknown", Model: "m", Endpoint: chat}, kind: providers.ModelNotFound},
 		{name: "a vendor outside the catalog", want: router.Request{Group: "vip", Model: "lost", Endpoint: chat}, kind: providers.ModelNotFound},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestModels(t *testing.T) {
 		channel("b", "both", func(c *providers.Channel) { c.Priority = 1 }),
 		channel("c", "talks", func(c *providers.Channel) { c.Models = map[string]string{providers.AnyModel: ""} }),
 		channel("d", "talks", func(c *providers.Channel) { c.Models, c.Disabled = map[string]string{"off": ""}, true }),
-		channel("e", "nobody", func(c *providers.Channel) { c.Models, c.Groups = map[string]string{"lost": ""}, []string{"vip"} }),
+		channel("e", "unknown", func(c *providers.Channel) { c.Models, c.Groups = map[string]string{"lost": ""}, []string{"vip"} }),
 	}, nil)
 	var got []string
 	for _, model := range routes.Models("default") {

@@ -7,7 +7,7 @@ import (
 	"modelrelay/providers/router"
 )
 
-// TestVideoModels: a channel whose model does not make what is asked for is passed over; where none does, the first says why.
+// TestVideoModels: a channel whose model does not make what is asked for is passed over; if none does, the first one gives the reason.
 func TestVideoModels(t *testing.T) {
 	t.Parallel()
 	catalog := vendors()
@@ -46,7 +46,7 @@ func TestVideoModels(t *testing.T) {
 	if !routes.Serves(want("n", "7")) {
 		t.Error("a model that is not in the table is refused")
 	}
-	if fault := routes.Refusal(want("nobody's", "7")); fault != nil {
+	if fault := routes.Refusal(want("unknown", "7")); fault != nil {
 		t.Errorf("a model of no channel: got %v", fault)
 	}
 	if models := routes.Models("default"); len(models) != 2 || models[0].Video == nil || models[0].Video.Seconds[0] != "5" ||
@@ -55,8 +55,8 @@ func TestVideoModels(t *testing.T) {
 	}
 }
 
-// TestVideoFields: at a vendor that hosts models, what a channel says of a model's fields is what is asked and shown; at another
-// it says nothing.
+// TestVideoFields: at a vendor that hosts models, a channel's configuration of a model's fields decides what is sent and shown. At
+// another vendor it has no effect.
 func TestVideoFields(t *testing.T) {
 	t.Parallel()
 	for hosts, want := range map[bool]string{true: "named", false: ""} {

@@ -144,7 +144,7 @@ func TestVideoCreate(t *testing.T) {
 			`{"model":"wan3","promptText":"p","ratio":"1920:1080"}`,
 		},
 		{
-			"a resolution beside an image", "happyhorse_1_0",
+			"a resolution with an image", "happyhorse_1_0",
 			providers.VideoRequest{Width: 1920, Height: 1080, Inputs: []providers.Media{link(providers.FirstFrame)}},
 			"/v1/image_to_video",
 			`{"model":"happyhorse_1_0","promptImage":[{"position":"first","uri":"https://h/"}],"resolution":"1080p"}`,
@@ -241,7 +241,7 @@ func TestVideoKeys(t *testing.T) {
 	}
 }
 
-// TestVideoAnswers: what a task says beyond the fixtures.
+// TestVideoAnswers: answers about a task in addition to the fixtures.
 func TestVideoAnswers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -257,7 +257,7 @@ func TestVideoAnswers(t *testing.T) {
 			providers.VideoFailure{Code: providers.FailedVendor, Message: "f", Billed: true},
 		},
 		{
-			"its own, who knows", `{"status":"FAILED","failure":"f","cost":null}`,
+			"its own, of unknown cost", `{"status":"FAILED","failure":"f","cost":null}`,
 			providers.VideoFailure{Code: providers.FailedVendor, Message: "f"},
 		},
 		{

@@ -97,7 +97,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// TestNoMapHasSecretKeys: encoding/json would write them in clear, and no lint rule knows the type of a map's key.
+// TestNoMapHasSecretKeys: encoding/json would write them in clear, and no lint rule checks the type of a map's key.
 func TestNoMapHasSecretKeys(t *testing.T) {
 	t.Parallel()
 	secretKey := func(n ast.Node) bool {

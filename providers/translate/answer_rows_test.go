@@ -35,7 +35,7 @@ const (
 )
 
 // TestAnswersThatBreak: a line of data that is no JSON, an event beyond all bounds, and an answer that the client's format cannot hold
-// end the answer where they come, whatever follows. https://html.spec.whatwg.org/multipage/server-sent-events.html knows no such
+// end the answer where they come, whatever follows. https://html.spec.whatwg.org/multipage/server-sent-events.html has no such
 // bounds; they are the gateway's own.
 func TestAnswersThatBreak(t *testing.T) {
 	t.Parallel()
@@ -126,7 +126,7 @@ func TestMediaInAnswers(t *testing.T) {
 	}
 }
 
-// TestDocumentBreaksOff: a document that breaks off is not asked for again, because its upstream wants to be paid for it.
+// TestDocumentBreaksOff: a document that breaks off is not asked for again, because its upstream charges for it.
 func TestDocumentBreaksOff(t *testing.T) {
 	t.Parallel()
 	gone := &providers.Fault{Kind: providers.Upstream, Message: "gone"}
@@ -206,7 +206,7 @@ func TestAnswerHeaders(t *testing.T) {
 	}
 }
 
-// TestUpstreamsWordsAreBounded: what an upstream says of a call is said to the client, whatever its format is, and no more than 2 KiB.
+// TestUpstreamsWordsAreBounded: an upstream's message about a call reaches the client, whatever its format, up to 2 KiB.
 func TestUpstreamsWordsAreBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 5000)

@@ -36,13 +36,13 @@ func (p peer) check(t *testing.T, stream string) {
 	}[p.name](t, []byte(stream))
 }
 
-// saying is what a block says.
+// saying is the content of a block.
 type saying struct {
 	block int
 	line  string
 }
 
-// meaning is what an answer says, a line for each block, call, count and end; pieces of one block are one.
+// meaning is the content of an answer, a line for each block, call, count and end; pieces of one block are one.
 func meaning(t *testing.T, reader form.AnswerReader, answer string, stream bool) (lines []string) {
 	t.Helper()
 	var said []saying
@@ -137,7 +137,7 @@ func TestPairsAnswer(t *testing.T) {
 				document, stream := answers(t, upstream, name)
 				own := meaning(t, upstream.reader(), document, false)
 				if streamed := meaning(t, upstream.reader(), stream, true); !slices.Equal(own, streamed) {
-					t.Fatalf("the upstream's document says\n%s\nits stream\n%s", strings.Join(own, "\n"), strings.Join(streamed, "\n"))
+					t.Fatalf("the upstream's document has\n%s\nits stream\n%s", strings.Join(own, "\n"), strings.Join(streamed, "\n"))
 				}
 				begin := begins()[client.name]
 				body := begin[0] + begin[1]

@@ -56,7 +56,7 @@ func markedCalls() map[string]map[string]string {
 	}
 }
 
-// TestMarksReachTheirUpstream: a cache mark is in the upstream's call, or the answer's header says that it does not.
+// TestMarksReachTheirUpstream: a cache mark is in the upstream's call, or the answer's header reports that it is dropped.
 func TestMarksReachTheirUpstream(t *testing.T) {
 	t.Parallel()
 	marks := map[string][2]string{
@@ -152,7 +152,7 @@ func TestMarksAtMessages(t *testing.T) {
 			}
 		})
 	}
-	// A mark of the whole call continues the last block that says something.
+	// A mark of the whole call continues the last block that is not empty.
 	call := providers.Call{
 		Model: "m", Endpoint: peers()[2].asks,
 		Content: providers.Content{Body: []byte(`{"model":"m","max_tokens":9,"cache_control":{"type":"ephemeral"},"messages":[{"role":"user","content":[{"type":"text","text":"x"},{"type":"text","text":" "}]}]}`)},

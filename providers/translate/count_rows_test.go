@@ -13,7 +13,7 @@ import (
 	"modelrelay/providers/translate"
 )
 
-// TestCountsWhereItCan: a count is asked of an upstream that has one for the model, and estimated elsewhere, which the header says.
+// TestCountsWhereItCan: a count is asked of an upstream that has one for the model, and estimated elsewhere, which the header reports.
 // A gateway that has none is envoyproxy/ai-gateway #1360. OpenAI's is POST /responses/input_tokens:
 // https://platform.openai.com/docs/api-reference/responses/input-tokens.
 func TestCountsWhereItCan(t *testing.T) {
@@ -100,7 +100,7 @@ func TestCountsWhereItCan(t *testing.T) {
 	}
 }
 
-// TestEstimates is what is counted of a call where no upstream counts: a rule of the gateway's own, which it says in the header.
+// TestEstimates is what is counted of a call where no upstream counts: a rule of the gateway's own, which the header reports.
 func TestEstimates(t *testing.T) {
 	t.Parallel()
 	const (

@@ -117,7 +117,7 @@ func TestBrokenAnswers(t *testing.T) {
 }
 
 // TestCountsOfEveryUpstream: 100 tokens of input, of which 20 came from the cache and 10 went into it, 4 of these for an hour, and 50 of
-// output, of which 7 were thought, as each upstream says that and each client reads it. Gemini has no count of what went in.
+// output, of which 7 were thought, as each upstream reports and each client reads them. Gemini has no count of what went in.
 func TestCountsOfEveryUpstream(t *testing.T) {
 	t.Parallel()
 	usage := map[string]string{

@@ -22,7 +22,7 @@ type fieldRow struct {
 	dropped, changed    string
 }
 
-// leastCall is a client's call that says "x" and nothing else, without its last brace.
+// leastCall is a client's call with the prompt "x" and nothing else, without its last brace.
 func leastCall(client string) string {
 	return map[string]string{
 		"chat":      `{"model":"m","messages":[{"role":"user","content":"x"}]`,
@@ -256,7 +256,7 @@ func TestFieldsOfEveryClient(t *testing.T) {
 		{client: "messages", model: "deepseek-chat", body: `"metadata":{"user_id":"u"}`, has: `"user":"u"`, lacks: "safety_identifier"},
 		{client: "messages", model: "responses:gpt-4o", body: `"metadata":{"user_id":"u"}`, has: `"safety_identifier":"u"`},
 
-		// What only one vendor knows, and either of its dialects takes.
+		// Fields of one vendor only, which both of its dialects take.
 		{
 			client: "chat", model: "responses:gpt-5.6",
 			body: `"metadata":{"a":"b"},"service_tier":"flex","verbosity":"low","prompt_cache_key":"k","prompt_cache_retention":"24h","prompt_cache_options":{"mode":"explicit"},"moderation":{"model":"x"}`,
@@ -338,8 +338,8 @@ func TestFieldsOfEveryClient(t *testing.T) {
 	})
 }
 
-// TestFieldsThatSayNothing: nothing is named where a field says what is so without it.
-func TestFieldsThatSayNothing(t *testing.T) {
+// TestDefaultFields: a field with its default value changes nothing and is not reported.
+func TestDefaultFields(t *testing.T) {
 	t.Parallel()
 	nothing := map[string]string{
 		"chat":      `"n":1,"logprobs":false,"top_logprobs":0,"store":false,"presence_penalty":0,"frequency_penalty":0,"stop":[],"parallel_tool_calls":true,"service_tier":"auto","tools":[],"tool_choice":"auto","modalities":["text"],"response_format":{"type":"text"},"logit_bias":{},"seed":null,"metadata":null,"user":"","stream_options":{"include_usage":false,"include_obfuscation":false}`,

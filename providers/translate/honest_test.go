@@ -74,7 +74,7 @@ func TestNothingIsDroppedInSilence(t *testing.T) {
 				tr.Header(header)
 				same := tr.Call.Endpoint == plain.Call.Endpoint && bytes.Equal(bytes.Join(tr.Call.Pieces, nil), bytes.Join(plain.Call.Pieces, nil))
 				if same && header.Get("X-Relay-Dropped")+header.Get("X-Relay-Changed") == "" {
-					t.Errorf("%s to %s: %s has no effect, and nothing says so", client.name, model, field)
+					t.Errorf("%s to %s: %s has no effect, and is not reported", client.name, model, field)
 				}
 			}
 		}

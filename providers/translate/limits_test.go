@@ -32,7 +32,7 @@ func TestWhatUpstreamsTake(t *testing.T) {
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"` + result + `}]}]}`
 	}
 	rows := []fieldRow{
-		// Cache marks where the upstream has none: prompt_cache_breakpoint of ResponseInputText stands on what the user says.
+		// Cache marks where the upstream has none: prompt_cache_breakpoint of ResponseInputText is only on the user's texts.
 		{client: "messages", model: "responses:gpt-4o", body: marked("", ","+mark), dropped: "messages[].content[].cache_control"},
 		{
 			client: "messages", model: "responses:gpt-5.6", body: marked("", ","+mark),

@@ -9,7 +9,7 @@ import (
 	"modelrelay/providers/translate"
 )
 
-// withTools are a client's declarations of the tools f, g and h, and what else it says.
+// withTools is a client's call with the declarations of the tools f, g and h, and rest.
 func withTools(client, rest string) string {
 	tools := map[string]string{
 		"chat":      `"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"a":{"type":"string"}}}}},{"type":"function","function":{"name":"g"}},{"type":"function","function":{"name":"h"}}]`,
@@ -215,7 +215,7 @@ func TestToolsOfEveryClient(t *testing.T) {
 	checkRows(t, rows)
 }
 
-// sayingParts is a client's call in which the user says parts.
+// sayingParts is a client's call with the parts of a user's message.
 func sayingParts(client, parts string) string {
 	return map[string]string{
 		"chat":      `{"model":"m","messages":[{"role":"user","content":[` + parts + `]}]}`,
@@ -392,7 +392,7 @@ func TestStreamsAreAskedFor(t *testing.T) {
 				says = tr.Call.Endpoint.Operation == providers.StreamContent
 			}
 			if says != stream || tr.Call.Stream != stream {
-				t.Errorf("%s to %s, stream %t: the call says %t, and is %t", client.name, upstream.name, stream, says, tr.Call.Stream)
+				t.Errorf("%s to %s, stream %t: the call has %t, and is %t", client.name, upstream.name, stream, says, tr.Call.Stream)
 			}
 		}
 	})

@@ -26,7 +26,7 @@ func TestRemembersWhatIsTheCalls(t *testing.T) {
 		"a thought's before the call": {`{"text":"hm","thought":true,"thoughtSignature":"QQ=="},` + call, true},
 		"a text's":                    {`{"text":"a","thoughtSignature":"QQ=="},` + call, false},
 		"a text's, in front of it":    {`{"text":"","thoughtSignature":"QQ=="},{"text":"a"},` + call, false},
-		"nobody's":                    {`{"text":"a"},` + call, false},
+		"none":                        {`{"text":"a"},` + call, false},
 		"a call's that is too long": {`{"functionCall":{"id":"c","name":"get_weather","args":{}},"thoughtSignature":"` +
 			strings.Repeat("QUJD", 16<<10) + `"}`, false},
 		"a call's that is hardly long": {`{"functionCall":{"id":"c","name":"get_weather","args":{}},"thoughtSignature":"` +

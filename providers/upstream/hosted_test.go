@@ -8,7 +8,7 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// TestHostedFields: what the operator says of a model's fields overrules the names that most models have.
+// TestHostedFields: the operator's names of a model's fields replace those that most models have.
 func TestHostedFields(t *testing.T) {
 	t.Parallel()
 	on, seed := true, int64(7)

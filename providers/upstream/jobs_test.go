@@ -10,7 +10,7 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// TestUnread: a record that is not there is a job that the vendor has forgotten; one that could not be read says nothing.
+// TestUnread: a missing record is a job that the vendor has forgotten. A record that could not be read is no report.
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	for status, forgotten := range map[int]bool{

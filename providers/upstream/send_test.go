@@ -47,7 +47,7 @@ func post(ctx context.Context, t *testing.T, url string) *http.Request {
 	return req
 }
 
-// sendFault sends and wants a fault.
+// sendFault sends a request that must fail, and returns the fault.
 func sendFault(t *testing.T, c *http.Client, req *http.Request) *providers.Fault {
 	t.Helper()
 	resp, err := upstream.Send(c, req)
@@ -121,7 +121,7 @@ func TestSendErrorBodyIsBounded(t *testing.T) {
 	})
 	fault := sendFault(t, client(t, nil), post(t.Context(), t, server.URL))
 	if got := len(fault.Upstream.Body); got != upstream.MaxErrorBody {
-		t.Errorf("kept %d bytes, want %d", got, upstream.MaxErrorBody)
+		t.Errorf("read %d bytes, want %d", got, upstream.MaxErrorBody)
 	}
 }
 
@@ -224,8 +224,8 @@ func TestSendBroken(t *testing.T) {
 	}
 }
 
-// TestSendOnce holds the rule that money hangs on: whatever the connection does and whatever header says that a
-// request may be repeated, net/http writes its body once.
+// TestSendOnce: net/http writes the body of a request once, whatever the connection does, and even with a header by which it may repeat
+// the request. A second one would be paid twice.
 func TestSendOnce(t *testing.T) {
 	t.Parallel()
 	var paid atomic.Int32

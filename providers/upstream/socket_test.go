@@ -37,8 +37,8 @@ func accepted(t *testing.T) (*upstream.Socket, *websocket.Conn) {
 	return socket, conn
 }
 
-// TestCarryShowsWhatGotLost: a message whose reader has left is seen all the same, to its end: an upstream says in it what
-// it wants to be paid for.
+// TestCarryShowsWhatGotLost: a message whose reader has left is seen all the same, to its end: it may have the usage that the
+// upstream charges.
 func TestCarryShowsWhatGotLost(t *testing.T) {
 	t.Parallel()
 	for name, message := range map[string][]byte{"of one piece": []byte("used: 7"), "of several": bytes.Repeat([]byte("used: 7 "), 20_000)} {

@@ -120,7 +120,7 @@ func gate(word, message string) string {
 	return fmt.Sprintf(`{"ResponseMetadata":{"RequestId":"r","Error":{"CodeN":1,"Code":%q,"Message":%q}}}`, word, message)
 }
 
-// TestVideoRefusals: what each documented code says of a submit.
+// TestVideoRefusals: the meaning of each documented code for a submit.
 func TestVideoRefusals(t *testing.T) {
 	t.Parallel()
 	const (
@@ -225,7 +225,7 @@ func TestVideoRefusals(t *testing.T) {
 				t.Errorf("got %+v\nwant %+v", got, tc.want)
 			}
 			if strings.Contains(fault.Error(), "hush") || strings.Contains(fault.Error(), "secret-1") {
-				t.Errorf("the fault %q tells too much", fault.Error())
+				t.Errorf("the fault %q has internal details", fault.Error())
 			}
 		})
 	}

@@ -9,8 +9,8 @@ import (
 	"modelrelay/providers/vendors"
 )
 
-// TestFootage: what a caller asks for in a vendor's own words costs as what it says in the contract's, and the usual of each
-// vendor's models is known where it says nothing.
+// TestFootage: a request in a vendor's own fields costs what the same request in the contract's fields costs. Without such fields it costs
+// the usual footage of the model.
 func TestFootage(t *testing.T) {
 	t.Parallel()
 	vendors := vendors.New(http.DefaultClient)
@@ -150,7 +150,7 @@ func TestFootage(t *testing.T) {
 		}
 		sent, got := vendor.Complete(providers.Channel{}, tc.model, providers.VideoRequest{Prompt: "p"})
 		if got != tc.usual {
-			t.Errorf("%s %s, nothing said: got %+v, want %+v", tc.vendor, tc.model, got, tc.usual)
+			t.Errorf("%s %s, no fields: got %+v, want %+v", tc.vendor, tc.model, got, tc.usual)
 		}
 		if known, ok := vendor.VideoModel(providers.Channel{}, tc.model); ok && len(known.Seconds) > 1 && sent.Seconds != tc.usual.Seconds {
 			t.Errorf("%s %s: %q s are sent, want %s", tc.vendor, tc.model, sent.Seconds, tc.usual.Seconds)

@@ -9,7 +9,7 @@ import (
 	"modelrelay/providers/vendors"
 )
 
-// TestPace: no job is asked about more often than its vendor wants, and one whose results live for minutes not too seldom.
+// TestPace: no job is polled more often than its vendor permits, and a job whose results expire within minutes is polled in time.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	const s = time.Second

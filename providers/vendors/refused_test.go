@@ -28,7 +28,7 @@ func TestRefusedCreates(t *testing.T) {
 		vendor, model string
 		status        int
 		body          func(code string) string
-		want          map[string]string // by codes; "" where the code says nothing
+		want          map[string]string // by codes; "" where the code decides nothing
 	}{
 		{"ark", "doubao-seedance-2-0", 400, nested, map[string]string{
 			"InputTextSensitiveContentDetected": content, "InputImageSensitiveContentDetected.PrivacyInformation": content,

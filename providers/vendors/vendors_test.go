@@ -11,7 +11,7 @@ func TestNew(t *testing.T) {
 	t.Parallel()
 	for name, vendor := range vendors.New(http.DefaultClient) {
 		if vendor.Name != name {
-			t.Errorf("vendor %q stands under %q", vendor.Name, name)
+			t.Errorf("vendor %q has the key %q", vendor.Name, name)
 		}
 		if vendor.Relay == nil && vendor.Video == nil {
 			t.Errorf("vendor %q serves nothing", name)

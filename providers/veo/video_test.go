@@ -546,7 +546,7 @@ func TestApart(t *testing.T) {
 	submit(apart, typed)
 	submit(adapter, own)
 	if made, kept := tokens.made.Load(), adapter.Kept(); made != 2 || kept != 1 {
-		t.Errorf("%d tokens were made, and of %d keys something is kept; want 2 and 1", made, kept)
+		t.Errorf("%d tokens were made, and %d keys have an entry; want 2 and 1", made, kept)
 	}
 }
 

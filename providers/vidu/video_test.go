@@ -234,7 +234,7 @@ func TestVideoReasons(t *testing.T) {
 	}
 }
 
-// TestVideoAnswers: what a task says beyond the fixtures.
+// TestVideoAnswers: answers about a task in addition to the fixtures.
 func TestVideoAnswers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -317,7 +317,7 @@ func TestVideoNotStopped(t *testing.T) {
 	}
 }
 
-// TestVideoFind: only a list that was read whole, with each payload, says that there is no job.
+// TestVideoFind: only a list that was read whole, with each payload, proves that there is no job.
 func TestVideoFind(t *testing.T) {
 	t.Parallel()
 	page := func(n int, item string) string { // n items

@@ -152,7 +152,7 @@ func TestVideoRefuses(t *testing.T) {
 	}
 }
 
-// TestVideoCodes: the vendor's code decides where it says more than the status.
+// TestVideoCodes: the vendor's code decides if it is more exact than the status.
 func TestVideoCodes(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -23,7 +23,7 @@ import (
 	"modelrelay/storage/archive"
 )
 
-// s3Edge is a fake S3 store. It accepts objects signed with the access key that it knows, and records the requests.
+// s3Edge is a fake S3 store. It accepts objects signed with its access key, and records the requests.
 type s3Edge struct {
 	mu            sync.Mutex
 	accessKey     string // the known access key; "": any
@@ -199,7 +199,7 @@ func TestCredentials(t *testing.T) { //nolint:paralleltest // the environment is
 				return
 			}
 			if err := put(t, store); !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), "archive.access_key") {
-				t.Errorf("nobody gives credentials any more: got %v", err)
+				t.Errorf("without a service for credentials: got %v", err)
 			}
 		})
 	}
@@ -317,8 +317,8 @@ func TestOwnCA(t *testing.T) {
 	}
 }
 
-// TestSpeaksTLSOrNot: an endpoint whose scheme is not the store's names the key, and fails no task.
-func TestSpeaksTLSOrNot(t *testing.T) {
+// TestSchemeOfEndpoint: an endpoint whose scheme is not the store's names the key, and fails no task.
+func TestSchemeOfEndpoint(t *testing.T) {
 	t.Parallel()
 	plain, secured := httptest.NewUnstartedServer(new(s3Edge)), httptest.NewUnstartedServer(new(s3Edge))
 	plain.Start()

@@ -13,7 +13,7 @@ import (
 	"modelrelay/storage/storagetest"
 )
 
-// TestReaderDoesNotWaitForEver: a store that takes the connection and then says nothing more, as one on a hung disk,
+// TestReaderDoesNotWaitForEver: a store that takes the connection and then sends nothing more, as one on a hung disk,
 // ends a read; it does not hold a client's download for as long as the client stays.
 func TestReaderDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 )
 
 // TestGuestsAreBounded: holders of tokens and unauthenticated clients get a bounded number of entries an hour, each and
-// together. Every entry of an operator is kept. The log has every entry.
+// together. Every entry of an operator is stored. The log has every entry.
 func TestGuestsAreBounded(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer
@@ -38,18 +38,18 @@ func TestGuestsAreBounded(t *testing.T) {
 		record(audit.Unauthenticated, "", fmt.Sprintf("192.0.2.%d", 3+i%2))
 	}
 	if a, b, c := kept(audit.Token, "tok_loop"), kept(audit.Operator, "anna"), kept(audit.Unauthenticated, ""); a != 20 || b != 30 || c != 30 {
-		t.Errorf("kept %d of one token, %d of an operator, %d of unauthenticated clients", a, b, c)
+		t.Errorf("stored %d of one token, %d of an operator, %d of unauthenticated clients", a, b, c)
 	}
 	for i := range 100 {
 		record(audit.Unauthenticated, "", fmt.Sprintf("198.51.100.%d", i))
 	}
 	if all := kept(audit.Unauthenticated, ""); all != 100 {
-		t.Errorf("kept %d of unauthenticated clients in an hour", all)
+		t.Errorf("stored %d of unauthenticated clients in an hour", all)
 	}
 	at = start.Add(time.Hour)
 	record(audit.Token, "tok_loop", "192.0.2.1")
 	if got := kept(audit.Token, "tok_loop"); got != 21 {
-		t.Errorf("kept %d of the token in the next hour", got)
+		t.Errorf("stored %d of the token in the next hour", got)
 	}
 	if got := strings.Count(lines.String(), `"msg":"audit"`); got != recorded {
 		t.Errorf("%d lines in the log, want %d", got, recorded)

@@ -115,35 +115,35 @@ func TestFilters(t *testing.T) {
 		Outcome: calllog.Outcome{Status: 200, Channel: "a", Words: `,"model":"forged","token":"tok_a"`},
 		Times:   calllog.Times{Took: 40 * time.Millisecond},
 	}
-	nobody := calllog.Record{
+	refused := calllog.Record{
 		At: noon.Add(2 * time.Minute), Names: calllog.Names{ID: `x","model":"forged`},
 		Outcome: calllog.Outcome{Status: 401, Fault: "unauthenticated"},
 	}
-	write(t, client, full(), plain, nobody)
+	write(t, client, full(), plain, refused)
 	reader := calllog.NewReader(client, nil)
 	yes, no := true, false
 	for name, tc := range map[string]struct {
 		filter calllog.Filter
 		want   string
 	}{
-		"all":              {calllog.Filter{}, "nobody plain full"},
+		"all":              {calllog.Filter{}, "refused plain full"},
 		"token":            {calllog.Filter{Token: "tok_a"}, "full"},
 		"model":            {calllog.Filter{Model: "gpt é\x01"}, "full"},
 		"beginning":        {calllog.Filter{Model: "gpt"}, ""},
 		"forged":           {calllog.Filter{Model: "forged"}, ""},
 		"channel":          {calllog.Filter{Channel: "a"}, "plain full"},
 		"operation":        {calllog.Filter{Operation: "createMessage"}, "plain"},
-		"status":           {calllog.Filter{Status: 401}, "nobody"},
+		"status":           {calllog.Filter{Status: 401}, "refused"},
 		"class":            {calllog.Filter{Status: 5}, "full"},
 		"fault":            {calllog.Filter{Fault: "upstream"}, "full"},
-		"failed":           {calllog.Filter{Failed: true}, "nobody full"},
+		"failed":           {calllog.Filter{Failed: true}, "refused full"},
 		"slow":             {calllog.Filter{Slower: time.Second}, "full"},
 		"streamed":         {calllog.Filter{Stream: &yes}, "full"},
-		"in one piece":     {calllog.Filter{Stream: &no}, "nobody plain"},
-		"since":            {calllog.Filter{Since: noon.Add(time.Minute)}, "nobody plain"},
+		"in one piece":     {calllog.Filter{Stream: &no}, "refused plain"},
+		"since":            {calllog.Filter{Since: noon.Add(time.Minute)}, "refused plain"},
 		"until":            {calllog.Filter{Until: noon.Add(time.Minute)}, "full"},
 		"id":               {calllog.Filter{ID: "req_2"}, "plain"},
-		"odd id":           {calllog.Filter{ID: `x","model":"forged`}, "nobody"},
+		"odd id":           {calllog.Filter{ID: `x","model":"forged`}, "refused"},
 		"trace":            {calllog.Filter{ID: "4bf92f3577b34da6a3ce929d0e0e4736"}, "full"},
 		"vendor's":         {calllog.Filter{ID: "vendor-7"}, "full"},
 		"task":             {calllog.Filter{ID: "video_1"}, "full"},
@@ -154,7 +154,7 @@ func TestFilters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			words := map[string]string{"req_1": "full", "req_2": "plain", nobody.ID: "nobody"}
+			words := map[string]string{"req_1": "full", "req_2": "plain", refused.ID: "refused"}
 			var got []string
 			page := scan(t, reader, tc.filter, calllog.Range{})
 			for _, call := range page.Calls {
@@ -209,7 +209,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-func TestOnlyTheNewestAreKept(t *testing.T) {
+func TestOnlyTheNewestAreStored(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
 	log := calllog.New(client, &calllog.Options{FlushEvery: time.Hour, Recent: 500})
@@ -220,7 +220,7 @@ func TestOnlyTheNewestAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(scanAll(t, calllog.NewReader(client, nil))); n < 500 || n > 750 { // whole blocks are dropped
-		t.Errorf("%d calls are kept, want about 500", n)
+		t.Errorf("%d calls are stored, want about 500", n)
 	}
 }
 
@@ -271,8 +271,8 @@ func TestManyRefusers(t *testing.T) {
 func manyRefusers(t *testing.T) {
 	client := storagetest.NewServer(t).Client(t)
 	log := calllog.New(client, &calllog.Options{FlushEvery: time.Hour})
-	const told, more = 1000, 500
-	for i := range told + more {
+	const counted, more = 1000, 500
+	for i := range counted + more {
 		log.Add(&calllog.Record{
 			At: noon, Caller: calllog.Caller{Token: fmt.Sprint("tok_", i)},
 			Outcome: calllog.Outcome{Status: 429, Fault: "rate_limited"},
@@ -281,9 +281,9 @@ func manyRefusers(t *testing.T) {
 	if err := log.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	page := scan(t, calllog.NewReader(client, nil), calllog.Filter{}, calllog.Range{Limit: 2 * (told + more)})
-	if len(page.Calls) != told+11 || page.Calls[0].Skipped != more-11 {
-		t.Errorf("%d records, the newest stands for %d more", len(page.Calls), page.Calls[0].Skipped)
+	page := scan(t, calllog.NewReader(client, nil), calllog.Filter{}, calllog.Range{Limit: 2 * (counted + more)})
+	if len(page.Calls) != counted+11 || page.Calls[0].Skipped != more-11 {
+		t.Errorf("%d records, the newest counts for %d more", len(page.Calls), page.Calls[0].Skipped)
 	}
 }
 

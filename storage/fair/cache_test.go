@@ -10,7 +10,8 @@ import (
 	"modelrelay/storage/fair"
 )
 
-// TestCache: an owner pushes out its own values, the one that holds the most those beyond the total, and none is kept beyond its life.
+// TestCache: an owner pushes out its own values, the one that holds the most those beyond the total, and none is returned after its
+// lifetime.
 func TestCache(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

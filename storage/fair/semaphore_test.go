@@ -70,7 +70,7 @@ func TestManyWaitersDelayNoOtherKey(t *testing.T) {
 				case errors.Is(err, context.Canceled):
 					ended.Add(1)
 				case err == nil:
-					t.Error("a unit beside the other key's")
+					t.Error("a unit in addition to the other key's")
 				}
 			})
 		}

@@ -65,7 +65,7 @@ func TestUsage(t *testing.T) {
 			[]ledger.Row{berta("2026-01-31", 134), berta("2026-02-01", 133)},
 		},
 		{january.AddDate(0, 0, 1), january, "", nil},
-		{january, january, "nobody", nil},
+		{january, january, "unknown", nil},
 	} {
 		if got := storagetest.ReadUsage(t, here, test.from, test.to, test.token); !slices.Equal(got, test.want) {
 			t.Errorf("%v to %v, %q:\ngot  %+v\nwant %+v", test.from, test.to, test.token, got, test.want)
@@ -102,7 +102,7 @@ func TestUsageOutlivesRedisBeingAway(t *testing.T) {
 	testwait.Eventually(t, "back", storagetest.Patience, func() bool { return !usage.Away() })
 }
 
-// lostAnswers lets every second script run and then says that its answer never came.
+// lostAnswers loses the answer of every second script, which has run.
 type lostAnswers struct{ n int }
 
 func (*lostAnswers) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -188,7 +188,7 @@ func TestUsageContinuesAfterARefusal(t *testing.T) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
-	// What could be kept of a: its budget has it.
+	// What could be stored of a: its budget has it.
 	for _, token := range []string{"a", "c"} {
 		if got := storagetest.Balance(t, client, token); got.Spent != 6 {
 			t.Errorf("%s spent %d, want 6", token, got.Spent)
@@ -231,9 +231,9 @@ func (e refusedBy) Error() string { return string(e) }
 // RedisError marks it for the library.
 func (refusedBy) RedisError() {}
 
-// TestUsageKeepsWhatMayBeTaken: Usage sends a batch that Redis refuses as a whole ten times. While Redis cannot serve (full,
+// TestUsageRepeatsBatches: Usage sends a batch that Redis refuses as a whole ten times. While Redis cannot serve (full,
 // read-only, loading) it sends the batch without end.
-func TestUsageKeepsWhatMayBeTaken(t *testing.T) {
+func TestUsageRepeatsBatches(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		answer string
@@ -273,7 +273,7 @@ func TestUsageKeepsWhatMayBeTaken(t *testing.T) {
 	}
 }
 
-// TestDays: a read takes the days that it names, and of many those that are kept.
+// TestDays: a read takes the days that it names, and of many those that are stored.
 func TestDays(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 5, 1, 13, 0, 0, 0, time.UTC)

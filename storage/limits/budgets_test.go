@@ -347,7 +347,7 @@ func TestClaimsOfBrokenCreates(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := storagetest.Balance(t, client, "a"); got != (ledger.Balance{Spent: unit / 2, Reserved: 3 * unit}) {
-		t.Errorf("balance %+v after an end of old was told again", got)
+		t.Errorf("balance %+v after the old end was repeated", got)
 	}
 }
 

@@ -170,7 +170,7 @@ func checkWindow(t *testing.T, seed uint64, processes []*limits.Limiter, pass fu
 				grant = admit(t, limiter, token, cost)
 			}
 			if !grant.Allowed {
-				t.Fatalf("refused after waiting as told: %+v", grant)
+				t.Fatalf("refused after the required waits: %+v", grant)
 			}
 		}
 		used := cost.Tokens

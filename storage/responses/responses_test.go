@@ -191,7 +191,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestAway: while Redis is away, each method says so at once.
+// TestAway: while Redis is away, each method returns an error at once.
 func TestAway(t *testing.T) {
 	t.Parallel()
 	server := storagetest.NewServer(t)

@@ -36,7 +36,7 @@ func TestStore(t *testing.T) {
 		}
 	}
 	if dump := server.Dump(); strings.Contains(dump, "my state") || strings.Contains(dump, "sk-mine") || strings.Contains(dump, "call_1") {
-		t.Errorf("redis shows what was kept: %s", dump)
+		t.Errorf("redis shows the stored text: %s", dump)
 	}
 	here.Keep(mine, "call_3", []byte("last words"))
 	here.Close() // writes them
@@ -76,7 +76,7 @@ func TestManyNames(t *testing.T) {
 	}
 }
 
-// TestEachDayEnds: what was kept a day ago is not found, though later entries of its token keep it in Redis.
+// TestEachDayEnds: an entry of a day ago is not found, although later entries of its token keep it in Redis.
 func TestEachDayEnds(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)
@@ -96,7 +96,7 @@ func TestEachDayEnds(t *testing.T) {
 	t.Cleanup(store.Close)
 	store.Keep(mine, "new", []byte("new"))
 	if got := store.Find(t.Context(), mine, []string{"old", "new"}); len(got) != 1 || string(got["new"]) != "new" {
-		t.Errorf("got %q, want what was kept today", got)
+		t.Errorf("got %q, want the entry of today", got)
 	}
 }
 

@@ -227,8 +227,8 @@ func TestSlotsSharesFollowWeights(t *testing.T) {
 	t.Logf("%v of %d", got, counted)
 }
 
-// TestSlotsNobodyStarves: a heavy token that always wants more than there is does not keep light ones waiting.
-func TestSlotsNobodyStarves(t *testing.T) {
+// TestSlotsWithoutStarvation: a heavy token that always asks for more than there is does not delay light ones.
+func TestSlotsWithoutStarvation(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t, 11, "only:4")
 	const light, each, play = 5, 4, 2 * time.Minute
@@ -260,8 +260,8 @@ func TestSlotsNobodyStarves(t *testing.T) {
 	t.Logf("longest wait of a light task: %s", longest)
 }
 
-// TestSlotsOfThousandsAskSeldom: a long line asks at a bounded rate. The test adds up the rates that AskAgain requires.
-func TestSlotsOfThousandsAskSeldom(t *testing.T) {
+// TestSlotsOfThousandsRarelyAsk: a long line asks at a bounded rate. The test adds up the rates that AskAgain requires.
+func TestSlotsOfThousandsRarelyAsk(t *testing.T) {
 	t.Parallel()
 	const waiters = 1000
 	store := slots.New(storagetest.Redis(t))

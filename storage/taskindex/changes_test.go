@@ -30,7 +30,7 @@ func TestChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := <-heard; got != want {
-			t.Errorf("heard %+v, want %+v", got, want)
+			t.Errorf("received %+v, want %+v", got, want)
 		}
 	}
 

@@ -58,12 +58,12 @@ func TestTaskIndexPages(t *testing.T) {
 	if err != nil || len(page) != 1 || !page[0].At.Equal(start) {
 		t.Errorf("oldest = %+v, %v, want created at %v", page, err, start)
 	}
-	for _, stranger := range []string{"nobody", "other"} {
+	for _, stranger := range []string{"unknown", "other"} {
 		if _, err := index.Page(t.Context(), "anna", stranger, 2, false); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("after %q: got %v, want ErrNotFound", stranger, err)
 		}
 	}
-	if got, err := index.Page(t.Context(), "nobody", "", 2, false); err != nil || len(got) != 0 {
+	if got, err := index.Page(t.Context(), "unknown", "", 2, false); err != nil || len(got) != 0 {
 		t.Errorf("a token without tasks: %v, %v", got, err)
 	}
 }

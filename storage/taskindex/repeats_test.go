@@ -113,7 +113,7 @@ func TestOpenNotes(t *testing.T) {
 		t.Errorf("%d notes of one request", count)
 	}
 	if ttl := client.TTL(ctx, "mr:retry-open:a:h").Val(); ttl <= 0 || ttl > 11*time.Minute {
-		t.Errorf("kept for %v", ttl)
+		t.Errorf("stored for %v", ttl)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestRetryBeforeItsFirstTry(t *testing.T) {
 	if made.Known {
 		t.Errorf("got %+v, want a task of its own", made)
 	}
-	for what, age := range map[string]time.Duration{"a create after the retry": 0, "a create beside the retry": 100 * time.Millisecond} {
+	for what, age := range map[string]time.Duration{"a create after the retry": 0, "a create during the retry": 100 * time.Millisecond} {
 		if got := begin(false, age); got.Known {
 			t.Errorf("%s: got %+v", what, got)
 		}

@@ -19,6 +19,6 @@ func TestAddress(t *testing.T) {
 	defer listener.Close()
 	if mark, err := take(t.Context(), listener.Addr().String()); err == nil {
 		_ = mark.Close()
-		t.Errorf("%s is given away though somebody listens there", addr)
+		t.Errorf("%s is claimed although a process listens there", addr)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// TestLimitsSayTheirDefaults: what people read of a limit says what 0 means for it.
-func TestLimitsSayTheirDefaults(t *testing.T) {
+// TestLimitTextsExplainZero: the text about a limit explains the value 0.
+func TestLimitTextsExplainZero(t *testing.T) {
 	t.Parallel()
 	limits := reflect.TypeFor[tokens.Limits]()
 	for i, limit := range tokens.ListLimits(tokens.Limits{}) {

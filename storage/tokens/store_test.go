@@ -103,7 +103,7 @@ func TestTokensLife(t *testing.T) {
 	if list, err := there.Page(ctx, tokens.PageQuery{Limit: 10}); err != nil || len(list.Tokens) != 2 {
 		t.Errorf("list: %v, %v", list, err)
 	}
-	for _, unknown := range []string{"", "nobody", "tok_x"} {
+	for _, unknown := range []string{"", "unknown", "tok_x"} {
 		if _, err := here.Find(ctx, unknown); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("find %q: got %v, want ErrNotFound", unknown, err)
 		}
@@ -311,7 +311,7 @@ func TestAuthenticateIsCanceled(t *testing.T) {
 	store := newTokens(t, client, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	// One caller's cancellation must not fail those who share its round trip, so it fails none.
+	// One caller's cancellation must not fail the callers that share its round trip, so it fails none.
 	if _, err := store.Authenticate(ctx, "sk-x"); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}

@@ -110,7 +110,7 @@ func TestUpdateTokenRefusals(t *testing.T) {
 	if err := store.Revoke(ctx, "gone"); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]error{"file": tokens.ErrSeeded, gone.ID: tokens.ErrRevoked, "nobody": storage.ErrNotFound} {
+	for name, want := range map[string]error{"file": tokens.ErrSeeded, gone.ID: tokens.ErrRevoked, "unknown": storage.ErrNotFound} {
 		_, err := store.Update(ctx, name, func(*tokens.Token) error {
 			t.Errorf("%s: change is asked", name)
 			return nil

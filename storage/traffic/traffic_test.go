@@ -70,7 +70,7 @@ func TestTraffic(t *testing.T) {
 	}
 	ttl := client.TTL(t.Context(), fmt.Sprintf("mr:traffic:%d", now.Unix()/60)).Val()
 	if ttl <= 25*time.Hour || ttl > traffic.Kept {
-		t.Errorf("kept for %v", ttl)
+		t.Errorf("stored for %v", ttl)
 	}
 }
 

@@ -26,7 +26,7 @@ func call(key, request string) tasks.Create {
 	return in
 }
 
-// countingEngine counts the running calls as the test says.
+// countingEngine returns the test's number of running calls.
 type countingEngine struct {
 	*fakeEngine
 

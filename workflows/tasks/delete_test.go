@@ -151,7 +151,7 @@ func TestDeleteNotBegun(t *testing.T) {
 	}
 }
 
-// fakeNothing is a Temporal that knows no task.
+// fakeNothing is a Temporal without tasks.
 type fakeNothing struct {
 	activities.Executions // nil: what is not below panics
 }

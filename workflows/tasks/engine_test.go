@@ -273,7 +273,7 @@ func (e *fakeEngine) ListWorkflow(
 	return answer, nil
 }
 
-// change replaces what Describe says of a task; answers that were given stay as they were.
+// change replaces what Describe returns for a task; earlier answers stay as they were.
 func (e *fakeEngine) change(id string, make func(*workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -73,7 +73,7 @@ func TestOperatorEndsACall(t *testing.T) {
 				t.Fatal(err)
 			}
 			if change := <-heard; change.TaskID != made.ID || !change.Cancelled {
-				t.Errorf("heard %+v", change)
+				t.Errorf("received %+v", change)
 			}
 		})
 	}
@@ -175,7 +175,7 @@ func TestOperatorAfterTheEnd(t *testing.T) {
 		"still removes": func() error { _, err := operator.RetryArchive(t.Context(), task.ID); return err }(),
 	} {
 		if kindOf(err) != providers.Conflict || !strings.Contains(err.Error(), what) {
-			t.Errorf("got %v, want a conflict that says %q", err, what)
+			t.Errorf("got %v, want a conflict with %q", err, what)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func TestPromptsAreShared(t *testing.T) {
 		t.Error("the greedy pushed out the modest")
 	}
 	if size := prompts.Size(); size > tasks.PromptsMost {
-		t.Errorf("%d bytes are kept, want at most %d", size, tasks.PromptsMost)
+		t.Errorf("%d bytes are cached, want at most %d", size, tasks.PromptsMost)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

@@ -29,7 +29,7 @@ func payload(t *testing.T, v any) *commonpb.Payload {
 
 var created = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// execution is what Describe says of a task in the phase, with the heartbeat of its poll where there is one.
+// execution is what Describe returns for a task in the phase, with the heartbeat of its poll if there is one.
 func execution(t *testing.T, phase workflows.Phase, beat *activities.Progress) *workflowservice.DescribeWorkflowExecutionResponse {
 	t.Helper()
 	answer := &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
@@ -89,7 +89,7 @@ func TestReadNeverFalls(t *testing.T) {
 		{"between looks", workflows.PhasePolling, beat(providers.JobRunning, 3), 55 * time.Second, workflows.InProgress, 50},
 		{"vendor is behind", workflows.PhasePolling, beat(providers.JobRunning, 20), 65 * time.Second, workflows.InProgress, 60},
 		{"vendor is ahead", workflows.PhasePolling, beat(providers.JobRunning, 97), 70 * time.Second, workflows.InProgress, 97},
-		{"vendor says 100", workflows.PhasePolling, beat(providers.JobRunning, 100), 90 * time.Second, workflows.InProgress, 98},
+		{"vendor reports 100", workflows.PhasePolling, beat(providers.JobRunning, 100), 90 * time.Second, workflows.InProgress, 98},
 		{"poll has ended", workflows.PhasePolling, nil, 91 * time.Second, workflows.InProgress, 98},
 		{"archiving", workflows.PhaseArchiving, nil, 92 * time.Second, workflows.InProgress, 99},
 		{"result on its way", workflows.PhaseCompleted, nil, 93 * time.Second, workflows.InProgress, 99},
@@ -105,7 +105,7 @@ func TestReadNeverFalls(t *testing.T) {
 	}
 }
 
-// TestReadWaitsForThePoll: an estimate stands still while the next poll is late.
+// TestReadWaitsForThePoll: an estimate does not change while the next poll is late.
 func TestReadWaitsForThePoll(t *testing.T) {
 	t.Parallel()
 	beat := &activities.Progress{

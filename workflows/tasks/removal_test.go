@@ -61,8 +61,8 @@ func TestDeleteWithoutRedis(t *testing.T) {
 	})
 }
 
-// TestRemovalOfAnEndedTask: the removal under the task's id finds the task's own execution and touches no other, and the mark
-// of one task says nothing of another with its id.
+// TestRemovalOfAnEndedTask: the removal under the task's id finds the task's own execution and touches no other. The mark
+// of one task does not apply to another one with its id.
 func TestRemovalOfAnEndedTask(t *testing.T) {
 	t.Parallel()
 	service, engine, _ := newListing(storagetest.Redis(t))
@@ -79,7 +79,7 @@ func TestRemovalOfAnEndedTask(t *testing.T) {
 	in := activities.RemoveInput{TaskID: was.ID, Token: "demo", Created: was.CreatedAt}
 	standing, err := removals.End(t.Context(), in)
 	if err != nil || !standing.Closed || standing.Run != run || standing.Incarnation == "" || !standing.Single {
-		t.Fatalf("stands as %+v, %v, want closed, of run %s", standing, err, run)
+		t.Fatalf("is %+v, %v, want closed, of run %s", standing, err, run)
 	}
 	asked, err := removals.Delete(t.Context(), was.ID, standing)
 	if err != nil || len(asked) != 1 {
@@ -94,7 +94,7 @@ func TestRemovalOfAnEndedTask(t *testing.T) {
 	engine.forget(was.ID) // the removal's last step
 	now := mustCreate(t, tasks.NewClient(engine, options(&fakeArchive{docs: make(map[string][]byte)}, storagetest.Redis(t))), keyed("a", 0))
 	if standing, err = removals.End(t.Context(), in); err != nil || standing.Run != "" || engine.cancelled(now.ID) {
-		t.Errorf("the earlier task stands as %+v, %v, want as gone", standing, err)
+		t.Errorf("the earlier task is %+v, %v, want it gone", standing, err)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestRemovalCancelsOnce(t *testing.T) {
 	in := activities.RemoveInput{TaskID: task.ID, Token: "demo", Created: task.CreatedAt}
 	for range 3 {
 		if standing, err := removals.End(t.Context(), in); err != nil || standing.Closed {
-			t.Fatalf("stands as %+v, %v", standing, err)
+			t.Fatalf("is %+v, %v", standing, err)
 		}
 	}
 	if engine.cancels != 1 {
@@ -115,6 +115,6 @@ func TestRemovalCancelsOnce(t *testing.T) {
 	}
 	engine.close(task.ID, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED)
 	if standing, err := removals.End(t.Context(), in); err != nil || !standing.Closed {
-		t.Errorf("stands as %+v, %v, want closed", standing, err)
+		t.Errorf("is %+v, %v, want closed", standing, err)
 	}
 }

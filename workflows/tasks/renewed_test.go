@@ -74,9 +74,9 @@ func TestFindWithoutTheEngine(t *testing.T) {
 	})
 }
 
-// TestWhatReadsKeep: a read stays in memory past readTTL only if its task waits for a poll and its request is small. Any other
+// TestReadsInMemory: a read stays in memory past readTTL only if its task waits for a poll and its request is small. Any other
 // state cannot be derived without Temporal.
-func TestWhatReadsKeep(t *testing.T) {
+func TestReadsInMemory(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		phase  workflows.Phase
@@ -105,7 +105,7 @@ func TestWhatReadsKeep(t *testing.T) {
 				}
 				<-time.After(2 * time.Second)
 				if got := c.Reads(); got != test.want {
-					t.Errorf("%d reads are kept, want %d", got, test.want)
+					t.Errorf("%d reads are cached, want %d", got, test.want)
 				}
 			})
 		})

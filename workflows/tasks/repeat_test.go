@@ -47,9 +47,9 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestRepeatBesideTheRemovalOfAnEarlierTask: a task whose id another had before is found by its key, also while the removal of
+// TestRepeatDuringRemovalOfEarlierTask: a task whose id another had before is found by its key, also while the removal of
 // that other has not ended.
-func TestRepeatBesideTheRemovalOfAnEarlierTask(t *testing.T) {
+func TestRepeatDuringRemovalOfEarlierTask(t *testing.T) {
 	t.Parallel()
 	service, engine, index := newListing(storagetest.Redis(t))
 	made := mustCreate(t, service, keyed("a", 0))
@@ -99,7 +99,7 @@ func TestRepeatWhileRemoved(t *testing.T) {
 			return err
 		case other.ID != "" && strings.Contains(key, "/request") && engine.count() == 1:
 			if err := removed(acts, removal(other)); err == nil || !strings.Contains(err.Error(), "another create") {
-				t.Errorf("the removal beside a create: %v, want a wait", err)
+				t.Errorf("the removal during a create: %v, want a wait", err)
 			}
 		}
 		return nil

@@ -187,10 +187,10 @@ func TestCreateKeepsWhatItsTaskNeeds(t *testing.T) {
 		want   providers.Kind // "" where the create is answered with its task
 		kept   bool
 	}{
-		"an earlier try got through":   {true, busy, "", true},
-		"no try got through":           {false, busy, providers.Overloaded, false},
-		"nobody knows, it did":         {true, away, providers.Overloaded, true},
-		"nobody knows, and it did not": {false, away, providers.Overloaded, true},
+		"an earlier try got through":      {true, busy, "", true},
+		"no try got through":              {false, busy, providers.Overloaded, false},
+		"started, the answer is lost":     {true, away, providers.Overloaded, true},
+		"not started, the answer is lost": {false, away, providers.Overloaded, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

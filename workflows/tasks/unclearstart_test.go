@@ -193,7 +193,7 @@ func TestCreateMeetsTheEndOfARemoval(t *testing.T) {
 	in.IdempotencyKey = "k"
 	_, err := s.tasks.Create(t.Context(), in)
 	if fault := providers.AsFault(err); fault.Kind != providers.Conflict || fault.RetryAfter <= 0 {
-		t.Errorf("got %v, want a conflict that says when to come back", err)
+		t.Errorf("got %v, want a conflict with a Retry-After", err)
 	}
 	e.startErr = nil
 	if _, err := s.tasks.Create(t.Context(), in); err != nil {

@@ -158,7 +158,7 @@ func TestReadsTakeTurns(t *testing.T) {
 			t.Errorf("%d looks under way, want 32", got)
 		}
 		if _, err := service.Create(t.Context(), create(providers.VideoRequest{Model: "sora-2", Prompt: "a cat"})); err != nil {
-			t.Errorf("a create beside them: %v", err)
+			t.Errorf("a create during them: %v", err)
 		}
 		ask("fourth", 1)
 		before := answered.Load()

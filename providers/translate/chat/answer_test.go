@@ -83,7 +83,7 @@ func say(event form.Event) string {
 	return regexp.MustCompile(`call_[0-9A-Za-z]{22}`).ReplaceAllString(line, "call_NEW")
 }
 
-// TestAnswer reads the answers of testdata/answer. What a document says is the same to the client as what its stream says.
+// TestAnswer reads the answers of testdata/answer. The client receives the same from a document as from its stream.
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	golden(t, "answer", func(t *testing.T, sections map[string]string) string {

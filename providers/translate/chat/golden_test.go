@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the tests got into their golden files")
 
-// golden runs a test over each file of a folder in testdata. A file has a first line that says where its wire facts come from,
+// golden runs a test over each file of a folder in testdata. The first line of a file names the source of its wire facts,
 // and sections behind lines such as "-- in --"; the section out is what run is to return.
 func golden(t *testing.T, folder string, run func(t *testing.T, sections map[string]string) string) {
 	t.Helper()

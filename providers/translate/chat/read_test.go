@@ -42,7 +42,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 	const tool = `"tools":[{"type":"function","function":{"name":"f"}}]`
 	for _, test := range []struct{ name, body, param string }{
-		{"a role that nobody has", message(`{"role":"critic","content":"a"}`), "messages[0].role"},
+		{"an unknown role", message(`{"role":"critic","content":"a"}`), "messages[0].role"},
 		{"no role", message(`{"content":"a"}`), "messages[0].role"},
 		{"an unknown part", part(`{"type":"video_url","video_url":{"url":"https://example.com/a.mp4"}}`), "messages[0].content[1].type"},
 		{"an image without an address", part(`{"type":"image_url","image_url":{}}`), "messages[0].content[1].image_url.url"},

@@ -10,7 +10,7 @@ import (
 
 func TestEffort(t *testing.T) {
 	t.Parallel()
-	// OpenAI's page of reasoning models: gpt-5 knows minimal and no none, gpt-5.1 none and no minimal, gpt-5.2 xhigh besides.
+	// OpenAI's page of reasoning models: gpt-5 has minimal and no none, gpt-5.1 none and no minimal, gpt-5.2 also xhigh.
 	// https://platform.openai.com/docs/guides/reasoning
 	var (
 		gpt4  = providers.OpenAITraits{}

@@ -10,7 +10,7 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// The codes are those of ResponseError of openai-node 7.55 (resources/responses/responses.d.ts), those that Codex knows
+// The codes are those of ResponseError of openai-node 7.55 (resources/responses/responses.d.ts), those of Codex
 // (openai/codex codex-rs/codex-api/src/sse/responses.rs) and those of https://platform.openai.com/docs/guides/error-codes.
 func TestOpenAIFault(t *testing.T) {
 	t.Parallel()

@@ -113,6 +113,6 @@ func TestOutKeepsItsMemory(t *testing.T) {
 	o.Raw(bytes.Repeat([]byte("1"), 2<<10))
 	o.Reset(1 << 10)
 	if got := cap(o.Bytes()); got > 1<<10 {
-		t.Errorf("%d bytes are kept", got)
+		t.Errorf("%d bytes are held", got)
 	}
 }

@@ -37,7 +37,7 @@ func TestResultTexts(t *testing.T) {
 			t.Errorf("%+v: got %s, %t", test.result, got, failed)
 		}
 		if said := test.result.Say(); string(said) != test.say {
-			t.Errorf("%+v says %s, want %s", test.result, said, test.say)
+			t.Errorf("%+v is %s, want %s", test.result, said, test.say)
 		}
 	}
 	result := form.Result{Blocks: []form.Block{text("a"), image, plain}}

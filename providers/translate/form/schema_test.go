@@ -41,7 +41,7 @@ func TestFitSchemaGemini(t *testing.T) {
 				"b":{"type":"array","prefixItems":[{"type":"number","minimum":1,"maximum":1e400}],"minItems":1,"maxItems":2}},
 				"required":["a"],"additionalProperties":false,"propertyOrdering":["b","a"],"anyOf":[{}],"oneOf":[{}]}`,
 		},
-		"what is cut stands as words": {
+		"what is cut is named in the description": {
 			schema: `{"type":"string","description":"a \"b\"","minLength":3,"pattern":"^\\d$"}`,
 			want:   `{"type":"string","description":"a \"b\"\n\n{minLength: 3, pattern: \"^\\\\d$\"}"}`, changed: true,
 		},
@@ -78,7 +78,7 @@ func TestFitSchemaGemini(t *testing.T) {
 			schema: `{"$schema":"http://json-schema.org/draft-07/schema#","$ref":"#/definitions/A","definitions":{"A":{"type":"array","items":[{"const":1}]}}}`,
 			want:   `{"$ref":"#/$defs/A","$defs":{"A":{"type":"array","prefixItems":[{"enum":[1]}]}}}`,
 		},
-		"a reference stands alone": {
+		"a reference is alone": {
 			schema: `{"properties":{"a":{"$ref":"#/$defs/A","description":"d"},"b":{"$ref":"#/$defs/A","anyOf":[{"type":"null"}]}},"$defs":{"A":{}}}`,
 			want: `{"properties":{"a":{"anyOf":[{"$ref":"#/$defs/A"}],"description":"d"},"b":{"anyOf":[{"type":"null"}],
 				"description":"{$ref: \"#/$defs/A\"}"}},"$defs":{"A":{}}}`, changed: true,
@@ -141,7 +141,7 @@ func TestFitSchemaAnthropic(t *testing.T) {
 			schema: `{"type":"string","pattern":"\\bx"}`, want: `{"type":"string","description":"{pattern: \"\\\\bx\"}"}`, changed: true,
 		},
 		"oneOf": {schema: `{"oneOf":[{"type":"null"}]}`, want: `{"anyOf":[{"type":"null"}]}`},
-		"a reference stands alone": {
+		"a reference is alone": {
 			schema: `{"$ref":"#/$defs/A","$defs":{"A":{"type":"string"}}}`, want: `{"$defs":{"A":{"type":"string"}},"anyOf":[{"$ref":"#/$defs/A"}]}`,
 		},
 		"the same twice is no recursion": {

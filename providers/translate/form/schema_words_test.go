@@ -24,8 +24,8 @@ func TestSchemaFormats(t *testing.T) {
 	}
 }
 
-// TestSchemaWordsThatSayNothing: what only describes the schema itself is left out, and nothing is lost.
-func TestSchemaWordsThatSayNothing(t *testing.T) {
+// TestSchemaAnnotations: what only describes the schema itself is left out, and nothing is lost.
+func TestSchemaAnnotations(t *testing.T) {
 	t.Parallel()
 	for to, want := range map[form.Dialect]string{
 		form.Messages: `{"type":"string","definitions":{"A":{"type":"string"}}}`,

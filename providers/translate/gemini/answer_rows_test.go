@@ -10,8 +10,8 @@ import (
 	"modelrelay/providers/translate/gemini"
 )
 
-// TestReadsErrorCodes: the status alone says what failed, the code alone does where the status is missing, as with what stands before
-// the API. The pairs are those of https://google.aip.dev/193 and google.rpc.Code; BILLING_DISABLED is an ErrorReason of google.api.
+// TestReadsErrorCodes: the status alone decides; without a status, as from a proxy before the API, the code
+// decides. The pairs are those of https://google.aip.dev/193 and google.rpc.Code; BILLING_DISABLED is an ErrorReason of google.api.
 func TestReadsErrorCodes(t *testing.T) {
 	t.Parallel()
 	type meaning struct {

@@ -171,7 +171,7 @@ func TestReadsStreams(t *testing.T) {
 			pieces: []string{`{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"AA=="}}]},"finishReason":"STOP"}]}`},
 			want:   []string{"start", "media 0/0", "stop 0 0"},
 		},
-		"media beside text": {
+		"media with text": {
 			pieces: []string{`{"candidates":[{"content":{"parts":[{"text":"a"},{"inlineData":{"mimeType":"image/png","data":"AA=="}},{"text":"b"}]},"finishReason":"STOP"}]}`},
 			want:   []string{"start", `text 0/0 "a"`, "media 0/1", `text 0/2 "b"`, "stop 0 0"},
 		},
@@ -188,7 +188,7 @@ func TestReadsStreams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			compare(t, streamed(test.pieces...), test.want)
-			// A document that is the array of the pieces says the same; its counts are all the last ones.
+			// A document that is the array of the pieces has the same content; its counts are all the last ones.
 			if name != "words" && name != "text" && !strings.Contains(name, "array") {
 				compare(t, shown(gemini.NewReader().Document(rawjson.Value("["+strings.Join(test.pieces, ",")+"]"), nil)), test.want)
 			}

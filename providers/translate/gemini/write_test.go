@@ -273,7 +273,7 @@ func TestWrites(t *testing.T) {
 			}}, to: third(),
 			want: `{` + contents + `,"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{"type":"object","description":"d"}}}`,
 		},
-		"JSON beside tools, second generation": {
+		"JSON with tools, second generation": {
 			prompt: form.Prompt{Turns: hi, Tools: []form.Tool{{Name: "g"}}, Output: form.Output{Kind: form.OutputJSON}}, to: second(),
 			want: `{"systemInstruction":{"parts":[{"text":"Answer in JSON."}]},"tools":[{"functionDeclarations":[{"name":"g"}]}],` + contents +
 				`}`,

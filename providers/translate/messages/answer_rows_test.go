@@ -19,11 +19,11 @@ func TestAnswerRows(t *testing.T) {
 		events [][2]string // names and data
 		want   []string
 	}{
-		"the name tells what an event without a type is": {
+		"the name of an event without a type is its type": {
 			[][2]string{{"content_block_start", `{"index":0,"content_block":{"type":"text","text":"a"}}`}, {"ping", `{}`}},
 			[]string{"start 0", `text 0 "a"`, "ping 0"},
 		},
-		"the type tells more than the name": {
+		"the type counts before the name": {
 			[][2]string{
 				{"message_stop", `{"type":"ping"}`},
 				{"ping", `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a"}}`},

@@ -101,7 +101,7 @@ func TestWriteFields(t *testing.T) {
 			body: `{` + hello + `,"temperature":1,"top_p":1.0}`, traits: modern,
 			want: map[string]string{"temperature": "", "top_p": ""},
 		},
-		"sampling beside thinking": {
+		"sampling with thinking": {
 			body: `{` + hello + `,"temperature":0.3,"top_k":3,"thinking":{"type":"enabled","budget_tokens":2000}}`, traits: budget,
 			want: map[string]string{"temperature": "", "top_k": "", "thinking": `{"type":"enabled","budget_tokens":2000}`},
 			lost: "temperature, top_k; changed: ",
@@ -457,7 +457,7 @@ func TestWriteRefuses(t *testing.T) {
 				At: form.In("messages", 3),
 			}
 		}, modern, "messages[3]"},
-		"what only another vendor knows": {
+		"fields of another vendor": {
 			`{` + hello + `}`, func(p *form.Prompt) { p.Own = []form.Member{{Name: "audio", Must: true}} }, modern,
 			"audio",
 		},
@@ -533,7 +533,7 @@ func TestWriteCount(t *testing.T) {
 	}
 }
 
-// showThoughts: the client wants to see what the model thinks, and says nothing of how much that is to be.
+// showThoughts: the client requests the thoughts of the model, without an amount.
 func showThoughts(p *form.Prompt) {
 	p.Thinking.Show = true
 	p.Fields[form.FieldThinking] = "show"

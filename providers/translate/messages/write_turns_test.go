@@ -54,7 +54,7 @@ func TestWriteTurns(t *testing.T) {
 			want: user + `,{"role":"assistant","content":[` + call + `]},` + result +
 				`,{"role":"assistant","content":[{"type":"text","text":"y"}]},` + user,
 		},
-		"a question beside results is none of its own": {
+		"a question with results is part of their turn": {
 			in: user + `,{"role":"assistant","content":[` + call + `]},` + result + `,` + user, rest: thinking, traits: budget,
 			lost: "thinking; changed: ",
 			want: user + `,{"role":"assistant","content":[` + call +

@@ -19,11 +19,11 @@ func TestReaderRows(t *testing.T) {
 	type event struct{ name, data, want string }
 	for name, events := range map[string][]event{
 		"the answer begins with its first event": {{"", `{"type":"response.created","response":{"status":"in_progress"}}`, "start"}},
-		"the name tells what an event without a type is": {
+		"the name of an event without a type is its type": {
 			{"response.created", `{"response":{"status":"in_progress"}}`, "start"},
 			{"response.output_text.delta", `{"output_index":0,"delta":"a"}`, "text 0: a"},
 		},
-		"the type tells more than the name": {
+		"the type counts before the name": {
 			{"response.completed", `{"type":"response.created","response":{"status":"in_progress"}}`, "start"},
 			{"response.created", `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, "text 0: a"},
 		},

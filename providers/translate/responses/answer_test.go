@@ -188,7 +188,7 @@ func TestReaderStreams(t *testing.T) {
 			"start\ntext 0: 4\nfailed upstream: The upstream broke off its answer.",
 		},
 		"nothing": {``, "failed upstream: The upstream broke off its answer."},
-		"what nobody knows": {
+		"unknown events": {
 			`{"type":"response.new.thing","x":1}
 			[DONE]
 			{"type":"keepalive"}
@@ -262,10 +262,10 @@ func TestReaderReadsWriter(t *testing.T) {
 		streamed = reader.Event(nil, []byte(line), streamed)
 	}
 	if got := eventLines(streamed, true); got != want {
-		t.Errorf("the stream says\n%s\nwant\n%s", got, want)
+		t.Errorf("the stream has\n%s\nwant\n%s", got, want)
 	}
 	if got := eventLines(responses.NewReader().Document(rawjson.Value(whole), nil), true); got != want {
-		t.Errorf("the document says\n%s\nwant\n%s", got, want)
+		t.Errorf("the document has\n%s\nwant\n%s", got, want)
 	}
 }
 

@@ -171,7 +171,7 @@ own include ["reasoning.encrypted_content","web_search_call.results"] must false
 			body: `"store":false,"metadata":{},"service_tier":"auto","truncation":"disabled","background":false,"previous_response_id":null,"conversation":null,"prompt":null,
 				"include":["reasoning.encrypted_content"],"tools":[],"top_logprobs":0,"text":{"format":{"type":"text"}},"stream_options":null,"x":null,"y":[],"z":false`,
 		},
-		"what nobody knows": {
+		"unknown fields": {
 			body:    `"x":1,"reasoning":{"context":"auto"},"text":{"colour":"red"},"stream_options":{"a":1},"input":[{"role":"assistant","content":"a","phase":"commentary"},{"role":"user","content":[{"type":"input_text","text":"b","x":1,"y":null}]}]`,
 			want:    "assistant text \"a\" at input[0].content\n--\nuser text \"b\" at input[1].content[0]\n--\n",
 			dropped: "x, reasoning.context, text.colour, stream_options.a, input[].phase, input[].content[].x",

@@ -7,7 +7,7 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// said writes what a prompt says, one line for each block, tool and field.
+// said writes the content of a prompt, one line for each block, tool and field.
 func said(p *form.Prompt) string {
 	var lines strings.Builder
 	for _, block := range p.System {

@@ -102,7 +102,7 @@ tool patch  custom  at tools[1]
 thinking 2 "low" show true
 `
 			if got := said(s.prompts[1]); got != want {
-				t.Errorf("the second call says\n%s\nwant\n%s", got, want)
+				t.Errorf("the second call has\n%s\nwant\n%s", got, want)
 			}
 		})
 	}

@@ -38,7 +38,7 @@ func TestWriterStores(t *testing.T) {
 	said := form.Event{Kind: form.EventText, Text: rawjson.Text(`"a"`)}
 	for name, test := range map[string]struct {
 		events        []form.Event
-		accept, store bool // the store takes it; the response says so
+		accept, store bool // the store takes it; the response has store: true
 		stored        int
 	}{
 		"stored":     {answer(form.StopEnd, said), true, true, 1},

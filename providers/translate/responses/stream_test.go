@@ -206,7 +206,7 @@ func TestWriter(t *testing.T) {
 			output: `{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"mr1.n."},{"type":"message",` + texts +
 				`{"type":"output_text","annotations":[],"text":"a","logprobs":[]}],"status":"completed"}`,
 		},
-		"a signed thought, one that is only signed, and one that nobody reads": {
+		"a signed thought, one that is only signed, and one that is redacted": {
 			events: answer(form.StopEnd, thought(0, "hm"), state(0, form.StateAnthropic, "s0"), state(1, form.StateAnthropic, "s1"),
 				state(2, form.StateRedacted, "r")),
 			outline: "output_item.added\nreasoning_summary_part.added\nreasoning_summary_text.delta hm\nreasoning_summary_text.done\nreasoning_summary_part.done\noutput_item.done\n" +
