@@ -44,8 +44,7 @@ type Call struct {
 	Token string
 	// Key is the client's own key, for data that only this client may read.
 	Key Secret
-	// ContinuesFrom lists what earlier answers created and this call continues: first the previous answer, then the rest. Only the
-	// key that created it can continue it, for the same token.
+	// ContinuesFrom lists what this call continues, the previous answer first. Only the same key and token can continue it.
 	ContinuesFrom []Made
 	// Makes is the gateway's own id of the answer, "" for none.
 	Makes string
@@ -67,13 +66,11 @@ type Call struct {
 	AnyAnswer bool
 }
 
-// Content is the content of a call. Body is owned by the Call and never changed. Payload adds the few permitted edits, so number
-// formatting, key order and unknown fields stay.
+// Content is a call's content. Body is owned by the Call and never changed. Payload adds the few permitted edits; all else stays.
 type Content struct {
 	ContentType string
 	Body        []byte
-	// ModelAt is the span of the model's name in Body, a JSON string with its quotes; zero if the body does not have it. The
-	// upstream model is written there.
+	// ModelAt is the span of the model's name in Body, a JSON string with its quotes; zero if the body does not have it.
 	ModelAt Span
 	// ModelUnset: the text at ModelAt, if any, is not Model, so the name is always written.
 	ModelUnset bool
@@ -167,8 +164,7 @@ func (p Payload) Len() int64 {
 	return n
 }
 
-// smallBody is the size up to which a body is copied to one piece of memory. net/http sends header and body in one write only if it
-// knows the type of the reader.
+// smallBody is the size up to which a body is copied to one piece of memory. Only then net/http sends header and body in one write.
 const smallBody = 8 << 10
 
 // Reader returns a new reader of the whole body, for one request. The reader of a large body drops its bytes when it is closed,
@@ -213,9 +209,8 @@ func (b *payloadBody) Close() error {
 	return nil
 }
 
-// Relayer sends a call that is already in the channel's format. It returns a *Fault with its Reply for an answer that is not 2xx,
-// and for a 200 whose Content-Type is not the operation's. The caller closes the body. A canceled ctx ends the upstream request at
-// once.
+// Relayer sends a call that is already in the channel's format. It returns a *Fault with its Reply for an answer that is not 2xx, and for a
+// 200 whose Content-Type is not the operation's. The caller closes the body. A canceled ctx ends the upstream request at once.
 type Relayer interface {
 	Relay(ctx context.Context, to Target, call Call) (*http.Response, error)
 }
@@ -241,7 +236,6 @@ type RealtimeCall struct {
 
 // Dialer opens realtime conversations at one vendor. It is safe for concurrent use.
 type Dialer interface {
-	// DialRealtime calls dial once with the client, the address and the header of the handshake. The error is dial's *Fault,
-	// refined by the vendor's error codes.
+	// DialRealtime calls dial once for the handshake. The error is dial's *Fault, refined by the vendor's error codes.
 	DialRealtime(to Target, call RealtimeCall, dial func(client *http.Client, address string, header http.Header) error) error
 }

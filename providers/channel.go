@@ -85,8 +85,7 @@ func (f ModelFacts) FieldsOf(model string) VideoFields {
 	return f.Fields[best]
 }
 
-// UpstreamModel returns the upstream model of a public name and whether the channel has it: by its name, otherwise by the longest
-// matching pattern.
+// UpstreamModel returns the upstream model of a public name: by its name, else by the longest matching pattern; false for none.
 func (c Channel) UpstreamModel(public string) (string, bool) {
 	if name, ok := c.Models[public]; ok && !IsPattern(public) {
 		return cmp.Or(name, public), true
@@ -105,8 +104,7 @@ func (c Channel) UpstreamModel(public string) (string, bool) {
 	return strings.Replace(upstream, wildcard, matched, 1), true
 }
 
-// match reports whether a name matches a pattern, and returns the text that the wildcard matched. A name without a wildcard matches
-// nothing.
+// match reports whether a name matches a pattern, and the text that the wildcard matched. A name without a wildcard matches nothing.
 func match(pattern, name string) (between string, fits bool) {
 	before, after, is := strings.Cut(pattern, wildcard)
 	if !is || len(name) < len(before)+len(after) || !strings.HasPrefix(name, before) || !strings.HasSuffix(name, after) {

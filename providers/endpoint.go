@@ -39,8 +39,7 @@ const (
 	Realtime        Operation = "realtime"
 )
 
-// VideoTask is the operation of a video create. It is not a relayed call. The router selects a channel whose vendor has a
-// VideoAdapter for it.
+// VideoTask is the operation of a video create. The router selects a channel whose vendor has a VideoAdapter for it.
 const VideoTask Operation = "video"
 
 // Endpoint is a format and one of its operations. It is comparable.

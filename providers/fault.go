@@ -35,8 +35,7 @@ const (
 type Accepted int
 
 const (
-	// AcceptedUnknown means that the request may have been accepted and may be billed. It is the zero value because it is the safe
-	// one.
+	// AcceptedUnknown means that the request may have been accepted and may be billed. It is the zero value because it is the safe one.
 	AcceptedUnknown Accepted = iota
 	// NotAccepted means that the upstream has certainly not accepted it: nothing was written, or a documented refusal arrived.
 	NotAccepted
@@ -68,8 +67,7 @@ const (
 	KeyForbidden
 )
 
-// Reply is an upstream's error answer, bounded. A client receives it unchanged only as a 4xx in the client's format. Otherwise it
-// is only logged.
+// Reply is an upstream's error answer, bounded. A client receives it only as a 4xx in the client's format. Otherwise it is only logged.
 type Reply struct {
 	Status      int
 	ContentType string
@@ -171,14 +169,12 @@ func (f *Fault) Retryable() bool {
 	}
 }
 
-// Lost reports whether the outcome is unknown: the request may have been accepted, and its answer was lost. A malformed answer is not
-// lost.
+// Lost reports whether the outcome is unknown: the request may have been accepted, and its answer was lost. A malformed answer is not lost.
 func (f *Fault) Lost() bool {
 	return f.Accepted == AcceptedUnknown && f.Upstream == nil && !f.Malformed && (f.Kind == Upstream || f.Kind == Timeout)
 }
 
-// AsFault returns the *Fault in err's chain. A canceled context becomes a Canceled fault, an expired one a Timeout, anything else
-// an Internal one that wraps err. nil stays nil.
+// AsFault returns the *Fault in err's chain. A canceled context is a Canceled fault, an expired one a Timeout, another error Internal.
 func AsFault(err error) *Fault {
 	if err == nil {
 		return nil

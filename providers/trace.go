@@ -17,8 +17,7 @@ const (
 	TraceUpstreamEndpoint = attribute.Key("gateway.upstream_endpoint")
 )
 
-// Convention returns the operation's name in the OpenTelemetry conventions for generative AI, which other programs use too. An
-// unknown operation keeps its own name.
+// Convention returns the operation's name in the OpenTelemetry conventions for generative AI. An unknown operation keeps its own name.
 func (o Operation) Convention() string {
 	switch o {
 	case Chat, Responses, Messages:

@@ -16,8 +16,7 @@ type Try struct {
 	Took      time.Duration
 }
 
-// Trail records the attempts of one call. The zero value is ready. It must not be copied after the first attempt. One goroutine
-// uses it.
+// Trail records the attempts of one call. The zero value is ready. It must not be copied after the first attempt. One goroutine uses it.
 type Trail struct {
 	tries []Try
 	room  [usualTries]Try

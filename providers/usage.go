@@ -22,20 +22,16 @@ type UsageShape struct {
 	Seconds []string
 	// Answer are paths of the answer's id, if a later call may continue the answer by its id; none: it may not.
 	Answer []string
-	// Made are paths of other ids that a later call may continue, with [] after the name of an array of objects. MadeMark is a text
-	// in every stream event that has one.
+	// Made are paths of other ids that a later call may continue. MadeMark is a text in every stream event that has one.
 	Made     []string
 	MadeMark string
-	// Content is the path of the array that is empty in a stream event with nothing but usage, "" if the endpoint has no such
-	// event.
+	// Content is the path of the array that is empty in a stream event with nothing but usage, "" if the endpoint has no such event.
 	Content string
 	// Images is the path of the array of images. In a stream, each event with tokens made one image.
 	Images string
-	// ImageMark is in an answer or event once for each image, with any JSON white space: a member's name and the beginning of its
-	// text.
+	// ImageMark is in an answer or event once for each image, with any JSON white space: a member's name and the beginning of its text.
 	ImageMark string
-	// FreeMark is a member's name and the brace of its object, such as the arguments of a function call. The model chooses the
-	// members in it, so ImageMark does not count there. "" for none.
+	// FreeMark is a member's name and the brace of its object, whose members the model chooses: ImageMark does not count there. "" for none.
 	FreeMark string
 	// Ends are marks of which a complete stream has one: a member's name and the beginning of its value, with any JSON white space.
 	// None: a stream may end anywhere. A stream without them is incomplete, even if its connection ended cleanly.
@@ -44,8 +40,7 @@ type UsageShape struct {
 	Turn TurnShape
 }
 
-// UsageShapes returns the shapes of a format's operations that count anything. of returns the shape of an entry in a vendor's
-// table.
+// UsageShapes returns the shapes of a format's operations that count anything. of returns the shape of an entry in a vendor's table.
 func UsageShapes[T any](format Format, operations map[Operation]T, of func(T) UsageShape) map[Endpoint]UsageShape {
 	shapes := make(map[Endpoint]UsageShape)
 	for name, operation := range operations {

@@ -15,8 +15,7 @@ type Vendor struct {
 	Relay Relayer
 	// Endpoints are those that Relay accepts without translation.
 	Endpoints []Endpoint
-	// Takes are the endpoints to which calls of other formats may be translated, best first; none: there is no translation to this
-	// vendor.
+	// Takes are the endpoints to which calls of other formats may be translated, best first; none: there is no translation to this vendor.
 	Takes []Endpoint
 	// Usage describes where the answers of an endpoint contain usage. A missing endpoint counts nothing.
 	Usage map[Endpoint]UsageShape
@@ -24,8 +23,7 @@ type Vendor struct {
 	Video VideoAdapter
 	// Several: Video makes several videos of one request (VideoRequest.N).
 	Several bool
-	// VideoModels returns what an upstream model accepts. For an unknown model, whose requests only the adapter checks, it returns the
-	// fields of the vendor and reports false. nil: there is no table.
+	// VideoModels returns what an upstream model accepts; for an unknown one the fields of the vendor, and false. nil: there is no table.
 	VideoModels func(model string) (VideoModel, bool)
 	// VideoUsual is what the vendor's models make of a request that leaves it open.
 	VideoUsual Footage
@@ -54,8 +52,7 @@ type Vendor struct {
 // RefuseVideo returns the fault of values that a model accepts, but not together; nil for none. The frame is that of the shape.
 type RefuseVideo func(model string, shape VideoShape, frame Frame) *Fault
 
-// Serves reports whether the vendor accepts the endpoint without translation. VideoTask requires a VideoAdapter, whatever the
-// format, and Realtime a Dialer.
+// Serves reports whether the vendor accepts the endpoint without translation. VideoTask requires Video, Realtime a Dialer.
 func (v Vendor) Serves(e Endpoint) bool {
 	switch e.Operation {
 	case VideoTask:
@@ -66,8 +63,7 @@ func (v Vendor) Serves(e Endpoint) bool {
 	return v.Relay != nil && slices.Contains(v.Endpoints, e)
 }
 
-// VideoModel returns what an upstream model accepts at a channel of the vendor. It reports false for an unknown model, whose
-// requests are not checked.
+// VideoModel returns what an upstream model accepts at a channel of the vendor. false: the model is unknown and not checked.
 func (v Vendor) VideoModel(c Channel, model string) (VideoModel, bool) {
 	if v.VideoModels == nil {
 		return VideoModel{}, false
@@ -82,8 +78,7 @@ func (v Vendor) VideoModel(c Channel, model string) (VideoModel, bool) {
 	return known, true
 }
 
-// CheckVideo returns the fault of the field that an upstream model does not accept at a channel of the vendor, nil for none. An
-// unknown model accepts everything.
+// CheckVideo returns the fault of the field that an upstream model does not accept at a channel of the vendor, nil for none.
 func (v Vendor) CheckVideo(c Channel, model string, shape VideoShape) *Fault {
 	known, ok := v.VideoModel(c, model)
 	if !ok {

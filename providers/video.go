@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// VideoRequest is the canonical form of a video create in any format. It is stored in workflow histories, so it contains neither
-// credentials nor media bytes.
+// VideoRequest is the canonical form of a video create in any format. It is in histories: no credentials, no media.
 type VideoRequest struct {
 	// Model is the public name; Target has the upstream model. Asked is the alias that the client asked for, "" for none: answers
 	// show it, and no adapter sends it.
@@ -54,8 +53,7 @@ type VideoRequest struct {
 // Named returns the name under which the client asked for the model.
 func (r VideoRequest) Named() string { return cmp.Or(r.Asked, r.Model) }
 
-// Parameters returns the members of Metadata and Extra by name, Extra's if both have one: the vendor's own parameters. The caller
-// may change the map. It is never nil.
+// Parameters returns the vendor's own parameters: the members of Metadata and of Extra, which wins. The caller may change the map.
 func (r VideoRequest) Parameters() (map[string]json.RawMessage, error) {
 	fields := make(map[string]json.RawMessage)
 	for _, object := range []json.RawMessage{r.Metadata, r.Extra} {
@@ -172,8 +170,7 @@ type VideoStatus struct {
 	Outputs int `json:"outputs,omitempty"`
 	// Dies is when the vendor removes the outputs of a finished job; zero if unknown.
 	Dies time.Time `json:"dies,omitzero"`
-	// Found replaces Ticket.Data for Open, for a vendor that forgets a finished job before its outputs; nil if the ticket is
-	// enough. It contains no credential.
+	// Found replaces Ticket.Data for Open, for a vendor that forgets a finished job before its outputs; nil for none. It has no credential.
 	Found json.RawMessage `json:"found,omitempty"`
 	// Seconds, Width and Height describe the video if the vendor reports them.
 	Seconds string `json:"seconds,omitempty"`
@@ -181,8 +178,7 @@ type VideoStatus struct {
 	Height  int    `json:"height,omitempty"`
 	// Source is the length in seconds of the job's source videos, for a vendor that bills it; "" for none.
 	Source string `json:"source,omitempty"`
-	// Resolution is the vendor's text for the size. Audio reports whether the video has sound: "true", "false", or "" if unknown.
-	// Tokens are the vendor's count. All are those of a finished job.
+	// Resolution is the vendor's text. Audio is "true", "false", or "" if unknown. Tokens are the vendor's count. Only done jobs have them.
 	Resolution string      `json:"resolution,omitempty"`
 	Audio      string      `json:"audio,omitempty"`
 	Tokens     VideoTokens `json:"tokens,omitzero"`
@@ -254,8 +250,7 @@ type Canceler interface {
 	Cancel(ctx context.Context, to Target, ticket Ticket) error
 }
 
-// Remixer is a VideoAdapter whose vendor can make a variation of a finished job. Remix starts a paid job once, like Submit, with
-// the same faults.
+// Remixer is a VideoAdapter whose vendor can make a variation of a finished job. Remix is like Submit.
 type Remixer interface {
 	Remix(ctx context.Context, to Target, source Ticket, req VideoRequest) (Ticket, error)
 }

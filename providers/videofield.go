@@ -45,8 +45,7 @@ func videoFieldForms() map[string][]FieldForm {
 	}
 }
 
-// VideoFieldNames lists the fields that may have another name at a model, by their names in the generic format. extend is a video
-// to continue.
+// VideoFieldNames lists the fields that may have another name at a model, by the generic format. extend is a video to continue.
 func VideoFieldNames() []string { return slices.Sorted(maps.Keys(videoFieldForms())) }
 
 func roleFields() map[string]InputRole {

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// Footage is what the cost of a video depends on: as requested, as sent to the vendor, or as made. It is stored in workflow
-// histories.
+// Footage is what the cost of a video depends on: as requested, as sent to the vendor, or as made. It is stored in workflow histories.
 type Footage struct {
 	// Seconds is the length of one video as decimal text, "" if unknown.
 	Seconds string `json:"seconds,omitempty"`
@@ -140,8 +139,7 @@ func switchText(value json.RawMessage) string {
 	return ""
 }
 
-// usual returns what the model makes of a request that leaves it open, by the vendor's usual footage. A video that is changed or
-// continued has the length of its source.
+// usual returns what the model makes of a request that leaves it open. A change or continuation is as long as its source.
 func (m VideoModel) usual(vendor Footage, shape VideoShape) Footage {
 	if shape.Has(SourceVideo) || shape.Has(ExtendVideo) {
 		return Footage{}

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// Frame is a request's size in the model's values: Size, AspectRatio and Resolution if the model has a list of them, "" for each
-// that the request leaves open.
+// Frame is a request's size in the model's values: Size, AspectRatio and Resolution if the model has them, "" for open ones.
 type Frame struct {
 	Size, AspectRatio, Resolution string
 	Width, Height                 int
@@ -149,8 +148,7 @@ func resolutionOf(width, height int) string {
 	return "4k"
 }
 
-// Makes reports whether the model may make a video of a resolution, written as ResolutionWord does, with sound ("true") or without
-// ("false"). "" matches all.
+// Makes reports whether the model may make a video of a ResolutionWord with sound ("true") or without ("false"). "" matches all.
 func (m VideoModel) Makes(resolution, audio string) bool {
 	if audio == "true" && m.Audio == AudioNever || audio == "false" && m.Audio == AudioAlways {
 		return false

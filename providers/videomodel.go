@@ -54,8 +54,7 @@ func (m VideoModel) Describes() bool {
 	return !slices.Equal(m.Seconds, AnyWord()) || !slices.Equal(m.Sizes, AnyWord()) || !slices.Equal(m.Resolutions, AnyWord())
 }
 
-// AnyVideoModel returns a model of a vendor without a table, such as a compatible server: it accepts every word, one video, and the
-// inputs.
+// AnyVideoModel returns a model of a vendor without a table, such as a compatible server: it accepts every word, one video, and the inputs.
 func AnyVideoModel(inputs ...VideoInput) VideoModel {
 	return VideoModel{
 		Seconds: AnyWord(), Sizes: AnyWord(), AspectRatios: AnyWord(), Resolutions: AnyWord(), FPS: AnyFPS, Audio: AudioOption,
@@ -177,8 +176,7 @@ func (s VideoShape) RatioField() string {
 	return "width"
 }
 
-// Check returns the fault of the field that the model does not accept, with the accepted values; nil for none. The field's name is
-// that of the generic format except for "seconds" and "size".
+// Check returns the fault of the field that the model does not take, nil for none. Names are generic except for "seconds" and "size".
 func (m VideoModel) Check(s VideoShape) *Fault {
 	_, fault := m.Accept(s)
 	return fault

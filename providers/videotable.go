@@ -1,7 +1,6 @@
 package providers
 
-// VideoTable is a VideoModel for clients and operators. A list that accepts every word and a number without a bound are absent. An
-// empty list is a field that the model does not have.
+// VideoTable is a VideoModel for clients and operators. Absent is any value; an empty list is a field that the model lacks.
 type VideoTable struct {
 	Seconds      []string     `json:"seconds,omitzero" doc:"Lengths in seconds"`
 	Sizes        []string     `json:"sizes,omitzero" doc:"Widths and heights in pixels"`

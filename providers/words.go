@@ -61,8 +61,7 @@ const (
 // leastSecret is the shortest part of a pair that Reason removes. A shorter one may be an ordinary word.
 const leastSecret = 8
 
-// Reason prepares an upstream's reason for a refusal for display: short, without query strings, and without the credentials that it
-// may repeat, whole or a part of ACCESS_KEY:SECRET_KEY.
+// Reason prepares an upstream's reason for display: short, without query strings and credentials, whole or a part of ACCESS_KEY:SECRET_KEY.
 func Reason(text string, hidden ...Secret) string {
 	for _, key := range hidden {
 		if key != "" {
@@ -77,8 +76,7 @@ func Reason(text string, hidden ...Secret) string {
 	return Cut(WithoutQueries(text), ReasonLimit)
 }
 
-// Plain reports whether a text has only graphic characters: no control characters, none that change the direction of text, and none
-// without width. A terminal shows such a text unchanged.
+// Plain reports whether a text has only graphic characters that a terminal shows unchanged: none that change direction or lack width.
 func Plain(text string) bool {
 	for i, r := range text {
 		if !unicode.IsGraphic(r) || r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD") {

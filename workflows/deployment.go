@@ -15,9 +15,8 @@ import (
 
 // Version is the version of a worker in Temporal's worker deployments. The zero Version is unversioned.
 //
-// Tasks upgrade automatically: the current version does each step of a task, whichever version did the step before. A task may wait
-// in a queue for a day and run for hours; pinned to its first version, it would need old workers as long. Each version can replay the
-// histories of the versions before it: see Revision.
+// Tasks upgrade automatically: the current version does each step, whichever did the step before. Tasks may take a day; pinned ones would
+// need old workers as long. Each version replays the histories of earlier ones: see Revision.
 type Version struct {
 	Deployment, BuildID string
 	// Namespace and CLI complete the command of Promote. CLI holds the connection options of Temporal's CLI.

@@ -27,8 +27,7 @@ type Namespace struct {
 	complete atomic.Bool
 }
 
-// NewNamespace returns the namespace of a Temporal client, which the caller closes. The address, host:port, distinguishes Temporal
-// Cloud from other clusters. cli holds the connection options of Temporal's CLI.
+// NewNamespace returns the namespace of a Temporal client, which the caller closes. cli holds the options of Temporal's CLI.
 func NewNamespace(temporal client.Client, name, address, cli string) *Namespace {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"modelrelay/activities"
 )
 
-// Every timeout and retry policy of a task, with its reason. They belong to the workflow code: after a change, the recorded histories
-// must still replay.
+// Every timeout and retry policy of a task, with its reason. Recorded histories must replay after a change.
 const (
 	// submitMargin is the time that a submit needs in addition to its HTTP request: reading the input, writing the ticket.
 	submitMargin = 30 * time.Second
@@ -56,8 +55,7 @@ const (
 	admitLimit = 10 * time.Second
 	// awaitTry bounds one request for a slot. A worker that died during it is noticed then.
 	awaitTry = 10 * time.Second
-	// queueFirst and queueMost bound the wait after a refusal by all channels. A day of refusals by a few channels, each attempt with its
-	// request, must stay well below Temporal's 50 MB a history.
+	// queueFirst and queueMost bound the wait after all channels refused: a day of refusals must stay below 50 MB of history.
 	queueFirst = 5 * time.Second
 	queueMost  = 10 * time.Minute
 	// notifyLimit is the time from the end of a task to the start of the last delivery try.

@@ -14,9 +14,8 @@ const RemoveType = "Remove"
 // RemovalQueue returns the task queue of removals. It is separate so that removals never delay submits and polls.
 func RemovalQueue(taskQueue string) string { return taskQueue + "-removals" }
 
-// Remove deletes a task: it cancels a running one, erases its objects, then its execution. In this order, a create with the same key
-// finds the task until the removal has ended. Remove fails only if a dependency was unavailable for a week. Its workflow id is its own,
-// or, for an ended task, that of the task: see package tasks.
+// Remove deletes a task: it cancels a running one, erases its objects, then its execution, so that a create with the same key finds the
+// task until the end. It fails only if a dependency was away for a week. Its workflow id is its own or an ended task's.
 func Remove(ctx workflow.Context, in activities.RemoveInput) error {
 	refuseNewer(in.Revision)
 	var acts activities.Activities // only names the activities; nothing calls it

@@ -120,9 +120,8 @@ const SignalFail = "fail"
 // SignalRemove announces the removal of a running task before its cancel: its end is not sent to its webhook.
 const SignalRemove = "remove"
 
-// Revision is the revision of the workflow code of this version. Each workflow's input holds the revision with which it started. A
-// change of the steps increments Revision, and the new steps run only for inputs of that revision or later: see build/releases.md
-// of the manual.
+// Revision is the revision of the workflow code of this version. Each workflow's input holds the revision with which it started. A change
+// of the steps increments Revision, and the new steps run only for inputs of that revision or later: see build/releases.md of the manual.
 const Revision = 1
 
 // refuseNewer panics if the workflow has a newer revision than this worker: Temporal offers the workflow task to a newer one.

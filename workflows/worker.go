@@ -58,8 +58,7 @@ func NewWorker(temporal client.Client, acts *activities.Activities, opts WorkerO
 	return &Worker{temporal: temporal, acts: acts, opts: opts}
 }
 
-// Run works until ctx ends, then waits for running submits, WorkerStopTimeout at most. It retries while Temporal is unavailable at the
-// start. It returns an error only if Temporal refuses the worker.
+// Run works until ctx ends, then waits for submits. It retries while Temporal is away at the start; its error is Temporal's refusal.
 func (w *Worker) Run(ctx context.Context) error {
 	if !w.await(ctx) {
 		return nil

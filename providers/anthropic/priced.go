@@ -2,8 +2,7 @@ package anthropic
 
 import "modelrelay/providers"
 
-// Priced returns what the vendor bills in addition to tokens: its pages "Pricing", "Service tiers", "Prompt caching" and "Data
-// residency".
+// Priced returns what the vendor bills in addition to tokens: its pages "Pricing", "Service tiers", "Prompt caching" and "Data residency".
 func Priced() providers.Priced {
 	const usualCache = "5m" // a cache of an hour costs twice the price of input
 	return providers.Priced{

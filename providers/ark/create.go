@@ -101,8 +101,7 @@ func contents(ctx context.Context, d *upstream.Draft, req providers.VideoRequest
 	return items
 }
 
-// RefuseVideo refuses combinations that the vendor does not accept. Seedance 2.5 refuses a fixed ratio only after minutes in the
-// queue.
+// RefuseVideo refuses combinations that the vendor does not accept. Seedance 2.5 refuses a fixed ratio only after minutes in the queue.
 func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame) *providers.Fault {
 	name, has := family(model), shape.Has
 	framed, edit := has(providers.FirstFrame) || has(providers.LastFrame), has(providers.SourceVideo)

@@ -20,8 +20,7 @@ const (
 	listEvery = 1500 * time.Millisecond
 )
 
-// Find searches the vendor's list of a week's jobs for the attempt's safety_identifier. A job that is not listed may still exist:
-// how soon a job is listed is not documented.
+// Find searches the vendor's list of a week's jobs for the attempt's safety_identifier. A job that is not listed may still exist.
 func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 	name, err := named(req)
 	if err != nil {

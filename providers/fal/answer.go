@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// resultLife and largeResultLife are how long the vendor stores a result, which contains the links. largeResult is the size of
-	// a large one, in bytes.
+	// resultLife and largeResultLife are how long a result is stored, which has the links. largeResult is the size of a large one, in bytes.
 	resultLife      = time.Hour
 	largeResultLife = 6 * time.Minute
 	largeResult     = 10_000

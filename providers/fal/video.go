@@ -19,8 +19,7 @@ import (
 // BaseURL is the vendor's own address.
 const BaseURL = "https://queue.fal.run"
 
-// Videos implements the queue's requests. The vendor accepts no idempotency key, and lists only ended requests, so a lost one is
-// not looked up.
+// Videos implements the queue's requests. The vendor accepts no idempotency key, and lists only ended requests: none is looked up.
 type Videos struct{ jobs *upstream.Jobs }
 
 // NewVideos returns the adapter over the process's client.

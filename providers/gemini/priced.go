@@ -2,8 +2,7 @@ package gemini
 
 import "modelrelay/providers"
 
-// Priced returns what the vendor bills in addition to tokens. Its cached content is billed by the hour. In calls of OpenAI's format
-// it reads its own members in extra_body.google.
+// Priced returns what the vendor bills in addition to tokens. In calls of OpenAI's format it reads its own members in extra_body.google.
 func Priced() providers.Priced {
 	return providers.Priced{
 		Tools: providers.ClientTools{

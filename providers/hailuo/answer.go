@@ -70,8 +70,7 @@ func reason(body []byte) string {
 	return string(upstream.DocOf(body).Get("error.message", "base_resp.status_msg"))
 }
 
-// classify interprets the code of a refusal, which is more precise than a 4xx status. After a 5xx status, or a code that means one,
-// the outcome is unknown.
+// classify interprets the code of a refusal. After a 5xx status, or a code that means one, the outcome is unknown.
 func classify(fault *providers.Fault) {
 	fault.Code = providers.Cut(codeOf(upstream.DocOf(fault.Upstream.Body)), providers.WordLimit)
 	if fault.Upstream.Status/100 == 4 && fault.Code != "" {

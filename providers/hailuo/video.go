@@ -1,7 +1,6 @@
 // Package hailuo adapts MiniMax's video API (Hailuo and MiniMax-H3).
 //
-// There are two APIs with the same host and key: the first makes videos with the Hailuo models, the second with those whose names
-// begin with MiniMax-H3. A job belongs to the API that made it.
+// There are two APIs at one host with one key: the second makes the models named MiniMax-H3…. A job belongs to the API that made it.
 package hailuo
 
 import (
@@ -30,8 +29,7 @@ const (
 	linkLife = 9 * time.Hour
 )
 
-// Videos implements the jobs of POST /v1/video_generation and /v2/video_generation. The vendor looks up no job by the gateway's
-// key.
+// Videos implements the jobs of POST /v1/video_generation and /v2/video_generation. The vendor looks up no job by the gateway's key.
 type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
@@ -101,8 +99,7 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	return v.Jobs.Open(ctx, to, link, false)
 }
 
-// Cancel stops a job of the second API that has not begun. The vendor stops no other, and the same request deletes a job that has
-// ended.
+// Cancel stops a job of the second API that has not begun. The vendor stops no other, and the same request deletes a job that has ended.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
 	if !isSecond(ticket) {
 		return &providers.Fault{Kind: providers.Conflict, Message: "The upstream does not stop this job.", Accepted: providers.NotAccepted}

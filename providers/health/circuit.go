@@ -24,12 +24,10 @@ const (
 	halfOpenTTL = 10 * time.Minute
 )
 
-// circuit stops calls to an upstream that fails. It is closed at first, and open for a cooldown when enough recent calls have
-// failed. Then it is half-open, until a probe closes it or opens it again.
+// circuit stops calls to an upstream that fails. It is open for a cooldown after enough failures, then half-open until a probe decides.
 //
-// It opens for one token when that token's own calls fail, and for all tokens when the calls of several tokens fail. A token
-// whose latest call succeeded a moment ago may always call. A token whose requests make upstreams fail therefore locks out only
-// itself.
+// It opens for one token when that token's own calls fail, and for all tokens when the calls of several tokens fail. A token whose latest
+// call succeeded a moment ago may always call. A token whose requests make upstreams fail therefore locks out only itself.
 //
 // The zero value is closed.
 type circuit struct {
@@ -141,8 +139,7 @@ func (o *opening) release(token string) {
 	}
 }
 
-// next returns the access at which a failed call opens it now, Allowed if it does not. verdict is that of the recent calls,
-// allProbesFailed what probeFailed reports.
+// next returns the access at which a failed call opens it now, Allowed if it does not. allProbesFailed is what probeFailed reports.
 func (o *opening) next(now, picked time.Duration, verdict Access, allProbesFailed bool) Access {
 	switch {
 	case o.over(now):
@@ -262,8 +259,7 @@ func (f *failure) raise(access Access) Access {
 	return access
 }
 
-// failed counts a failed call. It returns the cooldown and the access if that has opened the circuit for all tokens, otherwise 0
-// and Allowed.
+// failed counts a failed call. It returns the cooldown and the access if that has opened the circuit for all tokens.
 func (c *circuit) failed(now time.Duration, f failure, rules *rules) (time.Duration, Access) {
 	cooldown := rules.cooldown
 	if f.retryAfter > 0 {
@@ -328,8 +324,7 @@ func (c *circuit) reset(now time.Duration) {
 	c.close(now)
 }
 
-// learn applies an event of another process: an opening for all tokens with this rest of its cooldown, or its end if left is 0. c may be
-// nil.
+// learn applies an event of another process: an opening for all tokens with this rest, or its end if left is 0. c may be nil.
 func (c *circuit) learn(now, left time.Duration, access Access) {
 	if c == nil {
 		return

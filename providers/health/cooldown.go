@@ -15,16 +15,13 @@ const (
 	maxCooldown = 10 * time.Minute
 	// maxRetryAfter bounds the Retry-After of an upstream.
 	maxRetryAfter = 15 * time.Minute
-	// exhaustedCooldown is the first cooldown of a key without money or quota. The state lasts until the owner pays or a day ends,
-	// and each probe costs a client's call an attempt.
+	// exhaustedCooldown is the first cooldown of a key without money or quota. The state lasts for hours, and each probe costs an attempt.
 	exhaustedCooldown = 5 * time.Minute
-	// maxKeyCooldown bounds a grown cooldown of a key that is refused or exhausted. It is the longest time for which a key that
-	// works again stays unused.
+	// maxKeyCooldown bounds a grown cooldown of a key that is refused or exhausted.
 	maxKeyCooldown = time.Hour
 )
 
-// keyCooldown is the cooldown of one key, or of a key for one model. One refusal that names the key starts it. Times are on the
-// monitor's clock, which never shows 0.
+// keyCooldown is the cooldown of one key, or of a key for one model. Times are on the monitor's clock, which never shows 0.
 type keyCooldown struct {
 	// until is when the current or latest cooldown ends; 0 before the first one and after a success.
 	until atomic.Int64
@@ -64,8 +61,7 @@ func (c *keyCooldown) tryProbe(now time.Duration) bool {
 	return time.Duration(next) <= now && c.nextProbe.CompareAndSwap(next, int64(now+probeTimeout))
 }
 
-// failed starts a cooldown. It is longer than the latest one if the call was the first after that. failed returns the rest of the
-// cooldown, and whether the fault has started or prolonged it.
+// failed starts a cooldown, longer than the last if the call was the first after that. It returns the rest, and whether it has changed.
 func (c *keyCooldown) failed(now, picked time.Duration, first time.Duration, fault *providers.Fault) (left time.Duration, changed bool) {
 	retryAfter := min(fault.RetryAfter, maxRetryAfter)
 	first, longest := bounds(first, fault)
@@ -73,8 +69,7 @@ func (c *keyCooldown) failed(now, picked time.Duration, first time.Duration, fau
 	defer c.mu.Unlock()
 	until := time.Duration(c.until.Load())
 	if now < until || (picked <= c.since && c.since > 0) {
-		// The key is cooling down already, or the call began before the latest cooldown. Only a Retry-After or an empty account
-		// prolongs the cooldown.
+		// The key is cooling down already, or the call began before the latest cooldown. Only a Retry-After or an empty account prolongs it.
 		end := now + retryAfter
 		if fault.Key == providers.KeyExhausted && c.length < first {
 			c.length = first

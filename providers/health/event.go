@@ -16,8 +16,7 @@ type Event struct {
 	// Key is the fingerprint of the key, "" for the channel. Model is the upstream model, "" for all.
 	Key   string `json:"key,omitempty"`
 	Model string `json:"model,omitempty"`
-	// Left is the rest of the cooldown or pause, 0 at its end. Length is the length of a key's cooldown, from which the next one
-	// grows.
+	// Left is the rest of the cooldown or pause, 0 at its end. Length is the length of a key's cooldown, from which the next one grows.
 	Left   time.Duration `json:"-"`
 	Length time.Duration `json:"length,omitempty"`
 	// until is the end of Left, of an event that a Sharer has not sent yet.

@@ -39,8 +39,7 @@ func newRules(opts *Options) rules {
 	}
 }
 
-// history holds the outcomes of the latest calls of one token at an upstream. However many calls a token sends, it has one
-// history.
+// history holds the outcomes of the latest calls of one token at an upstream. However many calls a token sends, it has one history.
 type history struct {
 	token string
 	at    time.Duration // of the latest call
@@ -75,8 +74,7 @@ func (h *history) succeededLast(now time.Duration, rules *rules) bool {
 	return h.recent(now, rules) && (h.hard|h.soft)&1 == 0
 }
 
-// sample counts the failures among the latest calls, at most so many. failing reports whether the latest call failed and the
-// failures are at least the share of the rules.
+// sample counts the failures among the latest calls. failing: the latest call failed, and the failures reach the share of the rules.
 func (h *history) sample(failures uint64, calls int, rules *rules) (count int, failing bool) {
 	calls = min(calls, h.n)
 	count = bits.OnesCount64(failures & (1<<calls - 1))

@@ -62,8 +62,7 @@ func (m *byModel[T]) ensure(model string, create func(known map[string]*T) *T) *
 	return created
 }
 
-// modelCooldowns are the cooldowns of a key for single upstream models. Vendors limit the rate of a key for each model, so a key over
-// the limit of one model may serve the others.
+// modelCooldowns are the cooldowns of a key for single upstream models. Vendors limit the rate of a key for each model.
 type modelCooldowns struct{ byModel[keyCooldown] }
 
 // ensure returns the cooldown of a model. If there are too many, a new one replaces the one that ends first.
@@ -80,8 +79,7 @@ func (m *modelCooldowns) ensure(model string, now time.Duration) *keyCooldown {
 // circuits are those of the single upstream models of a channel or a key.
 type circuits struct{ byModel[circuit] }
 
-// ensure returns the circuit of a model. A new one is started by a call of the token. If there are too many, it replaces the one
-// whose failures expire first.
+// ensure returns the circuit of a model. If there are too many, it replaces the one whose failures expire first.
 func (m *circuits) ensure(model string, now time.Duration, token string) *circuit {
 	return m.byModel.ensure(model, func(known map[string]*circuit) *circuit {
 		maps.DeleteFunc(known, func(_ string, c *circuit) bool { return c.quiet(now) })

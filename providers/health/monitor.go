@@ -19,8 +19,7 @@ import (
 type Options struct {
 	// Cooldown is how long a circuit is open, and the first cooldown of a refused key.
 	Cooldown time.Duration
-	// CooldownFailures is how many of the recent calls must fail to open a circuit. CooldownShare is the share of them, and of
-	// their tokens. CooldownWindow is how long a call is recent.
+	// CooldownFailures of the calls in a CooldownWindow must fail, and a CooldownShare of them and of their tokens, to open a circuit.
 	CooldownFailures int
 	CooldownShare    float64
 	CooldownWindow   time.Duration
@@ -110,8 +109,7 @@ func (c *Channel) key(matches func(*Key) bool) *Key {
 // MaxPause is the longest pause. An operator who needs a longer one removes the channel from the configuration.
 const MaxPause = 30 * 24 * time.Hour
 
-// Pause is how long an operator keeps a channel out of routing. Paused channels receive no calls and no new jobs. Jobs in progress
-// are polled.
+// Pause is how long an operator keeps a channel out of routing. Paused channels receive no calls and no new jobs. Jobs are still polled.
 type Pause struct {
 	// Until is its end.
 	Until time.Time `json:"until"`
@@ -146,8 +144,7 @@ func (c *Channel) PauseLeft() time.Duration {
 	return max(0, time.Until(pause.Until))
 }
 
-// EndCooldowns ends the cooldowns of a channel, its keys and models in this process, and publishes the ends. It reports whether the
-// configuration has the channel.
+// EndCooldowns ends the cooldowns of a channel, its keys and models, and publishes the ends. It reports whether there is such a channel.
 func (m *Monitor) EndCooldowns(channel string) bool {
 	c := m.channel(channel)
 	if c == nil {

@@ -12,8 +12,7 @@ type Attempt struct {
 
 	// Token is the stable id of the calling token.
 	Token string
-	// Blamed: a fault of the call was counted against another channel. A further one is not, because the content of the call may
-	// be the cause.
+	// Blamed: a fault of the call was counted against another channel. A further one is not, because the content of the call may be the cause.
 	Blamed bool
 
 	picked  time.Duration // on the monitor's clock
@@ -39,10 +38,9 @@ func (a Attempt) Fingerprint() string {
 
 // Report records the outcome of an attempt; nil is success. The fault's Blame decides what it counts against.
 //
-// A fault of the channel counts against the model, or against the channel if there was no connection. A key cools down for all
-// tokens if the vendor names the key or the balance of its account, or if it refuses calls of two tokens. A key that is busy, may
-// not use the model, or is refused to one token, counts as a failure of that key with the model. A canceled call only releases its
-// probe.
+// A fault of the channel counts against the model, or against the channel if there was no connection. A key cools down for all tokens if
+// the vendor names the key or the balance of its account, or if it refuses calls of two tokens. A key that is busy, may not use the model,
+// or is refused to one token, counts as a failure of that key with the model. A canceled call only releases its probe.
 func (m *Monitor) Report(a Attempt, fault *providers.Fault) {
 	now := m.Now()
 	a.count(now, fault)
@@ -59,8 +57,7 @@ func (m *Monitor) Report(a Attempt, fault *providers.Fault) {
 	a.channel.circuits.of(a.Model).release(now, a.Token, a.picked)
 }
 
-// ReportPoll records the outcome of a request about a job in progress. It shows whether the channel is reachable and the key valid,
-// and nothing about new work.
+// ReportPoll records the outcome of a request about a job in progress. It shows nothing about new work.
 func (m *Monitor) ReportPoll(a Attempt, fault *providers.Fault) {
 	now := m.Now()
 	a.count(now, fault)

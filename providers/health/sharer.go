@@ -24,8 +24,7 @@ const (
 	timeout = 2 * time.Second
 )
 
-// Sharer publishes the events and states of this process's Monitor, and applies the events of other processes. The Monitor never waits
-// for it. It is safe for concurrent use.
+// Sharer publishes the events and states of this process's Monitor, and applies those of others. It is safe for concurrent use.
 type Sharer struct {
 	monitor *Monitor
 	client  redis.UniversalClient
@@ -139,8 +138,7 @@ func (s *Sharer) send(ctx context.Context) error {
 	return s.publishStates(ctx)
 }
 
-// catchUp applies the events that this process has missed. It ignores cooldowns that have ended, because each process sends its own
-// probes.
+// catchUp applies the events that this process has missed. It ignores cooldowns that have ended, because each process sends its own probes.
 func (s *Sharer) catchUp(ctx context.Context) error {
 	events, err := s.events(ctx)
 	for _, e := range events {
@@ -151,8 +149,7 @@ func (s *Sharer) catchUp(ctx context.Context) error {
 	return err
 }
 
-// Pause pauses a channel in every process within a second. nil ends its pause. The error is storage.ErrNotFound if the configuration
-// does not have the channel.
+// Pause pauses a channel in every process within a second. nil ends its pause. storage.ErrNotFound: there is no such channel.
 func (s *Sharer) Pause(ctx context.Context, channel string, pause *Pause) error {
 	e := Event{Resumed: channel, Left: MaxPause}
 	if pause != nil {
@@ -168,8 +165,7 @@ func (s *Sharer) Pause(ctx context.Context, channel string, pause *Pause) error 
 	return s.publishStates(ctx)
 }
 
-// EndCooldowns ends the cooldowns of a channel and its keys in every process within a second. The error is storage.ErrNotFound if the
-// configuration does not have the channel.
+// EndCooldowns ends the cooldowns of a channel and its keys in every process within a second. storage.ErrNotFound: no such channel.
 func (s *Sharer) EndCooldowns(ctx context.Context, channel string) error {
 	if !s.monitor.EndCooldowns(channel) {
 		return storage.ErrNotFound

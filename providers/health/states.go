@@ -37,8 +37,7 @@ type TargetState struct {
 	CircuitState
 	// InFlight is the number of relayed calls and conversations in progress.
 	InFlight int64 `json:"in_flight"`
-	// CallsPerMinute is the number of attempts in the last minute. FaultsPerMinute is how many of them counted against the channel
-	// or the key.
+	// CallsPerMinute is the number of attempts in the last minute. FaultsPerMinute is how many of them counted against the channel or the key.
 	CallsPerMinute  int64 `json:"calls_per_minute"`
 	FaultsPerMinute int64 `json:"faults_per_minute"`
 	// LastFault is nil if there was none.
@@ -114,8 +113,7 @@ type ChannelState struct {
 	Videos []ChannelVideo `json:"videos,omitempty"`
 }
 
-// Overall returns the state of the channel with its keys. While all of its keys cool down it is open until the first of them is back. The
-// last fault is that of the channel or of a key.
+// Overall returns the state of the channel with its keys. While all of its keys cool down it is open until the first is back.
 func (s *ChannelState) Overall() TargetState {
 	overall := s.TargetState
 	open, left := 0, 0.0

@@ -1,5 +1,4 @@
-// Package luma adapts Luma's Agents API, which makes videos with Ray. The retired Dream Machine API is another one, with other
-// keys.
+// Package luma adapts Luma's Agents API, which makes videos with Ray. The retired Dream Machine API is another one, with other keys.
 package luma
 
 import (

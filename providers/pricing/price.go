@@ -1,5 +1,4 @@
-// Package pricing computes the cost of calls and tasks: money in whole billionths, exact rates, and the operator's list of prices
-// by model.
+// Package pricing computes the cost of calls and tasks: money in whole billionths, exact rates, and the operator's list of prices by model.
 //
 // Of the product it imports only providers, for the usage.
 package pricing
@@ -19,8 +18,7 @@ import (
 	"modelrelay/providers"
 )
 
-// Money is an amount in billionths of the operator's only currency, so that the price of a single token is a whole number. Its
-// maximum is nine thousand million units of the currency.
+// Money is an amount in billionths of the operator's only currency, at most nine thousand million units.
 type Money int64
 
 const moneyUnit = 1_000_000_000

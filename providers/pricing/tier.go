@@ -46,8 +46,7 @@ func (t Tier) Covers(other Tier) bool {
 	return t.fit(Measure{Resolution: other.Resolution, Sound: other.Sound}) == fitsSurely
 }
 
-// tier returns the price of a video by the second and by the piece: that of the first tier that certainly matches, otherwise the
-// price's own.
+// tier returns the price of a video by second and piece: that of the first tier that certainly matches, otherwise the price's own.
 func (p Price) tier(m Measure) (second, video *Rate) {
 	for _, tier := range p.Tiers {
 		if tier.fit(m) == fitsSurely {
@@ -57,8 +56,7 @@ func (p Price) tier(m Measure) (second, video *Rate) {
 	return p.VideoSecond, p.Video
 }
 
-// Most returns the highest cost of a measure whose properties are unknown: that of the dearest tier that may match. If all
-// properties are known, it is Cost.
+// Most returns the highest cost of a measure: that of the dearest tier that may match. If all properties are known, it is Cost.
 func (p Price) Most(m Measure) Money {
 	var most Money
 	for _, tier := range p.Tiers {

@@ -22,8 +22,7 @@ import (
 // late. The error is the *providers.Fault of the last attempt. A *Left wraps it if ctx ended after an upstream had received the whole
 // call. The end of ctx ends the upstream request at once, also while the body is read, and is not a fault of a channel.
 //
-// The caller closes the Answer's body. It must not change or reuse call.Body afterwards, not even after an error: the
-// transport may still be reading it.
+// The caller closes the Answer's body. It must not change or reuse call.Body afterwards: the transport may still be reading it.
 func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Answer, error) {
 	if call.Ticketing != nil && call.Ticketing.At != (providers.KeyRef{}) {
 		return r.resume(ctx, group, call)

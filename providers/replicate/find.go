@@ -17,9 +17,8 @@ import (
 
 const mostPages = 10
 
-// marked sets a seed for a request without one. It is the same for each try of the attempt and different for every other attempt,
-// and the vendor's list shows it. marked reports false if the model has no known seed, or if the caller chose one, so that two
-// equal inputs cannot be distinguished.
+// marked sets a seed for a request without one. It is the same for each try of the attempt and different for every other attempt, and the
+// vendor's list shows it. marked reports false if the model has no known seed, or if the caller chose one, which another call may have.
 func marked(to providers.Target, req providers.VideoRequest) (providers.VideoRequest, bool) {
 	model, known := lookUp(to.Model)
 	fields := to.Channel.FieldsOf(to.Model)
@@ -39,8 +38,7 @@ func marked(to providers.Target, req providers.VideoRequest) (providers.VideoReq
 
 func seedName(fields providers.VideoFields) string { return cmp.Or(fields["seed"].Name, "seed") }
 
-// Find searches the newest predictions for the one with the attempt's seed and prompt. A prediction that is not listed may still
-// exist: the vendor does not document how soon it is listed.
+// Find searches the newest predictions for the one with the attempt's seed and prompt. A prediction that is not listed may still exist.
 func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 	req, ok := marked(to, req)
 	if !ok {

@@ -7,11 +7,9 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// Sources of the table: the input schemas at replicate.com/OWNER/NAME/api. If one has no list of values, none is checked: the
-// vendor refuses what its model does not accept, which is free.
+// Sources of the table: the input schemas at replicate.com/OWNER/NAME/api. Values without a list there are not checked.
 
-// VideoModels is the table of the most used models, by their names without a version. The many others accept every word, in the
-// usual fields.
+// VideoModels is the table of the most used models, by their names without a version. Others accept every word.
 func VideoModels(model string) (providers.VideoModel, bool) { return hostedOf(model).Model, true }
 
 // hostedOf returns a model. One that is not in the table has the usual names, except for a last frame and for references, which have too

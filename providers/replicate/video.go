@@ -55,8 +55,7 @@ func classify(fault *providers.Fault) {
 	}
 }
 
-// create writes a create: to a model by its name, to a version of one, or to a deployment
-// ("deployments/OWNER/NAME").
+// create writes a create: to a model by its name, to a version of one, or to a deployment ("deployments/OWNER/NAME").
 func create(ctx context.Context, to providers.Target, req providers.VideoRequest) (upstream.JobRequest, error) {
 	req, _ = marked(to, req)
 	d := hostedOf(to.Model).Draft(ctx, req, to.Channel.FieldsOf(to.Model))

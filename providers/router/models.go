@@ -23,8 +23,7 @@ type Model struct {
 // Models lists by name what the group can call, including aliases, without patterns. The caller must not change the list.
 func (r *Router) Models(group string) []Model { return r.table.Load().models[group] }
 
-// Model returns the entry of a name that a group can call, also if only patterns match it. It reports false if the group cannot call
-// the name.
+// Model returns the entry of a name that a group can call, also by patterns. It reports false if the group cannot call the name.
 func (r *Router) Model(group, name string) (Model, bool) {
 	t := r.table.Load()
 	if model, listed := t.listed(group, name); listed {

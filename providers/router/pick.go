@@ -180,9 +180,8 @@ func (r *Request) excludesKey(channel, fingerprint string) bool {
 	return len(r.ExcludeKeys) > 0 && slices.Contains(r.ExcludeKeys, providers.KeyRef{Channel: channel, Fingerprint: fingerprint})
 }
 
-// freeKey returns the key with the best access for the model, the next in turn among equals, and the access through it and its
-// channel. If there is none it returns nil and the rest of the cooldown of the channel or of the first of its keys, 0 if all were
-// tried. With access LastResort it returns both.
+// freeKey returns the key with the best access for the model, the next in turn among equals, and the access through it and its channel. For
+// none it returns nil and the rest of the first cooldown, 0 if all were tried. With access LastResort it returns both.
 func (r *route) freeKey(now time.Duration, req *Request) (*health.Key, health.Access, time.Duration) {
 	c, model := r.channel, r.upstream(req)
 	access, left := c.health.Allows(now, model, req.Token)
@@ -245,8 +244,7 @@ func (c *channel) preferredKey(affinity uint64) int {
 	return best
 }
 
-// rank orders candidates for calls of an affinity by weighted rendezvous hashing: the lowest is taken, each in proportion to its
-// weight. A candidate that leaves moves only its own calls.
+// rank orders candidates by weighted rendezvous hashing, the lowest first. A candidate that leaves moves only its own calls.
 func rank(affinity, seed uint64, weight int) float64 {
 	const bits = 53 // of a float64's fraction
 	x := mix(affinity^seed)>>(64-bits) | 1

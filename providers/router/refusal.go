@@ -39,8 +39,7 @@ func (t *table) refusal(req Request) *providers.Fault {
 	return nil
 }
 
-// noChannel returns the fault of a request without a channel. served reports whether any channel serves it, soon is when the first is
-// available again.
+// noChannel returns the fault of a request without a channel. served reports whether any channel serves it, soon when the first is back.
 func (t *table) noChannel(req *Request, served bool, soon time.Duration) *providers.Fault {
 	name := cmp.Or(req.Asked, req.Model)
 	if !served {

@@ -59,13 +59,11 @@ type Request struct {
 	ExcludeKeys []providers.KeyRef
 	// Only lists the permitted channels; none: all.
 	Only []string
-	// Blamed: a fault of this call was counted against a channel. The content of the call may be the cause, so the call takes no
-	// probe, and its next fault is not counted.
+	// Blamed: a fault of this call was counted against a channel. The call takes no probe, and its next fault is not counted.
 	Blamed bool
 	// NoLastResort: the request must not use a channel whose circuit is open, because its caller can wait.
 	NoLastResort bool
-	// Affinity, unless 0, keeps calls with the same value at one channel of a priority and at one key while these are available, to
-	// use the upstream's prompt cache.
+	// Affinity, unless 0, keeps calls of one value at one channel of a priority and one key while available, for the upstream's prompt cache.
 	Affinity uint64
 	// Origin is the channel and key that made the answer which the call continues. Only it can continue, so it is picked even during
 	// a cooldown. If it is gone, excluded or does not serve the request, another is picked. The zero KeyRef is none.
@@ -181,8 +179,7 @@ func (r *Router) Footage(group string, video providers.VideoRequest) []providers
 	return footages
 }
 
-// Resolve returns the channel and the key of a ticket, also of a disabled channel. A model that the channel no longer maps keeps its
-// public name. The error is ErrChannelGone.
+// Resolve returns the channel and key of a ticket, also of a disabled channel. An unmapped model keeps its name. Error: ErrChannelGone.
 func (r *Router) Resolve(channel, keyFingerprint, model string) (Pick, error) {
 	found := r.table.Load().channels[channel]
 	if found == nil {

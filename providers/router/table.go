@@ -12,8 +12,7 @@ import (
 	"modelrelay/providers/health"
 )
 
-// table is the routing of one configuration, computed once so that a pick is a lookup. Only the health and the turns of the keys
-// change in it.
+// table is the routing of one configuration, computed once so that a pick is a lookup. Only health and turns of keys change.
 type table struct {
 	// routes has the channels of each group and listed model by priority, including those with a pattern that matches.
 	routes map[routeKey][]route

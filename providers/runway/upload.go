@@ -11,8 +11,7 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// place returns the location of an input: its link, its bytes in a data URI, or, if it is too large for that, the vendor's URL of
-// the upload, which is free and stored for a day.
+// place returns the location of an input: its link, its bytes in a data URI, or the URL of an upload, which is free and stored for a day.
 func (v *Videos) place(ctx context.Context, to providers.Target, input providers.Media) (string, error) {
 	if input.URL != "" || input.Size <= maxData {
 		return upstream.InputText(ctx, input)

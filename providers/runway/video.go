@@ -27,8 +27,7 @@ const (
 	linkLife = 24 * time.Hour
 )
 
-// Videos implements the tasks of POST /v1/text_to_video, /v1/image_to_video and /v1/video_to_video. The vendor has neither an
-// idempotency key nor a list of tasks, so it is not a Finder.
+// Videos implements the tasks of POST /v1/text_to_video, …/image_to_video and …/video_to_video. It has neither idempotency keys nor a list.
 type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
@@ -49,8 +48,7 @@ func authorize(req *http.Request, key providers.Secret) error {
 	return nil
 }
 
-// Cancel stops a task. The vendor's only route for that deletes a task that has ended, with its result. A task that ends between the
-// read and the request is lost.
+// Cancel stops a task. The request deletes a task that has ended. A task that ends between the read and the request is lost.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
 	return v.StopWaiting(ctx, to, ticket, true, upstream.JobRequest{Method: http.MethodDelete, Path: v.JobPath(ticket)})
 }

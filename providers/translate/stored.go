@@ -11,8 +11,7 @@ import (
 	"modelrelay/providers/translate/responses"
 )
 
-// ResponseStore stores the answers of translated calls to the Responses API, which their upstreams do not store. It is safe for concurrent
-// use.
+// ResponseStore stores the answers of translated calls to the Responses API. It is safe for concurrent use.
 type ResponseStore interface {
 	// Store stores a response for a token and reports whether it succeeded. The client's answer waits for it.
 	Store(ctx context.Context, token string, response Response) bool

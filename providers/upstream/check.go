@@ -20,8 +20,7 @@ const (
 	askedJob, askedModels = "a job that nobody has made", "the list of models"
 )
 
-// Free sends a GET that costs nothing and returns the answer. If that is not a JSON object, the fault states that the address is
-// not the vendor's.
+// Free returns the answer of a free GET. If that is not a JSON object, the fault states that the address is not the vendor's.
 func (j *Jobs) Free(ctx context.Context, to providers.Target, path string) ([]byte, error) {
 	answer, err := j.Do(ctx, to, JobRequest{Path: path})
 	if err != nil {
@@ -62,8 +61,7 @@ func LookedUp(err error, forgotten func(error) bool) (providers.Checked, error) 
 	return checked, nil
 }
 
-// CheckModels reads the list of models at a path, which may have a query. It looks up models that the list lacks one by one below
-// the path, because lists contain no aliases.
+// CheckModels reads the list of models at a path, which may have a query. It looks up the missing below it: lists contain no aliases.
 func (j *Jobs) CheckModels(ctx context.Context, to providers.Target, path string, models []string) (providers.Checked, error) {
 	checked := providers.Checked{Asked: askedModels, Listed: true}
 	body, err := j.Free(ctx, to, path)

@@ -13,8 +13,7 @@ import (
 var ErrFlood = errors.New("too many WebSocket frames that carry nothing")
 
 const (
-	// idleFrameRate is how many frames without content a client may send each second. idleFrameBurst is how many it may send at
-	// once. One ping a second is usual.
+	// idleFrameRate is how many frames without content a client may send each second, idleFrameBurst how many at once. Usual: one ping.
 	idleFrameRate  = 20
 	idleFrameBurst = 400
 	// minFragment is the size from which a fragment counts as content, in bytes. Clients that send fragments send kilobytes.

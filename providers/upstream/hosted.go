@@ -24,8 +24,7 @@ type Hosted struct {
 	Sound string
 }
 
-// Taking returns a model with inputs of these names and a maximum of references. A last frame requires a first frame. The roles in
-// needs are required.
+// Taking returns a model with inputs of these names and a maximum of references. A last frame requires a first frame. needs are required.
 func Taking(model providers.VideoModel, references int, names map[providers.InputRole]string, needs ...providers.InputRole) Hosted {
 	for _, role := range [...]providers.InputRole{
 		providers.FirstFrame, providers.LastFrame, providers.Reference, providers.ExtendVideo,
@@ -47,8 +46,7 @@ func Taking(model providers.VideoModel, references int, names map[providers.Inpu
 	return Hosted{Model: model, Inputs: names}
 }
 
-// ModelPath escapes a model's name as part of a URL path. A channel with patterns passes on a name from the client, so ModelPath
-// refuses names with dot segments.
+// ModelPath escapes a model's name as part of a URL path. A client may choose the name, so dot segments are refused.
 func ModelPath(model string) (string, error) {
 	words := strings.Split(model, "/")
 	for i, word := range words {

@@ -73,8 +73,7 @@ func (c *cutter) keeps(b byte) bool {
 	return !c.dropping
 }
 
-// OpenInline streams a video that the answer contains as Base64: the one at index output, counted from 0, among the members of this
-// name that contain a video.
+// OpenInline streams a video that the answer contains as Base64: the one at index output, counted from 0, among members of this name.
 func (j *Jobs) OpenInline(ctx context.Context, to providers.Target, r JobRequest, member string, output int) (providers.Video, error) {
 	resp, err := j.send(ctx, to, r)
 	if err != nil {
@@ -176,8 +175,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// jsonText reads the text of a JSON string after its opening quote. It returns io.EOF at the closing quote. Escaped characters
-// beyond ASCII become "?"; names and Base64 have none.
+// jsonText reads the text of a JSON string after its opening quote. Escaped characters beyond ASCII become "?"; names and Base64 have none.
 type jsonText struct {
 	from *bufio.Reader
 	done bool

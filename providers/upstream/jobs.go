@@ -31,8 +31,7 @@ type JobVendor struct {
 	Name string
 	// Root begins each path ("/v2") of a vendor whose base URL may have it or not. "" for none.
 	Root string
-	// Authorize adds the key to a request; nil adds a bearer token. An error that is not a *providers.Fault means that the key is
-	// unusable.
+	// Authorize adds the key to a request; nil adds a bearer token. An error that is not a *providers.Fault means that the key is unusable.
 	Authorize func(req *http.Request, key providers.Secret) error
 	// Code has the paths of the vendor's code in an error answer. The first that has one is in Fault.Code when Classify is called.
 	Code []string
@@ -40,8 +39,7 @@ type JobVendor struct {
 	Classify func(fault *providers.Fault)
 	// Refused returns the HTTP status that a refusal in a 2xx answer means, 0 for another answer; nil: the status is enough.
 	Refused func(answer Doc) int
-	// Failed maps the vendor's code of a refused create to one of the Failed constants of providers. FailedVendor means unknown.
-	// nil: Classify may set it.
+	// Failed maps the vendor's code of a refused create to one of the Failed constants. FailedVendor means unknown. nil: Classify may set it.
 	Failed func(code string) string
 	// Reason returns the vendor's reason in the body of a refusal, "" for none; nil reads the usual members.
 	Reason func(body []byte) string
@@ -73,8 +71,7 @@ type JobRequest struct {
 	// Body is JSON, nil for none, unless Header has another Content-Type.
 	Body   []byte
 	Header http.Header
-	// Paid: the request starts paid work, or prepares it. It is sent once, over a connection of its own, and the fault of a refusal has the
-	// vendor's reason.
+	// Paid: the request starts paid work, or prepares it. It is sent once, over its own connection, and a refusal has the vendor's reason.
 	Paid bool
 	// Inline: the answer may contain a video in Base64, so its long strings are cut. OpenInline reads the video.
 	Inline bool
@@ -175,8 +172,7 @@ func (j *Jobs) Request(ctx context.Context, to providers.Target, r JobRequest) (
 	return req, nil
 }
 
-// explain interprets the vendor's error in a refusal and adds the reason that a client needs to fix its request. For a refused key
-// it adds none, because vendors repeat a part of the key.
+// explain interprets the vendor's error in a refusal and adds the reason, but not for a refused key, a part of which vendors repeat.
 func (j *Jobs) explain(err error, key providers.Secret, paid bool) error {
 	var fault *providers.Fault
 	if !errors.As(err, &fault) || fault.Upstream == nil {
@@ -194,8 +190,7 @@ func (j *Jobs) explain(err error, key providers.Secret, paid bool) error {
 	}
 	reason := j.vendor.Reason(fault.Upstream.Body)
 	if fault.Failed == providers.FailedContent || refusesContent(fault.Upstream.Status, reason) {
-		// Vendors refuse content with the status of a bad request or of a bad key. The cause is the prompt, so other keys and
-		// channels would refuse it too.
+		// Vendors refuse content with the status of a bad request or of a bad key. Other keys and channels would refuse it too.
 		fault.Kind, fault.Failed, fault.Accepted = providers.Invalid, providers.FailedContent, providers.NotAccepted
 		fault.Blame, fault.Key, fault.KeyNamed = providers.BlameNone, providers.KeyBusy, false
 		fault.Message = "The upstream refused the request for its content."
@@ -329,8 +324,7 @@ func FailedJob(word, code, vendorCode, reason string, retryable bool, key provid
 	return providers.VideoStatus{State: providers.JobFailed, Progress: -1, Word: word, Failure: failure}
 }
 
-// Priced adds the vendor's charge for a job that has ended, in the vendor's unit. amount is a number, "" for none. A failed job is
-// billed if the amount is above 0.
+// Priced adds the vendor's charge for a job that has ended, in the vendor's unit. A failed job is billed if the amount is above 0.
 func Priced(s providers.VideoStatus, amount Loose, unit string) providers.VideoStatus {
 	number := amount.Number()
 	if number == "" || s.State != providers.JobDone && s.State != providers.JobFailed {

@@ -210,8 +210,7 @@ func NewTicket(id Loose, own any) (providers.Ticket, error) {
 	return ticket, nil
 }
 
-// States maps a vendor's status to the state of a job. An unknown status, or none, means running. The adapter handles failed jobs
-// before.
+// States maps a vendor's status to the state of a job. An unknown status, or none, means running. The adapter handles failed jobs before.
 type States struct {
 	// Queued and Done are the vendor's statuses, separated by spaces.
 	Queued, Done string

@@ -10,8 +10,7 @@ type Modes[M any] struct {
 	References, Video M
 }
 
-// Of returns the mode of a create. The first input that is not a first frame decides. The vendor's checks refuse inputs that do not
-// fit the mode.
+// Of returns the mode of a create. The first input that is not a first frame decides. Other inputs are refused by checks.
 func (m Modes[M]) Of(shape providers.VideoShape) M {
 	at := m.Text
 	for _, input := range shape.Inputs {

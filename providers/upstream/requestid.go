@@ -8,8 +8,7 @@ import (
 // maxRequestID bounds the request id of an upstream, in bytes. The longest of the known vendors' has 40.
 const maxRequestID = 128
 
-// RequestID returns the upstream's id of the request, which its support asks for: the first of the vendors' headers with a plain
-// value, "" for none.
+// RequestID returns the upstream's id of the request: the first of the vendors' headers with a plain value, "" for none.
 func RequestID(header http.Header) string {
 	for _, name := range [...]string{
 		"X-Request-Id",     // OpenAI, Replicate, Alibaba Cloud and most vendors with OpenAI's API

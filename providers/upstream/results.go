@@ -50,8 +50,7 @@ func (r *Results) Link(ctx context.Context, channel providers.Channel, link stri
 // anywhere. Beyond the channel's own origin Open dials only public addresses at every hop, unless the channel allows others, and
 // failures there do not count against the channel.
 //
-// The first bytes decide the type. Content that is neither a video nor a picture is a *Fault: some upstreams answer 200 for a
-// result that is gone. The caller closes Video.Body.
+// The first bytes decide the type. Neither a video nor a picture is a *Fault. The caller closes Video.Body.
 func (r *Results) Open(channel providers.Channel, get *http.Request) (providers.Video, error) {
 	client, err := r.client(channel)
 	if err != nil {
@@ -110,8 +109,7 @@ func resultFault(err error, own bool) error {
 	return err
 }
 
-// border is the transport of requests that a link or a redirect may lead away from a channel's own origin: near for that origin,
-// far for all others, at each hop.
+// border is the transport of requests that may leave a channel's own origin: near for that origin, far for others, at each hop.
 type border struct {
 	own       *url.URL
 	near, far http.RoundTripper

@@ -39,8 +39,7 @@ func RPCErrorOf(status Doc) RPCError {
 	return rpcError
 }
 
-// Download returns the address of the bytes of one of Google's files, …/files/ID or …/files/ID:download. It returns another address
-// unchanged.
+// Download returns the address of the bytes of one of Google's files, …/files/ID or …/files/ID:download. Other addresses stay.
 func Download(uri string) string {
 	at, err := url.Parse(uri)
 	if err != nil || RPCFile(uri) == "" {
@@ -69,8 +68,7 @@ func RPCFile(uri string) string {
 	return name
 }
 
-// ClassifyRPC interprets a google.rpc.Status beyond the HTTP status. A wrong key, a project without billing and a project in an
-// unsupported country have status 400.
+// ClassifyRPC interprets a google.rpc.Status beyond the HTTP status. Status 400 may be about the key or the project.
 func ClassifyRPC(fault *providers.Fault) {
 	rpcError := RPCErrorOf(DocOf(fault.Upstream.Body).At("error"))
 	fault.Code = providers.Cut(cmp.Or(rpcError.Reason, rpcError.Status, rpcError.Code), providers.WordLimit)
@@ -94,8 +92,7 @@ func ClassifyRPC(fault *providers.Fault) {
 	}
 }
 
-// RPCFailure returns the Failed constant for the error of a failed job or a refused create. Google's services mark refused content
-// in the code or the message.
+// RPCFailure returns the Failed constant for the error of a failed job or a refused create.
 func RPCFailure(rpcError RPCError) string {
 	text := strings.Join([]string{rpcError.Code, rpcError.Status, rpcError.Reason, rpcError.Message}, "; ")
 	if providers.Mentions(text, "safety", "prohibited", "blocklist", "spii", "usage guidelines", "responsible ai", "support code",

@@ -23,8 +23,7 @@ import (
 // MaxErrorBody is how much of an upstream's error answer is read, in bytes.
 const MaxErrorBody = 64 << 10
 
-// NewPost creates the request of a call's payload. The vendor sets the header. An unusable address is a *Fault of the channel, and
-// nothing was sent.
+// NewPost creates the request of a call's payload. An unusable address is a *Fault of the channel, and nothing was sent.
 func NewPost(ctx context.Context, address string, payload providers.Payload) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(watched(ctx), http.MethodPost, address, payload.Reader())
 	if err != nil {
@@ -113,8 +112,7 @@ func Header(pairs ...string) http.Header {
 	return header
 }
 
-// roundTrip is client.Do without redirects. It calls the transport directly, because client.Do copies the header, which is a tenth
-// of the cost of a call.
+// roundTrip is client.Do without redirects and without its copy of the header, which is a tenth of the cost of a call.
 func roundTrip(client *http.Client, req *http.Request) (*http.Response, error) {
 	plain := req.Method == http.MethodPost && client.Transport != nil && client.Jar == nil && client.Timeout == 0
 	if !plain || req.URL.User != nil { // client.Do writes the user into a header
@@ -123,8 +121,7 @@ func roundTrip(client *http.Client, req *http.Request) (*http.Response, error) {
 	return client.Transport.RoundTrip(req)
 }
 
-// SendCall is Send for a call whose answer must have one of the media types, or any that Call.AnyAnswer permits. "audio/*" is every
-// audio type. Another type is a *Fault of the channel.
+// SendCall is Send for a call whose answer must have one of the media types, such as "audio/*", or any that Call.AnyAnswer permits.
 func SendCall(client *http.Client, req *http.Request, call providers.Call, answers ...string) (*http.Response, error) {
 	resp, err := Send(client, req)
 	if err != nil {
@@ -147,8 +144,7 @@ func SendCall(client *http.Client, req *http.Request, call providers.Call, answe
 	}
 }
 
-// MediaType returns the media type of a Content-Type header in lower case, without parameters. It returns "" for none or more than
-// one, because readers would disagree on which one is valid.
+// MediaType returns the media type of a Content-Type header in lower case, without parameters, "" for none or more than one.
 func MediaType(header http.Header) string {
 	values := header["Content-Type"]
 	if len(values) == 0 || strings.ContainsRune(values[0], ',') || len(values) > 1 && len(slices.Compact(slices.Clone(values))) > 1 {
@@ -158,8 +154,7 @@ func MediaType(header http.Header) string {
 	return strings.ToLower(strings.TrimSpace(kind))
 }
 
-// connection is the context of one request and records what happened to its connection. net/http sets the fields before it returns,
-// except written.
+// connection is the context of a request and records its connection. net/http sets the fields before it returns, except written.
 type connection struct {
 	context.Context //nolint:containedctx // the request's
 
@@ -223,8 +218,7 @@ func (c *connection) fault(ctx context.Context, err error) *providers.Fault {
 	return fault
 }
 
-// stale reports whether a kept connection has ended. An upstream may close one at any moment between two requests, so this is not a
-// failure of the channel.
+// stale reports whether a kept connection has ended. That is not a failure of the channel.
 func stale(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		// net/http does not export this error.
@@ -254,8 +248,7 @@ func brokenOff(ctx context.Context, err error) *providers.Fault {
 	return &fault
 }
 
-// BrokenAnswer returns the fault of a malformed 2xx answer. what describes the error for the log. The outcome of the request is
-// unknown.
+// BrokenAnswer returns the fault of a malformed 2xx answer. what describes the error for the log. The outcome of the request is unknown.
 func BrokenAnswer(what string, err error) *providers.Fault {
 	return &providers.Fault{
 		Kind: providers.Upstream, Message: "The upstream's answer is broken.", Blame: providers.BlameChannel,

@@ -38,8 +38,7 @@ type Socket struct {
 	requestID string
 	// reads counts the beginnings and ends of waits for the peer. It is odd during a wait.
 	reads atomic.Uint64
-	// free holds one token while nothing is being written. whole holds one while no message, which may have several pieces, is
-	// being written.
+	// free holds one token while nothing is being written. whole holds one while no message, which may have several pieces, is being written.
 	free, whole chan struct{}
 }
 
@@ -154,10 +153,9 @@ type Carrier struct {
 	buffers sync.Pool // of *[socketPiece]byte; a silent socket holds none
 }
 
-// Carry waits for the next message of a socket and copies it to another at the speed of that peer. It calls carried with each piece
-// after writing it; carried must not keep the piece. If the destination accepts no more of a message, carried still sees the rest,
-// which may contain usage. Carry returns a *Broken when either socket has ended. ctx should not end while the sockets are in use,
-// because that cuts them without a close frame.
+// Carry waits for the next message of a socket and copies it to another at the speed of that peer. It calls carried with each piece after
+// writing it; carried must not keep the piece. If the destination accepts no more of a message, carried still sees the rest, which may
+// contain usage. Carry returns a *Broken when either socket has ended. ctx should not end while the sockets are in use, which cuts them.
 func (c *Carrier) Carry(ctx context.Context, from, to *Socket, carried func(Piece)) error {
 	kind, message, err := from.next(ctx)
 	if err != nil {
@@ -166,8 +164,7 @@ func (c *Carrier) Carry(ctx context.Context, from, to *Socket, carried func(Piec
 	return c.pass(ctx, from, to, kind, message, carried)
 }
 
-// MaxChecked is the size of the largest message that CarryChecked copies, in bytes. It holds the whole message for the check.
-// Clients send audio in events of a few KiB.
+// MaxChecked is the size of the largest message that CarryChecked copies, in bytes. Clients send audio in events of a few KiB.
 const MaxChecked = 1 << 20
 
 // Check reads messages before they are copied.
@@ -203,8 +200,7 @@ func (c *Carrier) CarryChecked(ctx context.Context, from, to *Socket, check *Che
 	return nil
 }
 
-// all reads the rest of a message. It returns nil, after reading to the end, if the message is longer than MaxChecked or there is
-// no memory for it.
+// all reads the rest of a message. nil, after reading to the end: the message is longer than MaxChecked or there is no memory for it.
 func (s *Socket) all(message io.Reader, hold func(n int) error) ([]byte, error) {
 	var whole []byte
 	for {

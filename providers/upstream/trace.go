@@ -16,8 +16,7 @@ import (
 
 const firstByte = "first byte"
 
-// Span is the span of one step at an upstream: an attempt of a call, or a step of a job. nil records nothing. It holds names,
-// numbers and kinds of fault, never a text of a client or an upstream.
+// Span is one step at an upstream: an attempt, or a step of a job. nil records nothing. It holds no text of clients or upstreams.
 type Span struct {
 	span  trace.Span
 	began time.Time

@@ -15,9 +15,8 @@ import (
 	"modelrelay/providers"
 )
 
-// Upload sends an object of the archive to a link that the vendor has created for it, as a form: the vendor's fields, then the
-// file, which is streamed. It sends no key. Beyond the channel's own origin it dials only public addresses. It fails only before a
-// job was paid.
+// Upload sends an object of the archive to a link that the vendor has created for it, as a form: the vendor's fields, then the file, which
+// is streamed. It sends no key. Beyond the channel's own origin it dials only public addresses. It fails only before a job was paid.
 func (j *Jobs) Upload(
 	ctx context.Context, to providers.Target, link string, fields map[string]string, name string, input providers.Media,
 ) error {

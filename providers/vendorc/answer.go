@@ -9,8 +9,7 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// The codes of the service's envelope. A submit with any code but success has made no job, as the vendor documents, except the
-// internal codes, after which the outcome is unknown.
+// The codes of the service's envelope. A submit with any code but success has made no job, except the internal codes: then it is unknown.
 const (
 	codeSuccess    = "10000"
 	codeUnreadable = "50200" // the request's body
@@ -39,8 +38,7 @@ func statusOf(code string) int {
 	return http.StatusInternalServerError
 }
 
-// classify interprets the vendor's code, which is more precise than its HTTP status. A signature error is the fault of the gateway's key
-// or clock, never of the request.
+// classify interprets the vendor's code. A signature error is the fault of the gateway's key or clock, never of the request.
 func classify(fault *providers.Fault) {
 	fault.Failed = failureCode(fault.Code)
 	switch fault.Code {
@@ -77,8 +75,7 @@ func failureCode(code string) string {
 	}
 }
 
-// endsJob distinguishes the end of a job from a failed poll. The vendor answers the poll of a failed job with HTTP 400 and the
-// failure's code.
+// endsJob distinguishes the end of a job from a failed poll. The vendor answers the poll of a failed job with a 400 and its code.
 func endsJob(fault *providers.Fault) bool {
 	if fault == nil || fault.Upstream == nil {
 		return false

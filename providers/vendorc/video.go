@@ -23,8 +23,7 @@ const (
 	jsonField = "req_json"
 )
 
-// Videos implements the jobs of CVSync2AsyncSubmitTask. The vendor neither looks up jobs by the gateway's key nor cancels them, so
-// it is neither a Finder nor a Canceler.
+// Videos implements the jobs of CVSync2AsyncSubmitTask. The vendor neither looks up jobs by the gateway's key nor cancels them.
 type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.

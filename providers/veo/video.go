@@ -44,8 +44,7 @@ func CheckBaseURL(base *url.URL) error {
 	return errors.New("wants https://HOST/v1/projects/PROJECT/locations/LOCATION, or an address that ends in /v1beta")
 }
 
-// Videos implements the jobs of predictLongRunning. The vendor has no list of them, so a lost one cannot be found, and it does not
-// document that they can be cancelled.
+// Videos implements the jobs of predictLongRunning. The vendor has no list of them and documents no way to cancel them.
 type Videos struct {
 	jobs   *upstream.Jobs
 	tokens *tokens
@@ -87,8 +86,7 @@ func (v *Videos) authorize(req *http.Request, key providers.Secret) error {
 	return nil
 }
 
-// classify interprets the vendor's error beyond the status. A 401 means an expired access token, not a refused key; a refused key
-// fails when the token is created.
+// classify interprets the vendor's error. A 401 is an expired access token: a refused key fails when the token is created.
 func classify(fault *providers.Fault) {
 	upstream.ClassifyRPC(fault)
 	if fault.Upstream.Status == http.StatusUnauthorized && fault.Blame == providers.BlameKey {
@@ -247,8 +245,7 @@ func (v *Videos) open(
 	return v.jobs.OpenInline(ctx, to, ask, member, before)
 }
 
-// Check implements providers.Checker, with the list of models, or at Google Cloud with a look-up of an operation that does not
-// exist.
+// Check implements providers.Checker, with the list of models, or at Google Cloud with a look-up of an operation that does not exist.
 func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
 	if !isAccount(to.Key) {
 		return v.jobs.CheckModels(ctx, to, "/models?pageSize=1000", models)

@@ -11,15 +11,13 @@ import (
 )
 
 const (
-	// pageSize is the size of a page of the list. mostPages is how many pages one look-up reads. mostReads is how many tasks it
-	// reads whose payload the list does not show.
+	// pageSize is the size of a page of the list. mostPages is how many pages one look-up reads. mostReads bounds its reads of single tasks.
 	pageSize  = 100
 	mostPages = 50
 	mostReads = 20
 )
 
-// Find searches the vendor's list of the last days' tasks for the one with the request's idempotency key as its payload. A task
-// that is not listed may still exist, so the request is not submitted again.
+// Find searches the list of the last days' tasks for the request's idempotency key as payload. A task that is not listed may still exist.
 func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 	ticket, err := v.find(ctx, to, req)
 	switch {

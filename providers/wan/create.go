@@ -213,8 +213,7 @@ func merge(d *upstream.Draft, req providers.VideoRequest, input, parameters upst
 	}
 }
 
-// overruled reports whether a setting is the gateway's usual value, because the request leaves it open. Then the caller's own
-// parameter is used.
+// overruled reports whether a setting is the gateway's usual value for an open one. Then the caller's parameter counts.
 func overruled(name string, req providers.VideoRequest) bool {
 	switch name {
 	case "duration":

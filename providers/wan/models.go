@@ -30,8 +30,7 @@ const (
 type family struct {
 	form  form
 	table providers.VideoModel
-	// seconds is the length that is sent if the request has none, because the price depends on it; 0 for none. The same applies to
-	// resolution.
+	// seconds is the length that is sent if the request has none, because the price depends on it; 0 for none. The same applies to resolution.
 	seconds    int
 	resolution string
 	// references bounds reference images and videos together, 0 if they are bounded separately.

@@ -21,8 +21,7 @@ const BaseURL = "https://api.x.ai/v1"
 // leastPoll is the interval between polls in the vendor's own SDKs.
 const leastPoll = 5 * time.Second
 
-// Videos implements the jobs of POST /videos/generations, /videos/edits and /videos/extensions. The vendor neither looks up jobs by
-// the gateway's key nor cancels them.
+// Videos implements the jobs of POST /videos/generations, /videos/edits and /videos/extensions. The vendor neither finds nor cancels jobs.
 type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.

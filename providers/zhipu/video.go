@@ -10,8 +10,7 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// Wire facts of this package: docs.bigmodel.cn (video generation, async-result, api-code, rate-limit), docs.z.ai
-// (generate-video, api-code).
+// Wire facts of this package: docs.bigmodel.cn (video generation, async-result, api-code, rate-limit), docs.z.ai.
 
 // BaseURL is the vendor's own address. The address outside China is https://api.z.ai/api/paas/v4, which has other keys.
 const BaseURL = "https://open.bigmodel.cn/api/paas/v4"

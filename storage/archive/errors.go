@@ -40,9 +40,8 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// s3Error wraps an error with the operation and classifies it: a missing object is storage.ErrNotFound; the caller's own cancellation and
-// an answer about the request itself are unchanged; everything that waiting or an operator can fix (the network, 5xx, throttling, a
-// missing bucket, refused credentials) is storage.ErrUnavailable.
+// s3Error wraps an error with the operation: storage.ErrNotFound for a missing object, unchanged for the caller's cancellation and for a
+// bad request, storage.ErrUnavailable for all that waiting or an operator can fix, such as throttling or refused credentials.
 func s3Error(ctx context.Context, doing string, err error) error {
 	if err == nil {
 		return nil
@@ -86,8 +85,7 @@ func s3Error(ctx context.Context, doing string, err error) error {
 	return fmt.Errorf("%s: %w: %w", doing, storage.ErrUnavailable, err)
 }
 
-// remedyOf returns what an operator should check for an answer of the store, "" if the configuration cannot be the cause. Such an error is
-// ErrUnavailable whatever the answer's status.
+// remedyOf returns what an operator should check for the store's answer, "" if not the configuration. Such errors are ErrUnavailable.
 func remedyOf(code string) string {
 	switch code {
 	case "InvalidAccessKeyId", "InvalidClientTokenId":

@@ -100,8 +100,7 @@ func (s *Store) CheckRights(ctx context.Context) error {
 	return noConditions
 }
 
-// answerWithoutBody returns the store's error for a request without a body, otherwise err. If a request with a body fails, the connection
-// may break before the store's answer is read.
+// answerWithoutBody returns the store's error for a request without a body, else err: one with a body may break before the answer.
 func (s *Store) answerWithoutBody(ctx context.Context, key string, err error) error {
 	for _, answer := range s.List(ctx, key) {
 		if answer != nil {

@@ -26,14 +26,12 @@ const (
 // PutOptions configure a Put; the zero value is valid.
 type PutOptions struct {
 	ContentType string // empty: application/octet-stream
-	// Progress is called with the number of bytes read from the source, after every read and every stored part; numbers may repeat. It
-	// is called from the goroutine of Put and must not block.
+	// Progress is called with the bytes read so far, after every read and stored part, in the goroutine of Put. It must not block.
 	Progress func(n int64)
 }
 
 // Put stores the content of r. size is exact, or -1 if unknown. It replaces an object with the same key atomically; before Put returns
-// nothing is visible, and after an error nothing was stored. If the store is unavailable, the error may be wrong: then the complete
-// object was stored.
+// nothing is visible, and after an error nothing was stored. If the store is unavailable, the error may be wrong: the object may be stored.
 //
 // Put uses at most two buffers of 5 MiB, each from its part's first byte on: one is filled while the other is sent. It waits for them if
 // all buffers of the archive are in use. A source in memory or in a file (io.ReaderAt) of known size needs none.

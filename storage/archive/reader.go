@@ -15,8 +15,7 @@ const (
 	lastWindow  = 16 << 20 // windows double up to this
 )
 
-// Reader reads one object: an io.ReadSeekCloser for one goroutine, as http.ServeContent requires. It requests only the bytes around its
-// position, in windows, so that a connection can be reused after each.
+// Reader reads one object for one goroutine, as http.ServeContent requires, in windows around its position, to reuse connections.
 type Reader struct {
 	object Object
 	open   func(offset, length int64) (io.ReadCloser, error)
@@ -28,15 +27,13 @@ type Reader struct {
 	moved  bool // bytes were read since the last failure
 }
 
-// NewReader returns a Reader of an object whose bytes open returns: length bytes from offset, both within the object. It is for other
-// implementations of the archive.
+// NewReader returns a Reader of an object whose bytes open returns, for other implementations.
 func NewReader(object Object, open func(offset, length int64) (io.ReadCloser, error)) *Reader {
 	return &Reader{object: object, open: open, window: firstWindow}
 }
 
-// Open returns a Reader of an object, or storage.ErrNotFound. It requests no bytes before the first Read. The caller closes the reader; the
-// end of ctx ends its reads. A lost or stalled connection is opened again at the same position. ErrModified: the object was replaced
-// meanwhile.
+// Open returns a Reader of an object or ErrNotFound. It requests no bytes before the first Read. The caller closes the reader; the end of
+// ctx ends its reads. A lost or stalled connection is opened again at the same position. ErrModified: the object was replaced meanwhile.
 func (s *Store) Open(ctx context.Context, key string) (*Reader, error) {
 	bounded, cancel := context.WithTimeout(ctx, s.stall)
 	defer cancel()

@@ -183,8 +183,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// DeletePrefix removes every object whose key begins with the prefix, which must not be empty. No objects is not an error. After an error
-// some may be removed; a repeat is safe.
+// DeletePrefix removes every object with a prefix that is not empty. After an error some may be gone; a repeat, also of none, is safe.
 func (s *Store) DeletePrefix(ctx context.Context, prefix string) error {
 	if err := CheckKey(strings.TrimSuffix(prefix, "/")); err != nil {
 		return err
@@ -220,8 +219,7 @@ func (s *Store) DeletePrefix(ctx context.Context, prefix string) error {
 	return failed
 }
 
-// List yields the objects whose keys begin with the prefix, ordered by key. An error is the last thing it yields. The empty prefix lists
-// all objects.
+// List yields the objects whose keys begin with the prefix, ordered by key. An error is the last thing it yields.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		for info, err := range s.list(ctx, prefix, true) {
@@ -232,8 +230,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 	}
 }
 
-// Folders yields the folders directly below the prefix, with a slash at the end. The prefix is a folder and ends with a slash. An error is
-// the last thing it yields.
+// Folders yields the folders directly below the prefix; both end with a slash. An error is the last thing it yields.
 func (s *Store) Folders(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for info, err := range s.list(ctx, prefix, false) {
@@ -311,8 +308,7 @@ func (s *Store) GetJSON(ctx context.Context, key string, v any) error {
 	return nil
 }
 
-// Presign returns a link that reads the object without a credential for ttl, from a second to seven days. It does not access the store: the
-// object may not exist. The link has Options.PublicEndpoint.
+// Presign returns a link at Options.PublicEndpoint that reads the object, which may not exist, for ttl, from a second to seven days.
 func (s *Store) Presign(ctx context.Context, key string, ttl time.Duration) (string, error) {
 	if err := CheckKey(key); err != nil {
 		return "", err

@@ -12,9 +12,8 @@ import (
 // uploadsPage is the page length for incomplete uploads, the largest of S3.
 const uploadsPage = 1000
 
-// AbortUploads aborts the multipart uploads below a prefix that began before a time, and returns their number. Killed processes leave such
-// uploads, and their parts would stay permanently. A store that does not list uploads has none. rclone's S3 server answers NoSuchUpload
-// for a bucket without uploads.
+// AbortUploads aborts the multipart uploads below a prefix that began before a time, and returns their number. Killed processes leave them.
+// A store that does not list uploads has none. rclone's S3 server answers NoSuchUpload for a bucket without uploads.
 func (s *Store) AbortUploads(ctx context.Context, prefix string, before time.Time) (aborted int, err error) {
 	keyMarker, idMarker := "", ""
 	for {

@@ -89,8 +89,7 @@ func (all changes) String() string {
 // Set returns the Change of a field that had no value.
 func Set(field string, value any) Change { return Change{Field: field, New: text(value)} }
 
-// Diff returns the fields of two documents that differ, ordered by name; nil is a document without fields. They must encode as JSON
-// objects, and must not contain a secret in clear text.
+// Diff returns the fields of two documents that differ, by name; nil has none. They encode as JSON objects without secrets.
 func Diff(before, after any) []Change {
 	old, now := members(before), members(after)
 	all := make(map[string]json.RawMessage)

@@ -64,8 +64,7 @@ func New(client redis.UniversalClient, log *slog.Logger) *Log {
 }
 
 // Record stores an entry. It waits for Redis for a second at most; while Redis is unavailable, the entry waits in this process for the next
-// one, or for Flush. Only a few entries an hour are stored of token holders and unauthenticated clients; the log has all of them. ctx may
-// have ended.
+// one, or for Flush. Of token holders and unauthenticated clients only a few an hour are stored. ctx may have ended.
 func (l *Log) Record(ctx context.Context, entry Entry) {
 	entry = entry.bounded(time.Now())
 	l.log.LogAttrs(ctx, slog.LevelInfo, "audit", entry.attrs()...)
@@ -140,8 +139,7 @@ func IsCursor(text string) bool {
 	return text == "" || len(text) <= 41 && strings.Trim(text, "0123456789-") == "" && strings.Count(text, "-") == 1 && text[0] != '-'
 }
 
-// Page returns at most limit entries that match the filter, newest first, after a cursor of an earlier page; "" starts at the newest.
-// next is "" at the end. It reads at most Recent entries.
+// Page returns at most limit of the newest Recent entries that match, newest first, after an earlier page's next; "" begins and ends.
 func (l *Log) Page(ctx context.Context, filter Filter, cursor string, limit int) (found []Entry, next string, err error) {
 	from := "+"
 	if cursor != "" {

@@ -18,8 +18,7 @@ import (
 	"modelrelay/storage"
 )
 
-// BudgetsKey is the key of the token ids that ever reserved. It is one of these keys; admission's script uses those with an exported
-// function too.
+// BudgetsKey is the key of the token ids that ever reserved. Admission's script uses keys with exported functions too.
 //
 //	budget:<token id>       hash    spent, reserved, used (unix seconds), c<lease> and t<estimate> -> "<amount> <since, ms> <model>"
 //	budgets                 set     token ids that ever reserved
@@ -131,8 +130,7 @@ func amountOf(value any) int64 {
 	return n
 }
 
-// Estimate is what a task may cost its token. The ID begins with the task's: up to its first dot, or all of it. Every create of the
-// task has its own claim.
+// Estimate is what a task may cost its token. The ID begins with the task's, up to a dot. Every create has its own claim.
 type Estimate struct {
 	ID, Token, Model string
 	// Budget is the token's, in units of the currency; 0: none.
@@ -197,8 +195,7 @@ type TaskEnd struct {
 }
 
 // Settle ends a task's reservation, counts its cost as spent, and adds it to the ledger, in one step that happens once for each outcome. A
-// failed task that is completed later counts as one task. Other claims of the same task end with it: they are of creates that broke off
-// and were repeated.
+// failed task that is completed later counts as one task. Other claims of the same task end with it, those of repeated creates.
 func (b *Budgets) Settle(ctx context.Context, e TaskEnd) error {
 	at := e.At
 	if at.IsZero() {
@@ -324,9 +321,8 @@ func (r Reservation) field() string {
 	return "c" + r.ID
 }
 
-// Release ends a reservation for an operator: with charge its amount counts as spent and is added to the ledger on the current day,
-// without a channel; otherwise the money is free again. storage.ErrNotFound: it has ended. If its process or task settles it later
-// after all, that amount replaces the charge.
+// Release ends a reservation for an operator: with charge its amount is spent and in the ledger on the current day, without a channel; else
+// the money is free. storage.ErrNotFound: it has ended. A later settlement replaces the charge.
 func (b *Budgets) Release(ctx context.Context, r Reservation, charge bool) error {
 	sums := counters{inCost: r.Amount}
 	if r.Task {

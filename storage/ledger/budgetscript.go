@@ -1,7 +1,6 @@
 package ledger
 
-// BudgetFunctions are the Lua functions with which scripts access a budget's hash. Amounts are whole numbers below 2^53, which Lua
-// represents exactly.
+// BudgetFunctions are the Lua functions with which scripts access a budget's hash. Amounts are whole numbers below 2^53, exact in Lua.
 //
 //	uncharge(key, field)     reverts an operator's charge for a reservation, in the ledger too
 //	amend(key, field, cost)  changes a reservation to its cost, -1: none; returns by how much reserved fell, 0 if there is no such

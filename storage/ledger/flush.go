@@ -64,8 +64,7 @@ const (
 // counterNames end the fields of a usage hash, in the order of counters.
 const counterNames = "requests failed input cached output images audio_ms video_ms tasks cost"
 
-// cut moves the sums into batches, without blocking Record for long. While older batches wait, the sums are not cut, so equal keys are
-// merged.
+// cut moves the sums into batches. While older batches wait, the sums are not cut, so equal keys are merged.
 func (u *Usage) cut() (batches [][]usageRow) {
 	u.mu.Lock()
 	sums := u.sums

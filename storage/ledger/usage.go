@@ -22,10 +22,9 @@ type UsageOptions struct {
 // Usage is the ledger of what tokens used, summed by day (UTC), token, model and channel. It is safe for concurrent use.
 //
 // Entries are summed in memory and added to Redis every FlushEvery. Nothing is lost while Redis is unavailable: the waiting sums are
-// bounded by the distinct keys, and Redis counts each batch once. Close returns an error if sums could not be written; they are lost
-// then. What Redis refuses, because another program has written to a key, is lost and logged; later rows are still written. A killed
-// process loses what it had not flushed. For tokens with a budget, the reservations of those calls stay, since a batch ends them in the
-// step that counts them.
+// bounded by the distinct keys, and Redis counts each batch once. Close returns an error if sums could not be written; they are lost then.
+// What Redis refuses is lost and logged; later rows are still written. A killed process loses what it had not flushed. For tokens with a
+// budget, the reservations of those calls stay, since a batch ends them in the step that counts them.
 //
 // Every entry's cost also counts as spent of the token's budget, even without one: a later budget includes what was spent before.
 type Usage struct {

@@ -40,11 +40,9 @@ type Options struct {
 	Log   *slog.Logger  // nil: silent
 }
 
-// Limiter enforces each token's requests per minute, tokens per minute, concurrent calls and budget, over all processes that share one
-// Redis. It is safe for concurrent use.
+// Limiter enforces each token's requests and tokens per minute, concurrent calls and budget over all processes of one Redis.
 //
-// The window slides in steps of a second: in any sixty seconds, at most the limit is admitted. While Redis is unavailable, each process
-// enforces the same limits for itself.
+// The window slides by the second: any sixty seconds admit at most the limit. While Redis is away each process enforces it alone.
 //
 // A call of a token with a budget is admitted if the spent and the reserved money and its own estimate stay within the budget. So a budget
 // is exceeded at most by the difference between calls' costs and their estimates. A reservation, at the call's true cost once that is
@@ -96,8 +94,7 @@ type Grant struct {
 	Requests   Window
 	Tokens     Window
 
-	// Left is the rest of the token's budget without its other calls and tasks, but including this call's reservation; 0 without
-	// a budget.
+	// Left is the rest of the token's budget without its other calls and tasks, but including this call's reservation; 0 without a budget.
 	Left int64
 
 	held *held // nil: nothing to release
@@ -171,8 +168,7 @@ func (l *Limiter) Admit(ctx context.Context, token storage.Allowance, cost Cost)
 	return l.ask(ctx, token, cost, now), nil
 }
 
-// Resume returns the grant of a call that has been admitted before, with so many tokens, possibly by another process. Spend counts what the
-// call uses beyond them.
+// Resume returns the grant of a call that has been admitted before, with so many tokens. Spend counts what it uses beyond them.
 func (l *Limiter) Resume(token storage.Allowance, tokens int) Grant {
 	only := storage.Allowance{Token: token.Token, TokensPerMinute: max(0, token.TokensPerMinute)}
 	return Grant{Allowed: true, held: &held{limits: l, token: only, estimate: tokens, second: time.Now().Unix()}}
@@ -208,8 +204,7 @@ func (l *Limiter) newLease() string {
 // its next call after the last byte of an answer expects a free place, so the caller must release before it sends that byte.
 func (g Grant) Release(tokens int) { g.end(tokens, refund) }
 
-// Settle is Release for a call that is recorded in the ledger: the reservation becomes the call's cost, and lasts until Usage has written
-// the entry that names it.
+// Settle is Release for a call in the ledger: the reservation becomes its cost, and lasts until Usage has written the entry that names it.
 func (g Grant) Settle(tokens int, cost int64) { g.end(tokens, storage.BoundAmount(cost)) }
 
 // refund is the cost of a call that leaves no reservation.
@@ -254,8 +249,7 @@ func (g Grant) Spend(tokens int) {
 	h.limits.settle(h, settlement{token: h.token, second: thisSecond, delta: tokens})
 }
 
-// Overdrawn reports, for a continuing call, whether its token's budget is exceeded without this call's own reservation. It blocks as Admit
-// does, and without a budget not at all.
+// Overdrawn reports whether a call's token exceeds its budget without this call's reservation. It blocks as Admit, not without a budget.
 func (g Grant) Overdrawn(ctx context.Context) bool {
 	h := g.held
 	if h == nil || h.token.Budget == 0 || h.released.Load() {

@@ -13,8 +13,7 @@ const (
 	settleKept  = 100_000 // settlements that wait while Redis is unavailable; their leases expire anyway
 )
 
-// memory is the state of this process: its concurrent calls, their settlements that Redis does not have yet, and the tokens' last known
-// use, by which it decides while Redis is unavailable.
+// memory is this process's state: its calls, settlements that Redis lacks, and the tokens' last known use, to decide without Redis.
 type memory struct {
 	mu      sync.Mutex
 	settles []settlement                              // not yet sent
@@ -138,8 +137,7 @@ func (m *memory) end(token storage.Allowance, lease string) {
 	}
 }
 
-// note stores what Redis answered to the calls of one token: the admitted calls, the use of the budget, and a refusal that stays valid
-// for a while.
+// note stores what Redis answered to the calls of one token: the admitted calls, the use of the budget, and a refusal.
 func (m *memory) note(g *admitGroup, codes string, used int64, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,8 +168,7 @@ func (m *memory) redisAnswers() bool {
 	return len(m.settles) > 0
 }
 
-// settle ends the call of a lease. It counts the settlement here if the call was counted here, and stores what Redis must count. first
-// reports that no other settlement waits.
+// settle ends the call of a lease. first reports that no other settlement waits for Redis.
 func (m *memory) settle(h *held, s settlement) (first bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

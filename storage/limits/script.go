@@ -2,8 +2,7 @@ package limits
 
 import "modelrelay/storage/ledger"
 
-// windowSeconds is the number of one-second buckets in a window. The current second is not complete, so sixty complete ones and the current
-// one together never admit more than the limit in any sixty seconds.
+// windowSeconds is the number of one-second buckets in a window: sixty complete ones and the current one, so the limit always holds.
 const windowSeconds = 61
 
 // admitScript settles and admits for several tokens in one step, by the server's clock.

@@ -31,8 +31,7 @@ local function applied(answer)
 end
 `
 
-// refusedMost is the number of tries for a batch that Redis refuses as a whole, one with each flush: enough for a temporary refusal,
-// and few enough for the batches after it.
+// refusedMost is the number of tries for a batch that Redis refuses as a whole, one with each flush.
 const refusedMost = 10
 
 // Options configure an outbox whose batches are of type B. Functions are called by one goroutine at a time, except Cut.
@@ -101,8 +100,7 @@ func (o *Outbox[B]) Add(b B) {
 	o.loop.Wake()
 }
 
-// Flush sends the waiting batches and those of Options.Cut. A batch that was not applied is sent again at the next flush, unless
-// Options.Lost received it.
+// Flush sends the waiting batches and those of Options.Cut. What was not applied is sent again, unless lost.
 func (o *Outbox[B]) Flush(ctx context.Context) error { return o.flush(ctx, true) }
 
 // Close flushes a last time and stops. Its error means that the batches that Rest returns are lost.

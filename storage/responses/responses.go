@@ -23,8 +23,7 @@ const (
 	// ownerMost bounds the responses of one token, in bytes: a new one removes those that expire first. It is enough for 64 of the largest and
 	// for some thousand of the usual size, and sixteen hostile tokens use one GiB of Redis.
 	ownerMost = 64 << 20
-	// overhead is what Redis needs for a response and for an item in addition to their bytes. It also bounds the number of responses of a
-	// token, and so the time of a script that removes some.
+	// overhead is what Redis needs for a response or an item in addition to its bytes. It bounds their number, and so the time of scripts.
 	overhead = 512
 	// idMost bounds an id, in bytes. Vendors' ids have about 60.
 	idMost = 200
@@ -92,8 +91,7 @@ local function drop(id, total)
 end
 `
 
-// saveScript stores a response, and removes expired and excess ones. It removes a bounded number of the expired ones; later calls remove
-// the rest.
+// saveScript stores a response, and removes expired and excess ones. One call removes a bounded number.
 //
 //	KEYS  sizes, times
 //	ARGV  id, response, its size, lifetime in ms, most bytes of the token; then ids and items
@@ -141,8 +139,7 @@ func valid(id string) bool {
 	return id != "" && len(id) <= idMost
 }
 
-// Save stores a response under a token and an id for a time. The error is ErrTooLarge or storage.ErrUnavailable; then the response is not
-// stored, or expires by itself.
+// Save stores a response under a token and an id for a time. The error is ErrTooLarge or storage.ErrUnavailable.
 func (s *Store) Save(ctx context.Context, token, id string, response Response, ttl time.Duration) error {
 	if !valid(id) {
 		return fmt.Errorf("store a response: %w: its id", storage.ErrNotFound)

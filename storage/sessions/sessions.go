@@ -31,8 +31,7 @@ const (
 	seenEvery = 20 * time.Second
 	// mostOfOne bounds the sessions of one operator or token: a new one ends the oldest.
 	mostOfOne = 50
-	// mostBegun bounds the new sessions of one operator or token within begunWithin. Each is an entry of the audit log, which one hostile
-	// client must not fill.
+	// mostBegun bounds the new sessions of one operator or token within begunWithin. Each is an entry of the audit log.
 	mostBegun   = 20
 	begunWithin = time.Minute
 	// mostNonces bounds the nonces of one operator or token in Once: a new one removes the oldest.
@@ -116,8 +115,7 @@ func New(client redis.UniversalClient, idle time.Duration) *Store {
 	return &Store{client: client, idle: cmp.Or(idle, DefaultIdle)}
 }
 
-// Begin starts a session and returns it with the secret for its browser. It sets ID, Since and Seen. It returns a *TooManyError if the
-// owner began too many sessions.
+// Begin starts a session and returns it, with ID, Since and Seen, and its secret. *TooManyError: the owner began too many.
 func (t *Store) Begin(ctx context.Context, s Session) (secret string, begun Session, err error) {
 	if err := t.countBegun(ctx, s); err != nil {
 		return "", Session{}, err
@@ -169,7 +167,6 @@ func (t *Store) countBegun(ctx context.Context, s Session) error {
 }
 
 // Find returns the session of a browser's secret and records its use. storage.ErrNotFound: there is none, or it has ended.
-// storage.ErrUnavailable: Redis does not answer.
 func (t *Store) Find(ctx context.Context, secret string) (Session, error) {
 	if secret == "" || len(secret) > 2*secretBytes {
 		return Session{}, storage.ErrNotFound

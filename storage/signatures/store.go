@@ -71,9 +71,8 @@ func entriesKey(owner string) string {
 }
 func timesKey(owner string) string { return entriesKey(owner) + ":times" }
 
-// keepScript stores entries and removes expired and excess ones.
-// KEYS: entries, times. ARGV: now and the time before which entries have expired, in milliseconds; most bytes; seconds to live; then names
-// and entries.
+// keepScript stores entries and removes expired and excess ones. KEYS: entries, times. ARGV: now and the time before which entries have
+// expired, in milliseconds; most bytes; seconds to live; then names and entries.
 const keepScript = `
 local size = tonumber(redis.call('HGET', KEYS[1], '') or '0')
 local function drop(name)

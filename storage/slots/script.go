@@ -1,7 +1,6 @@
 package slots
 
-// takeScript gives a task a slot in the first channel with a free slot for it, or a place in the line of each, by the server's clock and in
-// one step.
+// takeScript gives a task a slot in the first channel with a free slot for it, or a place in the line of each in one step.
 //
 // Order within a channel: the lanes in order; within a lane start-time fair queueing over the tokens; within a token the task that
 // waits longest. A token's turn "<start> <cost> <waiting>" is the virtual time at which its first waiter may start, what one start adds
@@ -9,8 +8,7 @@ package slots
 // virtual time, that of the earliest turn at the last grant: unused time is not saved up. The start of a waiter is computed at each
 // request, so a waiter that leaves shifts those after it. Virtual times are whole numbers, so the order is total.
 //
-// Waiters poll and sleep in between. A free slot is reserved for waiters before the caller that are about to ask. A waiter that sleeps
-// longer, or is late, is skipped and keeps its place.
+// Waiters poll. A free slot is reserved for waiters before the caller that are about to ask; one that sleeps longer or is late is skipped.
 //
 //	KEYS   of each channel: slots, line, due, gone, turns; first the candidates, then those to leave
 //	ARGV   1: task, 2: "<lane>:<token>", 3: cost, 4: the waiter's name in lines, 5: lifetime of a slot in ms, 6: "1": wait,

@@ -41,23 +41,19 @@ const (
 	waitStep  = 250 * time.Millisecond
 	waitLeast = time.Second
 	waitMost  = 5 * time.Minute
-	// askSoon is how long a free slot is reserved for a sleeping waiter whose turn it is, askLate how long for one that is late. Longer
-	// reservations would leave slots idle when waiters die.
+	// askSoon and askLate are how long a free slot is reserved for a waiter that sleeps or is late. Longer, dead waiters would idle slots.
 	askSoon = 2 * time.Second
 	askLate = 3 * time.Second
-	// silence is how much longer than three of its own waits a waiter may be silent before it is removed. A restart of the workers must
-	// not cost waiters their places.
+	// silence is how much longer than three of its own waits a waiter may be silent before it is removed. Workers may restart.
 	silence = time.Minute
 	// keysKept is the lifetime of keys after the last change. It is longer than the time between two polls of a job.
 	keysKept = 7 * 24 * time.Hour
 )
 
 // Store shares the slots of each channel among the tasks that wait for one: lane by lane, within a lane by weight among tokens, within a
-// token first come, first served. A slot lasts until it is freed or expires without renewal. It is safe for concurrent use by all
-// processes that share one Redis.
+// token first come, first served. A slot lasts until it is freed or expires without renewal. All processes that share one Redis may use it.
 //
-// Waiters are not notified of a free slot: they ask again at the returned times. A free slot is reserved for a few seconds for the waiters
-// whose turn it is; then the next one that asks gets it.
+// Waiters ask again at the returned times. A free slot is reserved for some seconds for those whose turn it is, then the next gets it.
 type Store struct{ client redis.UniversalClient }
 
 // New returns a Store over the client, which the caller closes.
@@ -175,8 +171,7 @@ type State struct {
 	Held, Waiting int64
 }
 
-// States returns the use of the channels, in their order. Slots of dead tasks count until they expire. The error is
-// storage.ErrUnavailable, or the caller's cancellation.
+// States returns the use of the channels, in their order. Slots of dead tasks count until they expire.
 func (s *Store) States(ctx context.Context, channels []string) ([]State, error) {
 	var keys []string
 	for _, channel := range channels {
@@ -195,8 +190,7 @@ func (s *Store) States(ctx context.Context, channels []string) ([]State, error) 
 	return states, nil
 }
 
-// channelKeys returns the keys of one channel's slots, in the order of takeScript. The channel's name is escaped, so that a colon in it
-// makes no two names equal.
+// channelKeys returns the keys of one channel's slots, in the order of takeScript. The channel's name is escaped.
 //
 //	slots:<channel>        zset  id of a task with a slot -> expiry in ms
 //	slots-line:<channel>   zset  waiters "<lane>:<token id>:<since>:<task id>", ordered by name within a token

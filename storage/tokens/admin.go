@@ -55,9 +55,8 @@ func (t *Store) Revoke(ctx context.Context, idOrName string) error {
 	return err
 }
 
-// Rotate gives a token a new key, in one step: the old one is unknown to this process at once, to all others within a second. The id
-// stays, and with it limits, usage and tasks. ErrSeeded: the key is in the configuration file. ErrDisabled, ErrRevoked: the state of the
-// token.
+// Rotate gives a token a new key, in one step: the old one is unknown to this process at once, to all others within a second. The id stays,
+// and with it limits, usage and tasks. ErrSeeded: the key is in the configuration file. ErrDisabled, ErrRevoked: the state of the token.
 func (t *Store) Rotate(ctx context.Context, idOrName string) (rotated Token, key string, err error) {
 	key = NewKey()
 	rotated, err = t.edit(ctx, "rotate token", idOrName, func(next *replacement) error {
@@ -129,8 +128,7 @@ type PageQuery struct {
 // Page is a part of the list of all tokens.
 type Page struct {
 	Tokens []Token
-	// Next is the cursor of the next page; "": the end. Before the end, a page may have fewer tokens than Limit: it reads at most
-	// PageReads.
+	// Next is the cursor of the next page; "": the end. Before the end, a page may have fewer tokens than Limit: it reads at most PageReads.
 	Next string
 }
 

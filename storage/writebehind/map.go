@@ -40,8 +40,7 @@ type Options[K comparable, V any] struct {
 	ReadMost int
 }
 
-// Map stores entries in this process immediately, and for other processes a moment later. It drops entries that Redis does not accept.
-// It is safe for concurrent use. The caller closes it.
+// Map stores entries here immediately, and for other processes a moment later, unless Redis refuses them. It is safe for concurrent use.
 type Map[K comparable, V any] struct {
 	opts Options[K, V]
 	out  storage.Outage
@@ -117,8 +116,7 @@ func (m *Map[K, V]) local(k K) (v V, is bool) {
 	return v, is
 }
 
-// Find returns the entries of the keys that exist. It waits for a slow Redis only briefly, and not at all while Redis is unavailable;
-// then it returns only entries of this process.
+// Find returns the entries of the keys that exist. While Redis is slow or unavailable it returns only entries of this process.
 func (m *Map[K, V]) Find(ctx context.Context, keys []K) map[K]V {
 	found := make(map[K]V, len(keys))
 	var missing []K

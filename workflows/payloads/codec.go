@@ -35,8 +35,7 @@ var errDamaged = errors.New("an encrypted payload is damaged, or was encrypted w
 
 // Codec encrypts and decrypts payloads. It implements Temporal's PayloadCodec and is safe for concurrent use.
 //
-// It compresses with Zstandard: faster than the standard library's gzip at a better ratio, with a bound on the decompressed size, and
-// already a dependency of the S3 client.
+// It compresses with Zstandard, which bounds the decompressed size and is a dependency of the S3 client.
 type Codec struct {
 	keys   *Keys
 	packer *zstd.Encoder
@@ -150,9 +149,8 @@ const mostShown = 16 << 20
 // ErrNoPayloads reports a request of DecodeJSON without payloads.
 var ErrNoPayloads = errors.New("the body must be Temporal's payloads in JSON")
 
-// DecodeJSON decrypts payloads for Temporal's UI and CLI, in the form of their remote codec: {"payloads": [{"metadata": …,
-// "data": …}]}, with bytes in base64. It returns a payload unchanged if it is not encrypted or cannot be decrypted: one such payload
-// must not hide the others of a page.
+// DecodeJSON decrypts payloads for Temporal's UI and CLI, in the form of their remote codec: {"payloads": [{"metadata": …, "data": …}]},
+// with bytes in base64. It returns a payload unchanged if it is not encrypted or cannot be decrypted, so the others of a page are shown.
 func (c *Codec) DecodeJSON(body []byte) ([]byte, error) {
 	var in commonpb.Payloads
 	if err := protojson.Unmarshal(body, &in); err != nil {

@@ -92,9 +92,8 @@ func NewClient(temporal client.Client, opts ClientOptions) *Client {
 	return c
 }
 
-// Find reads a task of the token. It returns NotFound for a task that does not exist, is another token's, or is under removal. Reads
-// of the same task within a second share one Describe; no worker is needed. Tokens share the capacity for reads fairly. A token that
-// reads too many unknown ids gets RateLimited.
+// Find reads a task of the token, without a worker. NotFound: there is none, or it is another token's or under removal. Reads within a
+// second share one Describe, and tokens their capacity fairly. RateLimited: the token reads too many unknown ids.
 func (c *Client) Find(ctx context.Context, id, tokenID string) (Task, error) {
 	if !IsTaskID(id) {
 		return Task{}, notFound(id)

@@ -97,8 +97,7 @@ type tally struct {
 	query string
 }
 
-// CountTasks counts the namespace's tasks, and others in addition. Each count is one visibility request; the first failed one ends the
-// others.
+// CountTasks counts the namespace's tasks, and others in addition. Each is one visibility request; a failed one ends the others.
 func CountTasks(ctx context.Context, temporal client.Client, namespace, taskQueue string, others ...tally) (Counts, error) {
 	var c Counts
 	phases := []workflows.Phase{

@@ -258,8 +258,7 @@ func (c *creation) start(ctx context.Context, start workflows.Input, m memo) err
 	return err
 }
 
-// priority shares the workers' queue among tokens by weight, where the server supports it (matching.enableFairness). Lanes do not apply
-// to this queue, because polls of running jobs wait in it too.
+// priority shares the workers' queue among tokens by weight, if the server can. It has no lanes, because polls of jobs wait there too.
 func priority(tokenID string, weight int) temporal.Priority {
 	return temporal.Priority{FairnessKey: workflows.FairnessKey(tokenID), FairnessWeight: float32(max(1, weight))}
 }

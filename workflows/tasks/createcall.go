@@ -73,8 +73,7 @@ func (c *creation) otherIDs() (ids []string) {
 	return ids
 }
 
-// otherListed refuses a create if the list has a task of its key with another prefix: of two concurrent creates, only one is on the list.
-// The entry of a removed task does not count.
+// otherListed refuses a create if the list has a task of its key with another prefix: of two at once, one is listed.
 func (c *creation) otherListed(ctx context.Context, created time.Time) error {
 	if err := c.otherKind(ctx); err != nil || time.Since(created) >= listGrace {
 		return err

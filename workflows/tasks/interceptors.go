@@ -71,9 +71,8 @@ func interactive(ctx context.Context) context.Context {
 	return context.WithValue(ctx, interactiveKey{}, true)
 }
 
-// FailWithoutConnection is a gRPC interceptor for the client of Temporal, inside the SDK's retries. It fails an interactive request
-// that has no connection after connectPatience. The SDK would continue for half of the caller's time, because it retries after a refused
-// connection.
+// FailWithoutConnection is a gRPC interceptor for the client of Temporal, inside the SDK's retries. It fails an interactive request that
+// has no connection after connectPatience. The SDK would retry for half of the caller's time.
 func FailWithoutConnection(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {

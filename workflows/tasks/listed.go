@@ -24,9 +24,8 @@ const (
 	preloadsOfAll, preloadsOfOne = 4, 2
 )
 
-// preload reads the ended tasks of a page with one visibility request, so that find does not describe each. An ended task changes only by a
-// removal or an operator's action, which visibility may report late. So preload skips tasks that Redis reports as changed, and tasks that
-// differ from their list entry. It does nothing if the request fails.
+// preload reads the ended tasks of a page with one visibility request, except those that Redis reports as changed and those that differ
+// from their list entry, because visibility may be late. It does nothing if the request fails.
 func (c *Client) preload(ctx context.Context, tokenID string, entries []taskindex.Entry) {
 	created := make(map[string]time.Time, len(entries))
 	var terms []string

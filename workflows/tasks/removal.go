@@ -102,8 +102,7 @@ func newest(ctx context.Context, temporal client.Client, namespace, id string) (
 	return later, nil
 }
 
-// laterTask describes the newest task with the id of a removed task that was created after it; nil if there is none. It uses visibility,
-// which may be late by some seconds; such a task has existed for longer.
+// laterTask describes the newest task with a removed task's id that was created after it, nil for none. Visibility may be seconds late.
 func laterTask(
 	ctx context.Context, temporal client.Client, namespace string, removed Task,
 ) (*workflowservice.DescribeWorkflowExecutionResponse, error) {

@@ -29,8 +29,7 @@ type sharedCache[K comparable, V any] struct {
 	mu      sync.Mutex
 	ttl     time.Duration
 	entries map[K]*cacheEntry[V]
-	// refreshAfter is the age from which a value is returned and read again in the background, so that a frequent caller never waits;
-	// 0: never.
+	// refreshAfter is the age from which a value is returned and read again in the background; 0: never.
 	refreshAfter time.Duration
 	// renew makes a current value of an older one without a read, if it can; nil: never. renewable values are stored for renewTTL.
 	renewTTL  time.Duration

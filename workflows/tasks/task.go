@@ -8,8 +8,7 @@ import (
 	"modelrelay/workflows"
 )
 
-// memoTask is the memo field of memo, written at the start of a task. The memo of an execution, open or closed, holds everything that
-// an answer to a client needs.
+// memoTask is the memo field of memo, written at the start of a task. It has all that an answer needs.
 const memoTask = "task"
 
 // memo holds the facts of a task at its start.
@@ -26,8 +25,7 @@ type memo struct {
 	// Body is the archive object of a call's body, and Items the object of the items from which it continues; "" for none.
 	Body  string `json:"body,omitempty"`
 	Items string `json:"items,omitempty"`
-	// Request lacks media and vendor parameters. If RequestObject is set, prompt, size, user and metadata are in that archive object:
-	// they are too large or too private for a memo.
+	// Request lacks media and vendor parameters. If RequestObject is set, prompt, size, user and metadata are in that archive object.
 	Request       *providers.VideoRequest `json:"request,omitempty"`
 	RequestObject string                  `json:"request_object,omitempty"`
 }

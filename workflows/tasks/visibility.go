@@ -219,9 +219,8 @@ type Listed struct {
 	Running bool `json:"-"`
 }
 
-// Page returns at most limit tasks that match the filter, newest first, after a cursor, which is empty for the first page. next is the
-// cursor after these, empty at the end; the last page may be empty. Callers within two seconds share a page; its first fifty running
-// tasks are then at most half a second old.
+// Page returns at most limit tasks that match, newest first, after a cursor, "" at first. next is "" at the end; the last page may be
+// empty. Pages of the last two seconds are shared, of which fifty running tasks are current.
 func (o *Operator) Page(ctx context.Context, filter Filter, cursor []byte, limit int) (tasks []Listed, next []byte, err error) {
 	query, err := filter.Query(time.Now())
 	if err != nil {

@@ -33,9 +33,8 @@ const (
 	traceState = attribute.Key("gateway.state")
 )
 
-// Interceptor records the spans of a task: of its start, of each workflow when that ends, and of the tries of its activities. It
-// records nothing outside a sampled trace. The steps of a workflow do not depend on it, so histories of workers with and without it
-// are the same.
+// Interceptor records the spans of a task: of its start, of each workflow when that ends, and of the tries of its activities. It records
+// nothing outside a sampled trace. The steps of a workflow do not depend on it, so histories of workers with and without it are the same.
 //
 // It replaces Temporal's own OpenTelemetry interceptor, which records a span for every try without bound, and gives the span of a
 // workflow a new id in each worker that takes it over, so that the spans of its activities lose their parent.

@@ -35,8 +35,7 @@ func (c *Conversation) Observe(piece []byte, last bool) (providers.Usage, bool) 
 	return usage, counted
 }
 
-// Unfinished returns the approximate number of output tokens of the current turn, which the upstream has not reported; 0 if there is no
-// turn.
+// Unfinished returns the approximate number of output tokens of the current turn; 0 if there is no turn.
 func (c *Conversation) Unfinished() int64 { return c.turn.tokens() }
 
 // markWithin is how many bytes of an event's beginning are searched for marks. They include its id.

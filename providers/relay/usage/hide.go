@@ -58,8 +58,7 @@ func (h *Hider) Read(p []byte) (int, error) {
 	}
 }
 
-// sift moves the bytes that pass to the front of b and holds the undecided rest. The first from bytes of b were held and scanned
-// before.
+// sift moves the bytes that pass to the front of b and holds the undecided rest. The first from bytes of b were held and scanned before.
 func (h *Hider) sift(b []byte, from int) []byte {
 	kept := 0  // b[:kept] passes
 	begin := 0 // of the current event, or of its bytes since it was decided

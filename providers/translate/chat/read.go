@@ -1,7 +1,6 @@
-// Package chat reads and writes OpenAI's chat completions: as a client's call and answer, and as an upstream's. The wire facts
-// are those of the types of openai-node 7.55 (resources/chat/completions/completions.ts) and of
-// https://platform.openai.com/docs/api-reference/chat. Additions of compatible servers have comments. Of the product it imports providers,
-// rawjson and form.
+// Package chat reads and writes OpenAI's chat completions: as a client's call and answer, and as an upstream's. The wire facts are those of
+// the types of openai-node 7.55 (resources/chat/completions/completions.ts) and of https://platform.openai.com/docs/api-reference/chat.
+// Additions of compatible servers have comments. Of the product it imports providers, rawjson and form.
 package chat
 
 import (

@@ -21,8 +21,7 @@ const (
 	// EventState carries State. Its kind decides to which block it belongs: the Block of thought that it ends or is, the block that
 	// begins next, or the text before.
 	EventState
-	// EventCallBegin carries ID and Name of a Call, EventCallArgs a piece of the text of its input in Text, EventCallEnd
-	// nothing but Block.
+	// EventCallBegin carries ID and Name of a Call, EventCallArgs a piece of the text of its input in Text, EventCallEnd nothing but Block.
 	EventCallBegin
 	EventCallArgs
 	EventCallEnd
@@ -49,8 +48,7 @@ type Event struct {
 	Kind EventKind
 	// Choice is the index of the answer in a call with N.
 	Choice int
-	// Block is the number of the upstream's block within the choice, in the order of their beginnings. Calls of one answer may be
-	// interleaved.
+	// Block is the number of the upstream's block within the choice, in the order of their beginnings. Calls of one answer may be interleaved.
 	Block int
 	Text  rawjson.Text
 	// Logprobs are those of a text, as both of OpenAI's dialects write them in an array; absent for none.

@@ -43,8 +43,7 @@ type schemaSubset struct {
 	// keyword returns the keyword under which a member is sent: asText if the vendor does not accept it, omitted if nothing is lost
 	// without it.
 	keyword func(member *schemaNode) string
-	// closed: every object must declare that it has no other properties. Otherwise keywords that begin with "$" may be next to a
-	// reference.
+	// closed: every object must declare that it has no other properties. Otherwise keywords that begin with "$" may be next to a reference.
 	closed bool
 	// recursive: a schema may refer to itself.
 	recursive bool

@@ -13,8 +13,7 @@ type Search struct {
 	// At is the client's field of it, and Type the client's name for the tool.
 	At   Path
 	Type string
-	// Allowed and Blocked are arrays of domains, MaxUses a number. Context is the amount of search results for the model: low, medium or
-	// high.
+	// Allowed and Blocked are arrays of domains, MaxUses a number. Context is the amount of search results for the model: low, medium or high.
 	Allowed, Blocked, MaxUses, Context rawjson.Value
 	// Location is an object with the texts city, country, region and timezone.
 	Location rawjson.Value

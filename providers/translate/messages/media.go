@@ -77,8 +77,7 @@ func searchResult(fields members) form.Media {
 	return m
 }
 
-// imageType returns the vendor's word for the type of an image, "" for one that it does not accept. See the type
-// Base64ImageSourceParam.
+// imageType returns the vendor's word for the type of an image, "" for one that it does not accept. See the type Base64ImageSourceParam.
 func imageType(mediaType string) string {
 	switch strings.ToLower(mediaType) {
 	case "image/jpeg", "image/jpg":
