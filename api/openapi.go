@@ -30,7 +30,7 @@ func apiConfig(version string) huma.Config {
 	config := huma.DefaultConfig("Model Relay", contractVersion)
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.CreateHooks = nil
-	config.Formats = edge.JSONBodies(body.Twice)
+	config.Formats = edge.JSONBodies(body.DuplicateName)
 	config.AllowAdditionalPropertiesByDefault = true
 	config.Info.License = &huma.License{Name: "Apache License 2.0", Identifier: "Apache-2.0"}
 	config.Info.Extensions = map[string]any{"x-gateway-version": version}

@@ -1,8 +1,7 @@
-// Package body reads the bodies of requests: it compiles the schema of a struct, the one that the OpenAPI document shows,
-// into rules, and checks JSON and forms against them in one pass that copies and builds nothing. What it finds are spans
-// of the body, which edits may change around.
+// Package body parses and checks request bodies. It compiles the schema of a struct, the same as in the OpenAPI document, into rules. It
+// checks JSON and forms against them in one pass without copies. The results are spans of the body, so that edits keep the other bytes.
 //
-// It knows no server, no route and no storage.
+// It must not import a server, a route or storage.
 package body
 
 import (
@@ -23,36 +22,36 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// Checker checks the fields of the contract in JSON bodies and forms, in one pass that builds nothing. It is safe for concurrent use.
+// Checker checks the fields of the contract in JSON bodies and forms, in one pass without copies. It is safe for concurrent use.
 type Checker struct {
 	rule     *rule
-	readings sync.Pool // of *reading
+	decoders sync.Pool // of *decoder
 }
 
-// reading is the decoder's memory between bodies.
-type reading struct {
+// decoder is a JSON decoder that is reused for another body.
+type decoder struct {
 	dec jsontext.Decoder
 	buf bytes.Buffer
 }
 
-// NewChecker compiles the schema of a struct. The noted fields are no part of it: each may be anything, but stands there
-// once and in these letters, as those of the contract; a name with points is that of a field within fields.
-func NewChecker[Fields any](registry huma.Registry, noted ...string) *Checker {
+// NewChecker compiles the schema of a struct. extra are further fields, which may have any value. Like fields of the contract, each may
+// occur once, with exactly this spelling. A name with dots is that of a nested field.
+func NewChecker[Fields any](registry huma.Registry, extra ...string) *Checker {
 	c := &Checker{rule: newRule(registry, registry.Schema(reflect.TypeFor[Fields](), false, ""))}
-	for _, name := range noted {
-		c.rule.note(name)
+	for _, name := range extra {
+		c.rule.addExtra(name)
 	}
 	return c
 }
 
-// AllowSnakeCase lets every name of two words be written in snake case as well, as readers of protocol buffers do.
+// AllowSnakeCase also accepts each camelCase name in snake case, as parsers of protocol buffers do.
 func (c *Checker) AllowSnakeCase() { c.rule.addSnakeCase() }
 
-// Names are the fields at the top, the noted ones among them.
+// Names returns the names of the top-level fields, with the extra ones.
 func (c *Checker) Names() []string { return c.rule.titles }
 
-// Knows reports whether the name is that of a field at the top.
-func (c *Checker) Knows(name string) bool {
+// Has reports whether a top-level field has the name.
+func (c *Checker) Has(name string) bool {
 	_, known := c.rule.names[name]
 	return known
 }
@@ -60,14 +59,15 @@ func (c *Checker) Knows(name string) bool {
 // JSON is a checked JSON object.
 type JSON struct {
 	Raw []byte
-	// Unlisted is the first enum value the contract does not list, nil for none. Only a channel with open values takes it.
+	// Unlisted is the fault of the first enum value that the contract does not list, nil for none. Only a channel with open values receives
+	// it.
 	Unlisted *providers.Fault
 
 	rule *rule
 	at   []providers.Span
 }
 
-// Span returns where the value of a top-level field is, a null too; the zero Span for an absent one.
+// Span returns the position of the value of a top-level field, also of a null; the zero Span for an absent field.
 func (b *JSON) Span(name string) providers.Span {
 	if i, ok := b.rule.names[name]; ok {
 		return b.at[i]
@@ -75,7 +75,7 @@ func (b *JSON) Span(name string) providers.Span {
 	return providers.Span{}
 }
 
-// SpanOf returns where a part of the body is that Value, or a method of such a value, returned.
+// SpanOf returns the position of a part of the body. part is a result of Value, or of a method of that result.
 func (b *JSON) SpanOf(part rawjson.Value) providers.Span {
 	from := rawjson.Value(b.Raw).Offset(part)
 	return providers.Span{From: from, To: from + len(part)}
@@ -99,12 +99,12 @@ func (b *JSON) Text(name string) string { return b.Value(name).Text().String() }
 // Flag returns a top-level boolean field, false for absent, null and other kinds.
 func (b *JSON) Flag(name string) bool { return b.Value(name).True() }
 
-// Any reports whether the body has a top-level field at all, nulls among them.
+// Any reports whether the body has at least one top-level field, also with the value null.
 func (b *JSON) Any() bool {
 	return slices.ContainsFunc(b.at, func(at providers.Span) bool { return at != providers.Span{} })
 }
 
-// Check reads a whole body. The error is an Invalid fault that names the first field at fault and never its value.
+// Check checks a whole body. The error is an Invalid fault that names the first invalid field and never its value.
 func (c *Checker) Check(raw []byte) (*JSON, error) {
 	if !utf8.Valid(raw) {
 		return nil, providers.InvalidField("", "The request body is not valid UTF-8.")
@@ -112,19 +112,19 @@ func (c *Checker) Check(raw []byte) (*JSON, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil, providers.InvalidField("", "The request body is empty: a JSON object is wanted.")
 	}
-	memory, _ := c.readings.Get().(*reading)
-	if memory == nil {
-		memory = new(reading)
+	pooled, _ := c.decoders.Get().(*decoder)
+	if pooled == nil {
+		pooled = new(decoder)
 	}
 	defer func() {
-		memory.buf = bytes.Buffer{} // release the body
-		memory.dec.Reset(&memory.buf)
-		c.readings.Put(memory)
+		pooled.buf = bytes.Buffer{} // release the body
+		pooled.dec.Reset(&pooled.buf)
+		c.decoders.Put(pooled)
 	}()
-	memory.buf = *bytes.NewBuffer(raw)
-	dec := &memory.dec
-	// The body is UTF-8, an escaped lone surrogate is the upstream's to judge, and doubles among fields of the contract are found here.
-	dec.Reset(&memory.buf, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	pooled.buf = *bytes.NewBuffer(raw)
+	dec := &pooled.dec
+	// The body is UTF-8. The upstream decides about an escaped lone surrogate. object finds duplicate names of fields of the contract.
+	dec.Reset(&pooled.buf, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	s := scan{dec: dec}
 	b := &JSON{Raw: raw, rule: c.rule, at: make([]providers.Span, len(c.rule.fields))}
 	if kind := dec.PeekKind(); kind != jsontext.KindBeginObject {
@@ -150,10 +150,10 @@ type scan struct {
 	unlisted *violation
 }
 
-// violation is one rule broken at one place. The place grows from the inside out.
+// violation is a value that breaks a rule. place is its path, which each enclosing object and array extends at the front.
 type violation struct {
 	place string
-	// rule completes "'place' …"; syntax is a message of its own.
+	// rule completes "'place' …". syntax is an error of JSON syntax, without a rule.
 	rule   string
 	syntax error
 }
@@ -177,10 +177,10 @@ func (v *violation) fault() *providers.Fault {
 	return providers.InvalidField(v.place, "Invalid request: '%s' %s.", v.place, v.rule)
 }
 
-// tooDeep is what the decoder, which exports no such error, says of arrays and objects within more than 10,000 others.
+// tooDeep is the text of the decoder's error for more than 10,000 nested arrays and objects. The decoder exports no error value for it.
 const tooDeep = "exceeded max depth"
 
-// syntaxFault says where a body stops being JSON. The decoder's own words may repeat the body.
+// syntaxFault reports the byte offset at which a body is not JSON. The text of the decoder's error may repeat the body.
 func syntaxFault(err error) *providers.Fault {
 	where := ""
 	if syntactic, ok := err.(*jsontext.SyntacticError); ok { //nolint:errorlint // the decoder returns it bare
@@ -192,7 +192,7 @@ func syntaxFault(err error) *providers.Fault {
 	return providers.InvalidField("", "The request body is not valid JSON%s.", where)
 }
 
-// object reads an object whose members the rule names. at, where it is not nil, takes the place of each.
+// object checks an object against the rule. If at is not nil, object stores the position of each field in it.
 func (s *scan) object(r *rule, at []providers.Span) *violation {
 	if _, err := s.dec.ReadToken(); err != nil {
 		return &violation{syntax: err}
@@ -243,7 +243,7 @@ func (s *scan) object(r *rule, at []providers.Span) *violation {
 			at[field] = span
 		}
 	}
-	if _, err := s.dec.ReadToken(); err != nil { // the closing brace, or what is in its place
+	if _, err := s.dec.ReadToken(); err != nil { // the closing brace, or a syntax error
 		return &violation{syntax: err}
 	}
 	for _, field := range r.required {
@@ -254,7 +254,7 @@ func (s *scan) object(r *rule, at []providers.Span) *violation {
 	return nil
 }
 
-// value reads one value that is not a null member.
+// value checks one value. It is not called for a null member.
 func (s *scan) value(r *rule) (providers.Span, *violation) {
 	kind := s.dec.PeekKind()
 	allowed := false
@@ -293,7 +293,7 @@ func (s *scan) value(r *rule) (providers.Span, *violation) {
 	return providers.Span{From: to - len(raw), To: to}, nil
 }
 
-// nested reads an object or array with a look inside.
+// nested returns the position of an object or array that read checks.
 func (s *scan) nested(read func() *violation) (providers.Span, *violation) {
 	s.dec.PeekKind()
 	from := int(s.dec.InputOffset()) + leading(s.dec.UnreadBuffer())
@@ -301,7 +301,7 @@ func (s *scan) nested(read func() *violation) (providers.Span, *violation) {
 	return providers.Span{From: from, To: int(s.dec.InputOffset())}, v
 }
 
-// leading counts what stands between two values.
+// leading returns the number of separator bytes before the next value.
 func leading(unread []byte) int { return len(unread) - len(bytes.TrimLeft(unread, " \t\r\n:,")) }
 
 func (s *scan) array(items *rule) *violation {
@@ -331,7 +331,7 @@ func (r *rule) lists(raw []byte) bool {
 	return slices.ContainsFunc(r.enum, rawjson.Text(raw).Is)
 }
 
-// isInteger reports whether a JSON number has no fraction; 3.0 and 1e3 have none.
+// isInteger reports whether a JSON number is an integer, such as 3, 3.0 and 1e3.
 func isInteger(raw []byte) bool {
 	if !bytes.ContainsAny(raw, ".eE") {
 		return true

@@ -11,16 +11,16 @@ import (
 	"modelrelay/providers"
 )
 
-// Bounds of a form, beyond that of the body.
+// Bounds of a form, in addition to the size limit of the body.
 const (
 	maxParts      = 512
 	maxPartHeader = 8 << 10 // bytes
 	maxPartName   = 256     // bytes
-	// MaxPartText is that of one text part in bytes.
+	// MaxPartText is the maximum size of a text part in bytes.
 	MaxPartText = 1 << 20
 )
 
-// IsForm reports whether a body is multipart, and returns its boundary. A JSON body may come under any other Content-Type.
+// IsForm reports whether a body is multipart, and returns its boundary. A body with any other Content-Type is JSON.
 func IsForm(contentType string) (boundary string, form bool) {
 	kind, params, _ := mime.ParseMediaType(contentType)
 	return params["boundary"], kind == "multipart/form-data"
@@ -28,16 +28,16 @@ func IsForm(contentType string) (boundary string, form bool) {
 
 // Part is one part of a form.
 type Part struct {
-	// Name is the field's, as sent: it may end in "[]".
+	// Name is the name of the field as the client sent it: it may end in "[]".
 	Name string
-	// File: it is a file and no text, by its file name or its own content type.
+	// File: the part is a file, because it has a file name or a content type other than text/plain.
 	File bool
-	// FileName is the file's, "" for none; Typed reports whether the part has a content type.
+	// FileName is the name of the file, "" for none. Typed: the part has a content type.
 	FileName string
 	Typed    bool
-	// Encoded: the content is not the value itself, by an encoding the standard for forms no longer allows.
+	// Encoded: the content has a transfer encoding, which RFC 7578 deprecates.
 	Encoded bool
-	// At is where the content is in the body, and Content that part of it.
+	// At is the position of the content in the body, and Content the bytes there.
 	At      providers.Span
 	Content []byte
 }
@@ -46,14 +46,14 @@ func errForm() *providers.Fault {
 	return providers.InvalidField("", "The multipart body cannot be read.")
 }
 
-// errBoundary is the fault of a body in which readers of forms would not see the same parts.
+// errBoundary is the fault of a body that two parsers could split into different parts.
 func errBoundary() *providers.Fault {
 	return providers.InvalidField("", "The multipart body has a line that begins with its boundary and is no delimiter of its own form.")
 }
 
-// ParseForm finds the parts of a multipart body as RFC 2046 delimits them, and copies nothing of it. All line breaks that matter are like
-// that of the first delimiter, which may be a bare line feed. A line that begins with the boundary and is no such delimiter is refused
-// wherever it stands: some readers take it for one and some for content, and what is checked here must be what the upstream reads.
+// ParseForm finds the parts of a multipart body as RFC 2046 delimits them, without copies. All delimiters and headers must use the line
+// break of the first delimiter, which may be a bare line feed. A line that begins with the boundary and is not such a delimiter is invalid
+// anywhere: some parsers treat it as a delimiter and others as content, but the upstream must read the parts that were checked here.
 func ParseForm(raw []byte, boundary string) ([]Part, error) {
 	if boundary == "" || len(boundary) > 70 {
 		return nil, providers.InvalidField("", "The multipart body has no usable boundary.")
@@ -79,7 +79,7 @@ func ParseForm(raw []byte, boundary string) ([]Part, error) {
 		if end+len(d.newline) < content { // within the header
 			return nil, errBoundary()
 		}
-		// The header's blank line may be the delimiter's own line break where the content is empty.
+		// If the content is empty, the blank line after the header may be the line break of the delimiter.
 		part.At = providers.Span{From: content, To: max(end, content)}
 		part.Content = raw[part.At.From:part.At.To]
 		parts = append(parts, part)
@@ -87,7 +87,7 @@ func ParseForm(raw []byte, boundary string) ([]Part, error) {
 	if len(parts) == 0 {
 		return nil, errForm()
 	}
-	if d.begun(at) >= 0 {
+	if d.nextLine(at) >= 0 {
 		return nil, errBoundary()
 	}
 	return parts, nil
@@ -95,11 +95,11 @@ func ParseForm(raw []byte, boundary string) ([]Part, error) {
 
 type delimiters struct {
 	raw, dash []byte
-	newline   string // of the first delimiter, "" before it was found
+	newline   string // of the first delimiter; "" until it is found
 }
 
-// begun finds the next line that begins with the boundary, -1 for none. Any line break counts.
-func (d *delimiters) begun(from int) int {
+// nextLine returns the position of the next line that begins with the boundary, -1 for none. It accepts any line break.
+func (d *delimiters) nextLine(from int) int {
 	for {
 		i := bytes.Index(d.raw[from:], d.dash)
 		if i < 0 {
@@ -113,9 +113,9 @@ func (d *delimiters) begun(from int) int {
 	}
 }
 
-// next finds the next delimiter: where what stands before it ends, and what follows its line.
+// next finds the next delimiter. end is the end of the content before it, next the position after its line.
 func (d *delimiters) next(from int) (end, next int, last bool, err error) {
-	at := d.begun(from)
+	at := d.nextLine(from)
 	if at < 0 {
 		return 0, 0, false, errForm()
 	}
@@ -133,7 +133,8 @@ func (d *delimiters) next(from int) (end, next int, last bool, err error) {
 	return len(before), next, last, nil
 }
 
-// lineEnd reads the rest of a delimiter line: white space and a line break, or the last one's dashes. next is -1 if it is none.
+// lineEnd parses the rest of a delimiter line: white space and a line break, or the dashes of the last delimiter. next is -1 for any other
+// text.
 func lineEnd(raw []byte, at int) (next int, newline string, last bool) {
 	rest := raw[at:]
 	if bytes.HasPrefix(rest, []byte("--")) {
@@ -152,7 +153,7 @@ func lineEnd(raw []byte, at int) (next int, newline string, last bool) {
 	return len(raw) - len(rest) + len(newline), newline, last
 }
 
-// parseHead reads the header of the part that begins at an offset, and says where its content begins.
+// parseHead parses the header of the part at an offset, and returns the position of its content.
 func parseHead(raw []byte, at int, newline string) (Part, int, error) {
 	window := raw[at:min(len(raw), at+maxPartHeader)]
 	in := bytes.NewReader(window)
@@ -186,7 +187,7 @@ func parseHead(raw []byte, at int, newline string) (Part, int, error) {
 	return part, content, nil
 }
 
-// plainLines reports whether the lines of a header end in the form's line break alone, and none continues in the next.
+// plainLines reports whether all lines of a header end in the form's line break, and none is a continuation line.
 func plainLines(header []byte, newline string) bool {
 	for line := range strings.SplitSeq(strings.TrimSuffix(string(header), newline), newline) {
 		if strings.ContainsAny(line, "\r\n") || strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
@@ -196,7 +197,7 @@ func plainLines(header []byte, newline string) bool {
 	return true
 }
 
-// plainName reports whether a part's name is in its disposition as it is, without the extended notation and without escapes.
+// plainName reports whether the disposition has the name literally, without the extended notation and without escapes.
 func plainName(disposition, name string) bool {
 	if strings.ContainsAny(name, "\"\\\r\n") {
 		return false

@@ -9,10 +9,10 @@ import (
 	"modelrelay/providers"
 )
 
-// Form is a form whose fields were checked.
+// Form is a checked form.
 type Form struct {
 	Parts []Part
-	// Unlisted is the first enum value the contract does not list, nil for none.
+	// Unlisted is the fault of the first enum value that the contract does not list, nil for none.
 	Unlisted *providers.Fault
 
 	given map[string]Part // the first part of each field of the contract
@@ -21,15 +21,16 @@ type Form struct {
 // Text returns a text field, "" for an absent one.
 func (f *Form) Text(name string) string { return string(f.given[name].Content) }
 
-// Span returns where the value of a field is, the zero Span for an absent one.
+// Span returns the position of the value of a field, the zero Span for an absent field.
 func (f *Form) Span(name string) providers.Span { return f.given[name].At }
 
-// Has reports whether the form has a part of that name, whether the contract lists it or not.
+// Has reports whether the form has a part with the name. The contract need not list it.
 func (f *Form) Has(name string) bool {
 	return slices.ContainsFunc(f.Parts, func(part Part) bool { return part.Name == name })
 }
 
-// CheckForm reads a multipart body and checks its parts. Its Invalid fault names the first field at fault and never its value.
+// CheckForm parses a multipart body and checks its parts. The error is an Invalid fault that names the first invalid field and never its
+// value.
 func (c *Checker) CheckForm(raw []byte, boundary string) (*Form, error) {
 	parts, err := ParseForm(raw, boundary)
 	if err != nil {
@@ -50,7 +51,7 @@ func (c *Checker) CheckForm(raw []byte, boundary string) (*Form, error) {
 	return f, nil
 }
 
-// add checks a part and takes it if it is the first of a field of the contract.
+// add checks a part, and stores the first part of each field of the contract.
 func (f *Form) add(r *rule, part Part) error {
 	name := strings.TrimSuffix(part.Name, "[]")
 	index, known := r.names[name]
@@ -101,7 +102,7 @@ func checkPart(part Part, name string, r *rule) *providers.Fault {
 	return nil
 }
 
-// takesText reports whether the text of a form field is of a kind the rule allows.
+// takesText reports whether the rule allows the text of a form field.
 func (r *rule) takesText(text string) bool {
 	if r.kinds&kindString != 0 {
 		return true

@@ -13,8 +13,8 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// Twice is the place of the first name that an object within a JSON value gives twice: the names that lead there, with points; "" for none.
-func Twice(value []byte) string {
+// DuplicateName returns the path, with dots, of the first duplicate name of an object in a JSON value; "" for none.
+func DuplicateName(value []byte) string {
 	_, err := jsontext.NewDecoder(bytes.NewBuffer(value), jsontext.AllowInvalidUTF8(true)).ReadValue()
 	wrong, _ := errors.AsType[*jsontext.SyntacticError](err)
 	if wrong == nil || !errors.Is(err, jsontext.ErrDuplicateName) {
@@ -23,7 +23,7 @@ func Twice(value []byte) string {
 	return strings.Join(slices.Collect(wrong.JSONPointer.Tokens()), ".")
 }
 
-// InsertMember adds a member in front of the others of the object that begins at or after from.
+// InsertMember adds a first member to the object that begins at or after from.
 func InsertMember(raw []byte, from int, member string) providers.Edit {
 	inside := from + bytes.IndexByte(raw[from:], '{') + 1
 	if rest := bytes.TrimLeft(raw[inside:], " \t\r\n"); rest[0] != '}' {
@@ -32,7 +32,7 @@ func InsertMember(raw []byte, from int, member string) providers.Edit {
 	return providers.Edit{At: providers.Span{From: inside, To: inside}, Text: []byte(member)}
 }
 
-// AppendMember adds a member to an object without its closing brace, an empty one for one without members.
+// AppendMember adds a member to an object without its closing brace. An empty object means no members yet.
 func AppendMember(object, name, value []byte) []byte {
 	if len(object) == 0 {
 		object = append(object, '{')
@@ -44,7 +44,7 @@ func AppendMember(object, name, value []byte) []byte {
 	return append(object, value...)
 }
 
-// OrNull returns a pointer to a value, which JSON shows as null if it is the zero value.
+// OrNull returns a pointer to the value, or nil for the zero value.
 func OrNull[T comparable](value T) *T {
 	var zero T
 	if value == zero {
@@ -53,7 +53,7 @@ func OrNull[T comparable](value T) *T {
 	return &value
 }
 
-// UnixOrNull is OrNull of a time in Unix seconds.
+// UnixOrNull returns the Unix time in seconds, or nil for the zero time.
 func UnixOrNull(at time.Time) *int64 {
 	if at.IsZero() {
 		return nil
@@ -67,10 +67,10 @@ type Member struct {
 	Value []byte
 }
 
-// Named returns a member.
+// Named returns the member with the name and the value.
 func Named(name string, value []byte) Member { return Member{Name: name, Value: value} }
 
-// WithMembers returns an object with members replaced, or added at its end.
+// WithMembers returns an object with the members replaced, or added at its end.
 func WithMembers(object rawjson.Value, members ...Member) []byte {
 	size := len(object) + len("{}")
 	for _, m := range members {
@@ -105,7 +105,7 @@ func WithoutMember(object rawjson.Value, member string) []byte {
 	return closed(out)
 }
 
-// closed ends an object that AppendMember has made.
+// closed adds the closing brace to an object of AppendMember.
 func closed(object []byte) []byte {
 	if len(object) == 0 {
 		return []byte("{}")

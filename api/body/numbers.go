@@ -9,17 +9,17 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// MaxWhole is what a larger number counts as: none is meant that large, and two of them can be multiplied.
+// MaxWhole is the upper bound of Whole. The product of two such numbers fits in an int64.
 const MaxWhole = 1 << 31
 
-// Whole returns a number above 0, or one in a string, as some readers take it; 0 for anything else. What follows its point
-// does not count, and what is too large to be meant counts as MaxWhole.
+// Whole returns the integer part of a positive number, or of a string with one, because some parsers accept it. It returns 0 for anything
+// else and at most MaxWhole.
 func Whole(raw rawjson.Value) int64 {
 	if raw.IsText() {
 		raw = raw.Text().Decoded()
 	}
 	if len(raw) == 0 || raw[0] != '+' && raw[0] != '.' && (raw[0] < '0' || raw[0] > '9') {
-		return 0 // below 0, or a word: ParseFloat knows some
+		return 0 // negative, or a word such as inf, which ParseFloat accepts
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil {
@@ -32,7 +32,7 @@ func Whole(raw rawjson.Value) int64 {
 	return min(n, MaxWhole)
 }
 
-// Integer reads a JSON number without a fraction, which may be written with one or with an exponent.
+// Integer parses a JSON number without a fraction, such as 3, 3.0 and 3e2.
 func Integer(raw []byte) (int64, bool) {
 	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
 		return n, true
@@ -44,7 +44,7 @@ func Integer(raw []byte) (int64, bool) {
 	return int64(f), true
 }
 
-// Decimal writes a JSON number without an exponent.
+// Decimal formats a JSON number without an exponent.
 func Decimal(raw []byte) string {
 	if !bytes.ContainsAny(raw, "eE") {
 		return string(raw)

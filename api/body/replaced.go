@@ -5,11 +5,11 @@ import (
 	"io"
 )
 
-// replacedRoom is the number of bytes that are read of an answer at once.
-const replacedRoom = 4 << 10
+// readSize is the number of bytes of an answer that one Read requests.
+const readSize = 4 << 10
 
-// Replaced returns a wrapper for an answer that replaces the texts old, wherever they are. It keeps back only bytes with which one of them
-// may begin. A text with the quotes of JSON is not found within a text of the answer: there its quotes are escaped.
+// Replaced returns a wrapper for an answer that replaces all occurrences of the texts old. It holds back only bytes that may be the
+// beginning of one. An old text with JSON quotes does not match within a JSON string, because quotes are escaped there.
 func Replaced(by []byte, old ...[]byte) func(io.ReadCloser) io.ReadCloser {
 	return func(answer io.ReadCloser) io.ReadCloser { return &replacedReader{ReadCloser: answer, old: old, by: by} }
 }
@@ -19,7 +19,7 @@ type replacedReader struct {
 
 	old [][]byte
 	by  []byte
-	in  []byte // not searched, or the beginning of a text
+	in  []byte // not searched yet, or possibly the beginning of an old text
 	out []byte
 	err error
 }
@@ -30,9 +30,9 @@ func (r *replacedReader) Read(p []byte) (int, error) {
 		if r.err != nil {
 			return 0, r.err
 		}
-		var room [replacedRoom]byte
-		n, err := r.ReadCloser.Read(room[:])
-		r.in, r.err = append(r.in, room[:n]...), err
+		var chunk [readSize]byte
+		n, err := r.ReadCloser.Read(chunk[:])
+		r.in, r.err = append(r.in, chunk[:n]...), err
 		for _, old := range r.old {
 			r.in = bytes.ReplaceAll(r.in, old, r.by)
 		}
@@ -47,7 +47,7 @@ func (r *replacedReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// begun is the number of bytes at the end of what was read with which a text may begin.
+// begun returns the number of bytes at the end of in that may be the beginning of an old text.
 func (r *replacedReader) begun() (longest int) {
 	for _, old := range r.old {
 		for n := min(len(r.in), len(old)-1); n > longest; n-- {

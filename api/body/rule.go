@@ -22,7 +22,7 @@ const (
 	kindAny = kindString | kindInteger | kindNumber | kindBoolean | kindObject | kindArray
 )
 
-// String names the kinds as error messages do.
+// String formats the kinds for error messages.
 func (k kinds) String() string {
 	if k&kindAny == kindAny {
 		return "any value"
@@ -46,31 +46,31 @@ func (k kinds) String() string {
 	return strings.Join(names, " or ")
 }
 
-// rule says what one JSON value may be, compiled from the schema in the OpenAPI document. An optional field may always be null.
+// rule is what a JSON value may be, compiled from the schema in the OpenAPI document. An optional field may always be null.
 type rule struct {
 	kinds kinds
-	// enum holds the strings allowed, nil for any.
+	// enum holds the allowed strings, nil for any.
 	enum []string
-	// names are the members that the rule checks, with the index of each one's rule; nil: none. Two names of one field are two spellings.
+	// names maps each checked member to the index of its rule in fields; nil: none. Two names with one index are spellings of one field.
 	names  map[string]int
 	fields []*rule
-	// titles are the names of fields that messages use.
+	// titles are the names of the fields in error messages.
 	titles []string
-	// folded are the names as readers compare them that do not mind their case, longest the length of the longest one.
+	// folded has the names in folded case (AppendFolded). longest is the length of the longest name in bytes.
 	folded  map[string]int
 	longest int
-	// required are indexes into fields, in the contract's order.
+	// required are indexes into fields, in the order of the contract.
 	required []int
 	// items is the rule of array elements, nil for any.
 	items *rule
-	// binary: in a form the value is a file.
+	// binary: in a form, the value is a file.
 	binary bool
 }
 
-// maxFields is how many fields of one object a scan can tell apart.
+// maxFields is the maximum number of fields of an object. A scan has one bit for each.
 const maxFields = 64
 
-// newRule compiles type, enum, required, properties, items and oneOf of a schema. oneOf is one rule that allows what any of them allows.
+// newRule compiles type, enum, required, properties, items and oneOf of a schema. A oneOf becomes one rule that allows each alternative.
 func newRule(registry huma.Registry, schema *huma.Schema) *rule {
 	if schema.Ref != "" {
 		schema = registry.SchemaFromRef(schema.Ref)
@@ -136,7 +136,7 @@ func (r *rule) addProperties(registry huma.Registry, schema *huma.Schema) {
 	}
 }
 
-// addField adds the last field so far.
+// addField appends a field.
 func (r *rule) addField(name string, field *rule) {
 	r.fields, r.titles = append(r.fields, field), append(r.titles, name)
 	r.addName(name, len(r.fields)-1)
@@ -151,8 +151,8 @@ func (r *rule) addName(name string, field int) {
 	r.longest = max(r.longest, len(name))
 }
 
-// note adds a field that may be anything, but is there once, in these letters. A name with points is that of a field within fields.
-func (r *rule) note(name string) {
+// addExtra adds a field with any value, which may occur once, with exactly this spelling. A name with dots is that of a nested field.
+func (r *rule) addExtra(name string) {
 	outer, inner, within := strings.Cut(name, ".")
 	at, known := r.names[outer]
 	if !known {
@@ -163,11 +163,11 @@ func (r *rule) note(name string) {
 		r.addField(outer, &rule{kinds: kindAny})
 	}
 	if within {
-		r.fields[at].note(inner)
+		r.fields[at].addExtra(inner)
 	}
 }
 
-// addSnakeCase lets every name of two words be written in snake case as well, as readers of protocol buffers do.
+// addSnakeCase also accepts each camelCase name in snake case, as parsers of protocol buffers do.
 func (r *rule) addSnakeCase() {
 	for i, name := range r.titles {
 		if snake := snakeCase(name); snake != name {
@@ -180,7 +180,7 @@ func (r *rule) addSnakeCase() {
 	}
 }
 
-// snakeCase writes "maxOutputTokens" as "max_output_tokens".
+// snakeCase converts "maxOutputTokens" to "max_output_tokens".
 func snakeCase(name string) string {
 	var out []byte
 	for i := range len(name) {
@@ -212,22 +212,22 @@ func (r *rule) add(other *rule) {
 	}
 }
 
-// maxFold is how many bytes a character takes at most that stands for one ASCII letter in another case: the sign of Kelvin.
+// maxFold is the maximum length, in bytes, of a character that folds to an ASCII letter: the Kelvin sign has three.
 const maxFold = 3
 
-// inOtherCase returns the name that a given one differs from only by case, "" for none. Readers written in Go take one for the other.
+// inOtherCase returns the name that differs from the given one only by case, "" for none. Parsers in Go accept either.
 func (r *rule) inOtherCase(given []byte) string {
 	if len(given) > maxFold*r.longest {
 		return ""
 	}
-	var room [64]byte
-	if field, ok := r.folded[string(AppendFolded(room[:0], given))]; ok {
+	var buf [64]byte
+	if field, ok := r.folded[string(AppendFolded(buf[:0], given))]; ok {
 		return r.titles[field]
 	}
 	return ""
 }
 
-// AppendFolded writes a name as encoding/json compares it: of each character, the first of those that differ by case.
+// AppendFolded appends a name in the folded case of encoding/json: each character becomes the smallest one that differs only by case.
 func AppendFolded(out, name []byte) []byte {
 	for i := 0; i < len(name); {
 		c := name[i]
@@ -241,7 +241,7 @@ func AppendFolded(out, name []byte) []byte {
 		}
 		char, size := utf8.DecodeRune(name[i:])
 		for next := unicode.SimpleFold(char); ; next = unicode.SimpleFold(char) {
-			smaller := next <= char // the circle begins again
+			smaller := next <= char // the cycle starts again
 			char = next
 			if smaller {
 				break
@@ -253,5 +253,5 @@ func AppendFolded(out, name []byte) []byte {
 	return out
 }
 
-// anything reports whether a value of an allowed kind needs no look inside.
+// anything reports whether a value of an allowed kind needs no further check of its content.
 func (r *rule) anything() bool { return r.names == nil && (r.items == nil || r.items.kinds == kindAny) }

@@ -7,7 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// SchemaOf is the schema of a struct as the document refers to it.
+// SchemaOf returns the document's reference to the schema of a struct.
 func SchemaOf[T any](registry huma.Registry) *huma.Schema {
 	return registry.Schema(reflect.TypeFor[T](), true, "")
 }
@@ -26,28 +26,28 @@ func DeclareForm[Form any](registry huma.Registry) *huma.RequestBody {
 	}
 }
 
-// DeclareEither declares a request body that is JSON or multipart, from the struct of each.
+// DeclareEither declares a request body that is JSON or multipart, with a struct for each.
 func DeclareEither[Fields, Form any](registry huma.Registry) *huma.RequestBody {
 	either := DeclareJSON[Fields](registry)
 	maps.Copy(either.Content, DeclareForm[Form](registry).Content)
 	return either
 }
 
-// DeclareAnswer declares a 200 from its struct.
+// DeclareAnswer declares an answer 200 from its struct.
 func DeclareAnswer[T any](registry huma.Registry, description string) map[string]*huma.Response {
 	return map[string]*huma.Response{"200": {
 		Description: description, Content: map[string]*huma.MediaType{"application/json": {Schema: SchemaOf[T](registry)}},
 	}}
 }
 
-// DeclareTable declares a 200 that is JSON or a table.
+// DeclareTable declares an answer 200 that is JSON or CSV.
 func DeclareTable[T any](registry huma.Registry, description string) map[string]*huma.Response {
 	answer := DeclareAnswer[T](registry, description)
 	answer["200"].Content["text/csv"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 	return answer
 }
 
-// DeclareContent declares the query and the answers of an operation that answers with an output of a video task.
+// DeclareContent declares the query and the answers of an operation that serves an output of a video task.
 func DeclareContent(op *huma.Operation, fault *huma.Schema) {
 	file := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 	whole := map[string]*huma.MediaType{"video/*": file, "image/*": file}
@@ -100,12 +100,12 @@ func alternative(t reflect.Type) *huma.Schema {
 	}[t.Kind()]}
 }
 
-// AnyObject is an object whose members do not matter here.
+// AnyObject is an object with any members.
 func AnyObject() *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }
 
-// ArrayOf is an array of such items.
+// ArrayOf is an array of the items.
 func ArrayOf(items *huma.Schema) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeArray, Items: items}
 }
@@ -130,7 +130,7 @@ func Described(description string) *huma.Schema {
 // Text is any string.
 func Text() *huma.Schema { return &huma.Schema{Type: huma.TypeString} }
 
-// File is a part of a form that is a file.
+// File is a part of a form with a file.
 type File struct{}
 
 // Schema implements huma.SchemaProvider.

@@ -46,7 +46,7 @@ func (c fieldChecks) extraMembers(b *body.JSON) (json.RawMessage, error) {
 		if b.Span(text) != (providers.Span{}) {
 			continue
 		}
-		if !c.fields.Knows(text) {
+		if !c.fields.Has(text) {
 			size += len(name) + len(value)
 		}
 		if size > maxExtra {
