@@ -68,7 +68,7 @@ func (c *Calls) copyStream(ch *Charge, r *http.Request, answer *relay.Answer, fo
 			fault := providers.AsFault(err)
 			parts := x.FaultEvents(fault)
 			if format.Fault != nil {
-				parts = [][]byte{format.Fault(x.Format.StreamWords(fault))}
+				parts = [][]byte{format.Fault(x.Format.ForStream(fault))}
 			}
 			for _, part := range parts {
 				_, _ = out.Write(events.Failure(part)) // the client may have left

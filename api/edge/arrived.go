@@ -11,7 +11,8 @@ type Connection interface {
 	LastReceived() time.Time
 }
 
-// Arrived returns when the request reached this machine: earlier than Start if it waited in the socket of a process that stood still.
+// Arrived returns when the request reached this machine. That is before Start if its data waited in the socket while the process was
+// suspended.
 func (x *Request) Arrived(ctx context.Context) time.Time {
 	if c := ConnectionOf(ctx); c != nil {
 		if at := c.LastReceived(); !at.IsZero() && at.Before(x.Start) {

@@ -54,26 +54,26 @@ func (f *Format) credential(r *http.Request) string {
 }
 
 func (x *Request) authenticate(r *http.Request, permission string) error {
-	inside := InternalCallerOf(r.Context())
-	return x.admit(r.Context(), x.edge.keyOf(x.Format, inside, r), inside, permission)
+	internal := InternalCallerOf(r.Context())
+	return x.admit(r.Context(), x.edge.keyOf(x.Format, internal, r), internal, permission)
 }
 
 // ActAs makes an internal caller's token the caller of a request that has none: the token's limits and networks apply.
-func (x *Request) ActAs(ctx context.Context, inside *InternalCaller) error {
+func (x *Request) ActAs(ctx context.Context, internal *InternalCaller) error {
 	if x.Caller != nil {
 		return nil
 	}
-	return x.admit(ctx, x.edge.internalKey+inside.Token, inside, "")
+	return x.admit(ctx, x.edge.internalKey+internal.Token, internal, "")
 }
 
 // admit finds the token of a key, or of an internal caller, and checks whether it may be used for this request.
-func (x *Request) admit(ctx context.Context, key string, inside *InternalCaller, permission string) error {
-	caller, err := x.edge.callerOf(ctx, key, inside)
+func (x *Request) admit(ctx context.Context, key string, internal *InternalCaller, permission string) error {
+	caller, err := x.edge.callerOf(ctx, key, internal)
 	if err != nil {
-		return x.edge.slowed(x.Source(), err)
+		return x.edge.limitWrongKeys(x.Source(), err)
 	}
 	x.Caller = caller
-	x.presence.caller, x.presence.key, x.presence.permission, x.presence.inside = caller, key, permission, inside
+	x.presence.caller, x.presence.key, x.presence.permission, x.presence.internal = caller, key, permission, internal
 	if err := x.presence.permit(caller, permission); err != nil {
 		return err
 	}
@@ -98,9 +98,9 @@ func (x *Request) Permit(permission string) error {
 }
 
 // keyOf identifies the request's caller: by its key, or by a secret of this process for an internal caller, which has no key.
-func (e *Edge) keyOf(f *Format, inside *InternalCaller, r *http.Request) string {
-	if inside != nil {
-		return e.internalKey + inside.Token
+func (e *Edge) keyOf(f *Format, internal *InternalCaller, r *http.Request) string {
+	if internal != nil {
+		return e.internalKey + internal.Token
 	}
 	return f.credential(r)
 }
@@ -108,7 +108,7 @@ func (e *Edge) keyOf(f *Format, inside *InternalCaller, r *http.Request) string 
 // Key returns the key of the caller. For an internal caller it is a secret of this process, which differs for each token.
 func (x *Request) Key() providers.Secret { return providers.Secret(x.presence.key) }
 
-func (p *presence) background() bool { return p.inside != nil && p.inside.Background }
+func (p *presence) background() bool { return p.internal != nil && p.internal.Background }
 
 // permit returns a fault if the caller lacks the permission, or may not call from the network of the request.
 func (p *presence) permit(caller *tokens.Token, permission string) error {
@@ -125,12 +125,12 @@ func (p *presence) permit(caller *tokens.Token, permission string) error {
 
 // admits reports whether the caller's networks contain the source address of the request.
 func (p *presence) admits(caller *tokens.Token) bool {
-	return p.inside.impersonates() || caller.Admits(p.source)
+	return p.internal.impersonates() || caller.Admits(p.source)
 }
 
 // CallerNow looks the token of a long request up again: nil if its key may no longer be used, an error if the store is unavailable.
 func (x *Request) CallerNow(ctx context.Context) (*tokens.Token, error) {
-	caller, err := x.edge.callerNow(ctx, x.presence.key, x.presence.inside)
+	caller, err := x.edge.callerNow(ctx, x.presence.key, x.presence.internal)
 	if caller != nil && x.presence.permit(caller, x.presence.permission) != nil {
 		caller = nil
 	}
@@ -138,8 +138,8 @@ func (x *Request) CallerNow(ctx context.Context) (*tokens.Token, error) {
 }
 
 // callerNow is callerOf for a request that was admitted before: nil if the key is no longer valid, an error if the store is unavailable.
-func (e *Edge) callerNow(ctx context.Context, key string, inside *InternalCaller) (*tokens.Token, error) {
-	caller, err := e.callerOf(ctx, key, inside)
+func (e *Edge) callerNow(ctx context.Context, key string, internal *InternalCaller) (*tokens.Token, error) {
+	caller, err := e.callerOf(ctx, key, internal)
 	if fault, refused := errors.AsType[*providers.Fault](err); refused && fault.Kind == providers.Unauthenticated {
 		return nil, nil //nolint:nilnil // no token is the answer
 	}
@@ -153,8 +153,8 @@ var ErrWrongKey = errors.New("wrong key")
 // an attacker does not lock out its network. Keys are too long to be guessed.
 func wrongKeys() fair.Quota { return fair.Quota{Units: 60, Per: time.Minute} }
 
-// slowed counts a wrong key. It returns RateLimited if the network has sent too many, else err.
-func (e *Edge) slowed(source netip.Addr, err error) error {
+// limitWrongKeys counts a wrong key. It returns RateLimited if the network has sent too many, else err.
+func (e *Edge) limitWrongKeys(source netip.Addr, err error) error {
 	if !errors.Is(err, ErrWrongKey) {
 		return err
 	}
@@ -167,21 +167,21 @@ func (e *Edge) slowed(source netip.Addr, err error) error {
 	}
 }
 
-// callerOf returns the token of the key, or that of an internal caller; inside is nil for a client.
-func (e *Edge) callerOf(ctx context.Context, key string, inside *InternalCaller) (*tokens.Token, error) {
-	if inside != nil {
-		return e.internalToken(ctx, inside)
+// callerOf returns the token of the key, or that of an internal caller; internal is nil for a client.
+func (e *Edge) callerOf(ctx context.Context, key string, internal *InternalCaller) (*tokens.Token, error) {
+	if internal != nil {
+		return e.internalToken(ctx, internal)
 	}
 	if key == "" {
 		return nil, providers.Faultf(providers.Unauthenticated,
 			"No API key was given. Send it as \"Authorization: Bearer <API_TOKEN>\".")
 	}
 	token, err := e.options.Tokens.Authenticate(ctx, key)
-	return judged(token, err)
+	return usableToken(token, err)
 }
 
-// judged returns the token if it was found and may be used, else the fault for the client.
-func judged(token *tokens.Token, err error) (*tokens.Token, error) {
+// usableToken returns the token if it was found and may be used, else the fault for the client.
+func usableToken(token *tokens.Token, err error) (*tokens.Token, error) {
 	if err == nil {
 		err = token.Usable(time.Now())
 	}

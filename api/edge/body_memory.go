@@ -26,7 +26,7 @@ func bodyMemory(most int64) *fair.Semaphore[string] {
 	return fair.New[string](fair.Bounds{Total: most, Share: most / bodyShare})
 }
 
-// growBody is Hold for the request's body: a refusal counts as one of the limit of bodies.
+// growBody is Hold for the body of the request. It records a refusal as the limit of bodies.
 func (x *Request) growBody(n int) error {
 	err := x.Hold(n)
 	if err != nil {
@@ -54,7 +54,7 @@ func (x *Request) Hold(n int) error {
 	return nil
 }
 
-// hold counts n bytes of a token, and unhold gives them back. background: they are those of a background call.
+// hold counts n bytes of a token, and unhold releases them. background: they belong to a background call.
 func (e *Edge) hold(token string, n int64, background bool) error {
 	err := e.bodies.Try(token, n)
 	if err == nil && background {

@@ -27,7 +27,7 @@ type callers struct {
 	tokens map[string]*callerState // by presence.id
 	timed  bool                    // the next sweep is set
 	// find returns the token of a key, as Edge.callerNow does.
-	find func(ctx context.Context, key string, inside *InternalCaller) (*tokens.Token, error)
+	find func(ctx context.Context, key string, internal *InternalCaller) (*tokens.Token, error)
 }
 
 // callerState is one token with running requests.
@@ -44,26 +44,26 @@ const (
 	openKinds    = iota
 )
 
-// presence is the part of a running Request that callers use. callers.mu guards state, permission, midway and lost.
+// presence is the part of a running Request that callers use. callers.mu guards state, permission, endable and refusal.
 type presence struct {
-	state *callerState // nil until it joined, and after it left
+	state *callerState // nil before join, and after leave
 
 	caller     *tokens.Token
 	key        string
-	inside     *InternalCaller // nil for a client
+	internal   *InternalCaller // nil for a client
 	permission string
 	source     netip.Addr
 	ctx        context.Context //nolint:containedctx // it lives within one request, as http.Request's own does
-	// end ends the request's context with a cause. midway: a sweep may call it.
-	end    context.CancelCauseFunc
-	midway bool
-	// lost is why the request must end; nil: it may continue.
-	lost *providers.Fault
+	// end ends the request's context with a cause. endable: a sweep may call it.
+	end     context.CancelCauseFunc
+	endable bool
+	// refusal is the reason why the request must end; nil: it may continue.
+	refusal *providers.Fault
 }
 
 // id returns the id of the request's token. Requests of an impersonating operator count separately.
 func (p *presence) id() string {
-	if p.inside.impersonates() {
+	if p.internal.impersonates() {
 		return p.caller.ID + " looks" // no token has this id
 	}
 	return p.caller.ID
@@ -102,7 +102,7 @@ func (c *callers) leave(p *presence) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(p.state.running, p)
-	p.state, p.midway = nil, false
+	p.state, p.endable = nil, false
 }
 
 // hold permits a sweep to end the request from now on: its context then ends with a fault as the cause. The error is that fault if the
@@ -110,10 +110,10 @@ func (c *callers) leave(p *presence) {
 func (c *callers) hold(p *presence) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if p.lost != nil {
-		return p.lost
+	if p.refusal != nil {
+		return p.refusal
 	}
-	p.midway = true
+	p.endable = true
 	return nil
 }
 
@@ -125,18 +125,18 @@ func (c *callers) sweepLater() {
 	}
 }
 
-type inquiry struct {
-	state  *callerState
-	key    string
-	inside *InternalCaller
-	ctx    context.Context //nolint:containedctx // it lives within one sweep
+type keyCheck struct {
+	state    *callerState
+	key      string
+	internal *InternalCaller
+	ctx      context.Context //nolint:containedctx // it lives within one sweep
 }
 
 // sweep checks the keys of all running requests, and ends the requests whose token may no longer be used for them.
 func (c *callers) sweep() {
-	for _, asked := range c.inquiries() {
-		if caller, err := c.find(asked.ctx, asked.key, asked.inside); err == nil { // an unavailable store ends no request
-			c.judge(asked, caller)
+	for _, check := range c.keyChecks() {
+		if caller, err := c.find(check.ctx, check.key, check.internal); err == nil { // an unavailable store ends no request
+			c.endRefused(check, caller)
 		}
 	}
 	c.mu.Lock()
@@ -147,11 +147,11 @@ func (c *callers) sweep() {
 	}
 }
 
-// inquiries returns the keys of the running requests, and removes tokens without requests.
-func (c *callers) inquiries() []inquiry {
+// keyChecks returns the keys of the running requests, and removes tokens without requests.
+func (c *callers) keyChecks() []keyCheck {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var list []inquiry
+	var list []keyCheck
 	for id, state := range c.tokens {
 		if len(state.running) == 0 {
 			delete(c.tokens, id)
@@ -159,34 +159,34 @@ func (c *callers) inquiries() []inquiry {
 		from := len(list)
 		for p := range state.running {
 			// one key, or two after a rotation
-			if !slices.ContainsFunc(list[from:], func(asked inquiry) bool { return asked.key == p.key }) {
-				list = append(list, inquiry{state, p.key, p.inside, context.WithoutCancel(p.ctx)})
+			if !slices.ContainsFunc(list[from:], func(check keyCheck) bool { return check.key == p.key }) {
+				list = append(list, keyCheck{state, p.key, p.internal, context.WithoutCancel(p.ctx)})
 			}
 		}
 	}
 	return list
 }
 
-// judge ends the requests of a key that its present token does not permit. caller is nil if the key is no longer valid.
-func (c *callers) judge(asked inquiry, caller *tokens.Token) {
+// endRefused ends the requests of a key that its present token does not permit. caller is nil if the key is no longer valid.
+func (c *callers) endRefused(check keyCheck, caller *tokens.Token) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for p := range asked.state.running {
+	for p := range check.state.running {
 		switch {
-		case p.key != asked.key || p.lost != nil || p.caller == caller:
+		case p.key != check.key || p.refusal != nil || p.caller == caller:
 			continue
 		case caller == nil:
-			p.lost = providers.Faultf(providers.Unauthenticated, "The API key may no longer be used.")
+			p.refusal = providers.Faultf(providers.Unauthenticated, "The API key may no longer be used.")
 		case p.background(): // its create was checked
 			continue
 		case caller.ID != p.caller.ID || caller.Group != p.caller.Group || !p.admits(caller) || p.permission != "" &&
 			!caller.Permits(p.permission):
-			p.lost = providers.Faultf(providers.Forbidden, "The API key may no longer be used for this.")
+			p.refusal = providers.Faultf(providers.Forbidden, "The API key may no longer be used for this.")
 		default:
 			continue
 		}
-		if p.midway {
-			p.end(p.lost)
+		if p.endable {
+			p.end(p.refusal)
 		}
 	}
 }
@@ -197,7 +197,7 @@ func (x *Request) WhilePermitted() error { return x.edge.callers.hold(&x.presenc
 // TakeReads counts n reads of the caller: of tasks, and of other requests that cost something and are not calls. A page of a list may
 // exceed the limit; the next reads then wait longer.
 func (x *Request) TakeReads(n int) error {
-	if x.presence.inside.impersonates() {
+	if x.presence.internal.impersonates() {
 		return nil
 	}
 	limit := x.Caller.Reads()

@@ -187,7 +187,7 @@ func (f *Format) events(fault *providers.Fault, requestID string) [][]byte {
 	if f.StreamFault != nil {
 		show = f.StreamFault
 	}
-	body := encodeFault(show, f.StreamWords(fault), status, requestID)
+	body := encodeFault(show, f.ForStream(fault), status, requestID)
 	parts := [][]byte{slices.Concat([]byte(begin), body, []byte("\n\n"))}
 	if f.BareError {
 		parts = append(parts, append(body, '\n'))
@@ -195,9 +195,9 @@ func (f *Format) events(fault *providers.Fault, requestID string) [][]byte {
 	return parts
 }
 
-// StreamWords returns the fault with a message for the middle of a stream. There is no status at that point, and agents decide by the
-// message whether to retry: they search it for words such as "server error" and for the status.
-func (f *Format) StreamWords(fault *providers.Fault) *providers.Fault {
+// ForStream returns the fault with a message for the middle of a stream. There is no status at that point, and agents decide by the message
+// whether to retry: they search it for words such as "server error" and for the status.
+func (f *Format) ForStream(fault *providers.Fault) *providers.Fault {
 	status := f.status(fault.Kind)
 	if status < http.StatusInternalServerError || fault.Message == "" {
 		return fault

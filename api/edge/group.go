@@ -17,20 +17,20 @@ type GroupOptions struct {
 	Formats []*Format
 	// Title is the prefix of the names of the faults in the OpenAPI document; "": that of the one format.
 	Title string
-	// Access is what the operations require of a client.
+	// Access is what the operations require of the client.
 	Access Access
 	// Enter authenticates requests that are not clients'; nil: clients authenticate, and Access applies.
 	Enter func(x *Request, r *http.Request, op *huma.Operation) error
 	// Security lists the ways to authenticate for the OpenAPI document.
 	Security []map[string][]string
-	// Kinds returns the kinds of faults of an operation, and Words explains a kind, for the OpenAPI document.
+	// Kinds returns the kinds of faults of an operation, and Words describes a kind, for the OpenAPI document.
 	Kinds func(op *huma.Operation) []providers.Kind
 	Words func(kind providers.Kind) string
-	// ConflictsPass: a conflict ends by itself after a while.
+	// ConflictsPass: a conflict ends by itself after some time.
 	ConflictsPass bool
 }
 
-// Access is what an operation requires of the client that uses it.
+// Access is what an operation requires of the client.
 type Access struct {
 	// Permission is the entry of a token's operations that the operation requires; "": every token may use it, or its handler calls Permit.
 	Permission string
@@ -115,7 +115,7 @@ func (g *Group) enter(x *Request, r *http.Request, op *huma.Operation, access Ac
 	if err := x.authenticate(r, access.Permission); err != nil {
 		return err
 	}
-	if changes := r.Method != http.MethodGet && r.Method != http.MethodHead; x.presence.inside.impersonates() && (changes || calls) {
+	if changes := r.Method != http.MethodGet && r.Method != http.MethodHead; x.presence.internal.impersonates() && (changes || calls) {
 		return providers.Faultf(providers.Forbidden, "This is for the holder of the token: others may look at what is the token's.")
 	}
 	if access.Meter == MeterReads {

@@ -115,7 +115,7 @@ func (g *Group) faultComponent(kind providers.Kind, status int) string {
 	return "#/components/responses/" + name
 }
 
-// FaultWords explains a kind to readers of the OpenAPI document.
+// FaultWords describes a kind for the OpenAPI document.
 func FaultWords(kind providers.Kind) string {
 	words := map[providers.Kind]string{
 		providers.Invalid:          "Bad request parameters; the fault names the field",

@@ -67,10 +67,10 @@ func faultOf(status int, message string, errs []error) *providers.Fault {
 // InvalidInput returns the fault of huma's validation errors.
 func InvalidInput(errs []error) error { return faultOf(http.StatusBadRequest, "", errs) }
 
-// twiceRule is the rule in the error of a name that a body has twice.
-const twiceRule = " is given more than once"
+// duplicateRule is the rule in the error of a duplicate name in a body.
+const duplicateRule = " is given more than once"
 
-// JSONBodies returns huma's formats of JSON. twice returns the location of a name that an object has twice, "" for none: such a body is
+// JSONBodies returns huma's formats of JSON. twice returns the location of a duplicate name of an object, "" for none: such a body is
 // invalid, because encoding/json would use the last value silently. A body that is read as a json.RawMessage is not checked.
 func JSONBodies(twice func(body []byte) string) map[string]huma.Format {
 	format := huma.DefaultJSONFormat
@@ -79,7 +79,7 @@ func JSONBodies(twice func(body []byte) string) map[string]huma.Format {
 		case *any, *json.RawMessage: // huma validates with *any before it decodes
 		default:
 			if place := twice(data); place != "" {
-				return errors.New(place + twiceRule)
+				return errors.New(place + duplicateRule)
 			}
 		}
 		return json.Unmarshal(data, into)
@@ -98,8 +98,8 @@ func fieldFault(d *huma.ErrorDetail) *providers.Fault {
 		param = strings.TrimPrefix(param+"."+name, ".")
 		return providers.InvalidField(param, "Invalid request: '%s' is required.", param)
 	}
-	if place, twice := strings.CutSuffix(d.Message, twiceRule); twice {
-		return providers.InvalidField(place, "Invalid request: '%s'%s.", place, twiceRule)
+	if place, twice := strings.CutSuffix(d.Message, duplicateRule); twice {
+		return providers.InvalidField(place, "Invalid request: '%s'%s.", place, duplicateRule)
 	}
 	// The value passed the schema, so it is a number that does not fit. The rest of the text is Go's, with the client's value.
 	if _, place, found := strings.Cut(d.Message, "into Go struct field "); found {

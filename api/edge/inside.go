@@ -52,8 +52,8 @@ type Act struct {
 
 // From returns the source of the request with ctx for the audit log: the host of a command, or an address; "" if unknown.
 func (x *Request) From(ctx context.Context) string {
-	if inside := InternalCallerOf(ctx); inside != nil && inside.From != "" {
-		return inside.From
+	if internal := InternalCallerOf(ctx); internal != nil && internal.From != "" {
+		return internal.From
 	}
 	if source := x.Source(); source.IsValid() {
 		return source.String()
@@ -103,20 +103,20 @@ func (i *InternalCaller) impersonates() bool { return i != nil && i.Impersonates
 type internalCallerKey struct{}
 
 // WithInternalCaller returns the context of a request that has the rights of an operator or a token in place of a key.
-func WithInternalCaller(ctx context.Context, who *InternalCaller) context.Context {
-	return context.WithValue(ctx, internalCallerKey{}, who)
+func WithInternalCaller(ctx context.Context, caller *InternalCaller) context.Context {
+	return context.WithValue(ctx, internalCallerKey{}, caller)
 }
 
 // InternalCallerOf returns the internal caller of a request; nil for a request from the network.
 func InternalCallerOf(ctx context.Context) *InternalCaller {
-	who, _ := ctx.Value(internalCallerKey{}).(*InternalCaller)
-	return who
+	caller, _ := ctx.Value(internalCallerKey{}).(*InternalCaller)
+	return caller
 }
 
-func (e *Edge) internalToken(ctx context.Context, who *InternalCaller) (*tokens.Token, error) {
-	if who.Token == "" || who.Find == nil {
+func (e *Edge) internalToken(ctx context.Context, caller *InternalCaller) (*tokens.Token, error) {
+	if caller.Token == "" || caller.Find == nil {
 		return nil, providers.Faultf(providers.Unauthenticated, "This is for holders of a token.")
 	}
-	token, err := who.Find(ctx, who.Token)
+	token, err := caller.Find(ctx, caller.Token)
 	return judged(token, err)
 }

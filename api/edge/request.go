@@ -58,8 +58,8 @@ type answer struct {
 	status int       // 0 until the header is sent
 	bytes  int64     // of the body, sent
 	first  time.Time // when the first byte was sent
-	// patience is how long the client may leave an answer unread. A Writer writes an answer of any length.
-	patience time.Duration
+	// writeTimeout is how long the client may leave an answer unread. A Writer writes an answer of any length.
+	writeTimeout time.Duration
 	// fixed are the values of headers that most answers have. The header's slices point into it.
 	fixed [4]string
 }
@@ -109,7 +109,7 @@ func (a *answer) WriteHeader(status int) {
 // begin records the start of the answer, and sets the deadline for the client's reads.
 func (a *answer) begin(status int) {
 	a.status, a.first = status, time.Now()
-	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(a.first.Add(a.patience)) // the writer of a test has no deadlines
+	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(a.first.Add(a.writeTimeout)) // the writer of a test has no deadlines
 }
 
 // Write sends bytes of the body, after status 200 if no header was sent.
@@ -165,8 +165,8 @@ func (a *answer) Paced() *Writer {
 // Write extends the deadline when half of it has passed. The deadline stays after the last write, for the server's own flush. Edge.Handler
 // removes it before the next request of the connection.
 func (w *Writer) Write(p []byte) (int, error) {
-	if now := time.Now(); w.deadline.Sub(now) < w.answer.patience/2 {
-		w.deadline = now.Add(w.answer.patience)
+	if now := time.Now(); w.deadline.Sub(now) < w.answer.writeTimeout/2 {
+		w.deadline = now.Add(w.answer.writeTimeout)
 		_ = w.control.SetWriteDeadline(w.deadline) // the writer of a test has no deadlines
 	}
 	return w.answer.Write(p)

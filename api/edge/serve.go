@@ -19,8 +19,8 @@ const maxRequestID = 128
 // Probe is the operation of health checks, of browsers' preflights and of static files. Their log lines have level debug.
 const Probe = "probe"
 
-// notAPage is the Content-Security-Policy of answers: a browser runs nothing that a model, a vendor or a client put in. Pages set another.
-const notAPage = "default-src 'none'; sandbox"
+// answerPolicy is the Content-Security-Policy of answers: a browser runs nothing that a model, a vendor or a client put in. Pages set another.
+const answerPolicy = "default-src 'none'; sandbox"
 
 // The paths of the health routes, which are not traced.
 const (
@@ -40,13 +40,13 @@ func (e *Edge) Handler(next http.Handler) http.Handler {
 // begin creates the Request and sets the headers of every answer.
 func (e *Edge) begin(w http.ResponseWriter, r *http.Request) *Request {
 	x := &Request{
-		answer: answer{ResponseWriter: w, patience: e.options.WriteTimeout},
+		answer: answer{ResponseWriter: w, writeTimeout: e.options.WriteTimeout},
 		edge:   e, clientID: clientID(r), Start: time.Now(), Format: e.formatOf(r),
 	}
 	x.ID = newRequestID(x.Start)
 	x.presence.source = e.options.Proxies.source(r)
 	e.requests.Add(1)
-	x.fixed = [...]string{x.AnswerID(), "nosniff", "private, no-store", notAPage}
+	x.fixed = [...]string{x.AnswerID(), "nosniff", "private, no-store", answerPolicy}
 	w.Header()["X-Request-Id"] = x.fixed[0:1:1]
 	w.Header()["X-Content-Type-Options"] = x.fixed[1:2:2]
 	w.Header()["Content-Security-Policy"] = x.fixed[3:4:4]
@@ -73,12 +73,12 @@ func (x *Request) finish() {
 	x.edge.callers.leave(&x.presence)
 	x.presence.end(nil)
 	aborted := x.edge.recovered(x, panicked)
-	over := report{x}
-	over.audit()
-	over.log()
-	over.endTrace()
-	over.seen()
-	over.called()
+	done := report{x}
+	done.audit()
+	done.log()
+	done.endTrace()
+	done.seen()
+	done.called()
 	x.ReleaseBody()
 	if !aborted {
 		x.edge.discard(x)
@@ -108,14 +108,14 @@ func (e *Edge) recovered(x *Request, panicked any) (aborted bool) {
 
 // The parts of a request id: a prefix, the time of arrival in ms, and random bits, in base32 whose letters ascend: ids sort by time.
 const (
-	idPrefix      = "req_"
-	idTimeLetters = 9  // 45 bits, which last beyond the year 3000
-	idRoomLetters = 16 // 80 bits
-	idLetters     = "0123456789abcdefghijklmnopqrstuv"
+	idPrefix        = "req_"
+	idTimeLetters   = 9  // 45 bits, which last beyond the year 3000
+	idRandomLetters = 16 // 80 bits
+	idLetters       = "0123456789abcdefghijklmnopqrstuv"
 )
 
 func newRequestID(now time.Time) string {
-	var id [len(idPrefix) + idTimeLetters + idRoomLetters]byte
+	var id [len(idPrefix) + idTimeLetters + idRandomLetters]byte
 	copy(id[:], idPrefix)
 	ms := now.UnixMilli()
 	for i := len(idPrefix) + idTimeLetters - 1; i >= len(idPrefix); i-- {
@@ -133,7 +133,7 @@ func newRequestID(now time.Time) string {
 // RequestTime returns the time of arrival in a request id. It reports false if the gateway did not make the id.
 func RequestTime(id string) (time.Time, bool) {
 	letters, ok := strings.CutPrefix(id, idPrefix)
-	if !ok || len(letters) != idTimeLetters+idRoomLetters || strings.Trim(letters, idLetters) != "" {
+	if !ok || len(letters) != idTimeLetters+idRandomLetters || strings.Trim(letters, idLetters) != "" {
 		return time.Time{}, false
 	}
 	ms := int64(0)
