@@ -12,30 +12,30 @@ import (
 	"modelrelay/providers"
 )
 
-// Where Temporal's UI and CLI have payloads decrypted: they add /decode to the address of a remote codec.
+// The routes at which Temporal's UI and CLI request decrypted payloads: they append /decode to the address of a remote codec.
 const (
 	codecRoot = "/codec"
 	codecPath = codecRoot + "/decode"
 )
 
 const (
-	// maxCodecBody bounds what is to be decrypted at once, in bytes: the UI sends the payloads of one page of a history.
+	// maxCodecBody bounds the body of a request to decrypt, in bytes. The UI sends the payloads of one page of a history.
 	maxCodecBody = 8 << 20
-	// codecMaxAge is how long browsers remember what they may send, in seconds.
+	// codecMaxAge is how long browsers may use the answer of a preflight, in seconds.
 	codecMaxAge = "7200"
-	// codecHeaders are what the Temporal UI sends.
+	// codecHeaders are the headers that the Temporal UI sends.
 	codecHeaders = "Authorization, Content-Type, X-Namespace"
 )
 
-// Codec decrypts payloads for operators who read Temporal's own UI.
+// Codec decrypts payloads for operators who use the Temporal UI.
 type Codec struct {
-	// Decode answers a request of Temporal's remote codec. Its error is the client's: the request is none.
+	// Decode answers a request of Temporal's remote codec. An error means that the body is not such a request.
 	Decode func(body []byte) ([]byte, error)
-	// Origin is that of the Temporal UI, whose pages may ask; "": pages may not.
+	// Origin is the origin of the Temporal UI, whose pages may use the codec; "": no page may.
 	Origin string
 }
 
-// codec serves a Codec to operators, viewers among them: they see requests in the console as well.
+// codec serves a Codec to operators. Viewers may use it too, because they see requests in the console as well.
 type codec struct {
 	Codec
 
@@ -48,7 +48,7 @@ func (c *codec) routes(mux chi.Router) {
 	mux.Get(codecPath, c.signIn)
 }
 
-// share lets the pages of the Temporal UI read the answer; false: the request comes from another one.
+// share lets the pages of the Temporal UI read the answer. It reports false if the request comes from a page of another origin.
 func (c *codec) share(w http.ResponseWriter, r *http.Request) bool {
 	header, origin := w.Header(), r.Header.Get("Origin")
 	header.Add("Vary", "Origin")
@@ -68,7 +68,7 @@ func foreignPage() *providers.Fault {
 	return providers.Faultf(providers.Forbidden, "Pages of this origin may not ask. The gateway's temporal.ui_origin names the one that may.")
 }
 
-// preflight answers what browsers ask before, which carries no key.
+// preflight answers the preflight of a browser, which has no key.
 func (c *codec) preflight(w http.ResponseWriter, r *http.Request) {
 	if !c.share(w, r) || r.Header.Get("Origin") == "" {
 		edge.At(w).Fail(foreignPage())
@@ -82,8 +82,8 @@ func (c *codec) preflight(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// admit lets in operators, by a bearer key as their operations take it, or by the password of a browser's own sign-in: the
-// Temporal UI has no field for a key, and sends what the browser knows. False: the request was answered.
+// admit authenticates an operator by a bearer key, or by the password of HTTP basic authentication: the Temporal UI has no field for a key,
+// and a browser sends the password by itself. False: the request was answered.
 func (c *codec) admit(w http.ResponseWriter, r *http.Request) bool {
 	x := edge.At(w)
 	x.Operation = "codecDecode"
@@ -104,11 +104,11 @@ func (c *codec) admit(w http.ResponseWriter, r *http.Request) bool {
 	w.Header().Set("WWW-Authenticate", `Basic realm="Temporal payloads: the password is an operator's key", charset="UTF-8"`)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusUnauthorized)
-	_, _ = w.Write(x.FaultBody(fault)) // a client that is gone needs no answer
+	_, _ = w.Write(x.FaultBody(fault)) // the client may have left
 	return false
 }
 
-// signIn is where a person's browser learns the key.
+// signIn makes a browser ask the operator for the key.
 func (c *codec) signIn(w http.ResponseWriter, r *http.Request) {
 	if !c.share(w, r) {
 		edge.At(w).Fail(foreignPage())
@@ -144,5 +144,5 @@ func (c *codec) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(clear) // a client that is gone needs no answer
+	_, _ = w.Write(clear) // the client may have left
 }

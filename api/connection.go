@@ -22,33 +22,33 @@ import (
 const (
 	// proxyHeaderTimeout is how long a trusted proxy may take to send its PROXY header. Proxies send it at once.
 	proxyHeaderTimeout = 5 * time.Second
-	// proxyHeaderBuffer holds the usual header, in bytes; one of version 1 has at most 107.
+	// proxyHeaderBuffer is the size of the usual header, in bytes; a header of version 1 has at most 107.
 	proxyHeaderBuffer = 256
-	// fullRetry is when a request that found no place may come again.
+	// fullRetry is the Retry-After of a request without a free slot.
 	fullRetry = time.Second
 )
 
-// placed is a connection that gives its place back when it is closed, else a TCPConn, for the HTTP server's CloseWrite and ReadFrom.
-type placed struct {
+// countedConn is a connection that releases its slot when it is closed. The HTTP server uses the CloseWrite and ReadFrom of its TCPConn.
+type countedConn struct {
 	*net.TCPConn
 
 	listener *listener
 	leave    func()
-	// begun: its first bytes were checked.
+	// begun: the first bytes were checked.
 	begun bool
 }
 
-// Close closes the descriptor before its place is free.
-func (c *placed) Close() error {
+// Close closes the descriptor before it releases the slot.
+func (c *countedConn) Close() error {
 	defer c.leave()
 	return c.TCPConn.Close()
 }
 
 // LastReceived implements edge.Connection.
-func (c *placed) LastReceived() time.Time { return lastReceived(c.TCPConn) }
+func (c *countedConn) LastReceived() time.Time { return lastReceived(c.TCPConn) }
 
-// Read records in the log a header that does not count, which would be read as a broken request.
-func (c *placed) Read(p []byte) (int, error) {
+// Read logs a PROXY header of a client that is not a trusted proxy. net/http would answer it as a malformed request.
+func (c *countedConn) Read(p []byte) (int, error) {
 	n, err := c.TCPConn.Read(p)
 	if !c.begun && n > 0 {
 		c.begun = true
@@ -59,7 +59,7 @@ func (c *placed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// complain records a PROXY header that is wrong in the log, from time to time.
+// complain logs an invalid PROXY header, at most once a minute.
 func (l *listener) complain(message string, peer net.Addr, err error) {
 	if !l.due(warnHeader) {
 		return
@@ -71,13 +71,14 @@ func (l *listener) complain(message string, peer net.Addr, err error) {
 	l.server.edge.Log().Warn(message, attrs...) //nolint:sloglint // the callers' messages are constant
 }
 
-// introduced is a connection of a trusted proxy, which begins with a PROXY header that names the client, or else has no address. The
-// goroutine that uses the connection first reads the header, so that a slow proxy delays no other connection.
-type introduced struct {
-	*placed
+// proxiedConn is a connection of a trusted proxy, which begins with a PROXY header that names the client. The goroutine that uses the
+// connection first reads the header, so that a slow proxy delays no other connection. Without a client address in the header, the
+// connection has no address.
+type proxiedConn struct {
+	*countedConn
 
 	once    sync.Once
-	buffer  *bufio.Reader // reads the header, and what came with it
+	buffer  *bufio.Reader // has the bytes that were read with the header
 	source  net.Addr
 	uncount func() // releases the share of the client's network; nil: it has none
 	err     error
@@ -92,22 +93,22 @@ func (unknownAddr) Network() string { return "tcp" }
 // String implements net.Addr.
 func (unknownAddr) String() string { return "unknown" }
 
-// errShare ends a connection of a network that holds its share of the places.
+// errShare ends a connection of a network that holds its share of the slots.
 var errShare = errors.New("the network holds its share of the places")
 
-// introduce reads the header once.
-func (c *introduced) introduce() {
+// readHeaderOnce reads the header once.
+func (c *proxiedConn) readHeaderOnce() {
 	c.once.Do(func() {
 		c.begun = true
 		if c.err = c.readHeader(); c.err != nil {
-			// The HTTP server closes a connection whose read fails so, without an answer.
+			// The HTTP server closes a connection with such a read error without an answer.
 			c.err = &net.OpError{Op: "read", Net: "tcp", Addr: c.source, Err: c.err}
 		}
 	})
 }
 
 // readHeader reads the header and counts the connection as one of the client's network.
-func (c *introduced) readHeader() error {
+func (c *proxiedConn) readHeader() error {
 	_ = c.SetReadDeadline(time.Now().Add(proxyHeaderTimeout)) // a closed connection fails at the read
 	_, err := c.buffer.Peek(1)
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) { // a check whether the port is open; the end of the server
@@ -137,34 +138,34 @@ func (c *introduced) readHeader() error {
 	return nil
 }
 
-// RemoteAddr is the client's address. It waits for the header.
-func (c *introduced) RemoteAddr() net.Addr {
-	c.introduce()
+// RemoteAddr returns the client's address. It waits for the header.
+func (c *proxiedConn) RemoteAddr() net.Addr {
+	c.readHeaderOnce()
 	return c.source
 }
 
-// Read reads what follows the header.
-func (c *introduced) Read(p []byte) (int, error) {
-	if c.introduce(); c.err != nil {
+// Read reads the bytes after the header.
+func (c *proxiedConn) Read(p []byte) (int, error) {
+	if c.readHeaderOnce(); c.err != nil {
 		return 0, c.err
 	}
 	if c.buffer.Buffered() > 0 {
 		return c.buffer.Read(p)
 	}
-	return c.placed.Read(p)
+	return c.countedConn.Read(p)
 }
 
 // Close closes the connection, which ends a wait for its header.
-func (c *introduced) Close() error {
-	err := c.placed.Close()
-	c.introduce() // which ends at once
+func (c *proxiedConn) Close() error {
+	err := c.countedConn.Close()
+	c.readHeaderOnce() // which now fails immediately
 	if c.uncount != nil {
 		c.uncount()
 	}
 	return err
 }
 
-// withConnection notes in the context of a connection's requests what they come over.
+// withConnection stores the connection in the context of its requests.
 func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	if secured, ok := conn.(*tls.Conn); ok {
 		conn = secured.NetConn()
@@ -175,21 +176,21 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// listenerOf returns where a request came in; nil: it is not known.
+// listenerOf returns the listener of a request; nil if unknown.
 func listenerOf(r *http.Request) *listener {
 	switch c := edge.ConnectionOf(r.Context()).(type) {
-	case *placed:
+	case *countedConn:
 		return c.listener
-	case *introduced:
+	case *proxiedConn:
 		return c.listener
 	default:
 		return nil
 	}
 }
 
-// streams gives each request over HTTP/2 a place of its own, as well as its connection: each takes as many files as a connection
-// of HTTP/1 does, and there are many in one. One that finds none, or whose network has its share, is refused.
-func streams(next http.Handler) http.Handler {
+// perStream takes a slot for each request over HTTP/2, in addition to that of its connection: each request uses as many files as a
+// connection of HTTP/1, and a connection has many. It refuses a request if no slot is free, or if its network holds its share.
+func perStream(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l := listenerOf(r)
 		if l == nil || r.ProtoMajor < 2 || r.URL.Path == edge.AlivePath || r.URL.Path == edge.ReadyPath {
@@ -207,10 +208,10 @@ func streams(next http.Handler) http.Handler {
 	})
 }
 
-// admit takes a place for a request until leave is called.
+// admit takes a slot for a request until leave is called.
 func (l *listener) admit(source netip.Addr) (leave func(), fault *providers.Fault) {
 	select {
-	case l.places <- struct{}{}:
+	case l.slots <- struct{}{}:
 	default:
 		l.server.turnedAway.Add(1)
 		return nil, &providers.Fault{
@@ -220,16 +221,16 @@ func (l *listener) admit(source netip.Addr) (leave func(), fault *providers.Faul
 	}
 	uncount, ok := l.shares(source)
 	if !ok {
-		<-l.places
+		<-l.slots
 		return nil, &providers.Fault{Kind: providers.RateLimited, Message: "Too many requests are open from this network.", RetryAfter: fullRetry}
 	}
 	return func() {
 		uncount()
-		<-l.places
+		<-l.slots
 	}, nil
 }
 
-// peerAt is the address at the other end of a connection, the zero Addr where it has none.
+// peerAt returns the address of the other end of a connection, the zero Addr if it has none.
 func peerAt(addr net.Addr) netip.Addr {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {

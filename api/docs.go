@@ -20,13 +20,13 @@ import (
 //go:embed root.html
 var rootPage []byte
 
-// addDocs adds the OpenAPI document, which the first request encodes, and the manual.
+// addDocs adds the OpenAPI document, which is encoded at the first request, and the manual.
 func (s *Server) addDocs(mux chi.Router, manual fs.FS) {
 	encoded := func(contentType string, encode func() ([]byte, error)) http.HandlerFunc {
 		doc := sync.OnceValue(func() []byte {
 			doc, err := encode()
 			if err != nil {
-				panic(fmt.Sprintf("api: the openapi document does not encode: %v", err)) // it depends on nothing but this code
+				panic(fmt.Sprintf("api: the openapi document does not encode: %v", err)) // its input is only this code
 			}
 			return doc
 		})
@@ -39,12 +39,12 @@ func (s *Server) addDocs(mux chi.Router, manual fs.FS) {
 
 const consoleRoot = console.Root
 
-// addConsole adds the pages of a browser, which have the landing page too.
+// addConsole adds the pages of the console, and the landing page.
 func (s *Server) addConsole(mux chi.Router, pages http.Handler) {
 	serve := func(w http.ResponseWriter, r *http.Request) {
 		pages.ServeHTTP(w, r)
 		operation := cmp.Or(operationOf(r.Pattern), consoleRoot)
-		if operation == consoleRoot+"/assets/" { // parts of pages, whose own line is enough
+		if operation == consoleRoot+"/assets/" { // the page's own log line is enough
 			operation = edge.Probe
 		}
 		edge.At(w).Operation = operation
@@ -77,7 +77,7 @@ func addRoot(mux chi.Router, serve http.Handler) {
 
 func forBrowser(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
 
-// rootPath is what people and tools open to see whether anything is there.
+// rootPath is the path of the landing page, with which people and tools check that the gateway runs.
 const rootPath = "/"
 
 const rootLine = "Model Relay. /docs/ is the manual, /llms.txt its index, /docs/api the API reference, /readyz the health.\n"

@@ -17,28 +17,28 @@ import (
 const (
 	// checkTimeout bounds one check of /readyz.
 	checkTimeout = 2 * time.Second
-	// checkEvery is how long a verdict of /readyz stands: the route needs no token, and each check asks a service.
+	// checkEvery is how long a result of /readyz is reused: the route needs no token, and each check queries a service.
 	checkEvery = time.Second
 )
 
-// Part is one of the two things a process serves, which /readyz reports separately.
+// Part is one of the two parts of a process that /readyz reports separately.
 type Part string
 
 // The parts.
 const (
-	// RelayPart is every call that is relayed at once, and the conversations.
+	// RelayPart has the relayed calls and the conversations.
 	RelayPart Part = "relay"
-	// VideoPart is all that is done with tasks.
+	// VideoPart has everything that uses tasks.
 	VideoPart Part = "video"
 )
 
 // Check is one thing that /readyz checks.
 type Check struct {
-	// Name is what the answer calls it, such as "redis".
+	// Name is the name in the answer, such as "redis".
 	Name string
-	// For is the part that does not work without it; "" for one whose failure is only shown.
+	// For is the part that does not work without it; "": a failure is only reported.
 	For Part
-	// Check returns why the thing does not work; any client may read its text.
+	// Check returns why it does not work. Any client may read the text of the error.
 	Check func(ctx context.Context) error
 }
 
@@ -53,7 +53,7 @@ type health struct {
 }
 
 type readiness struct {
-	// Status is ok, degraded where one part alone works, error, or stopping.
+	// Status is ok, degraded if only one part works, error, or stopping.
 	Status  string               `json:"status"`
 	Parts   map[Part]string      `json:"parts"`
 	Checks  map[string]condition `json:"checks"`
@@ -80,15 +80,15 @@ func (h *health) alive(w http.ResponseWriter, _ *http.Request) {
 	}{"ok", h.version})
 }
 
-// ready answers 200 while the part that is asked for works; where none is, while relayed calls do: a balancer that takes a
-// process out because tasks have to wait would take its calls as well.
+// ready answers 200 while the part in the query works; without a part, while relayed calls work. Otherwise a balancer would remove a
+// process, and its calls, because tasks have to wait.
 func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	part := Part(r.URL.Query().Get("for"))
 	if part != "" && part != RelayPart && part != VideoPart {
 		edge.At(w).Fail(providers.InvalidField("for", "Invalid request: 'for' must be relay or video."))
 		return
 	}
-	verdict := h.look(r.Context())
+	verdict := h.current(r.Context())
 	works := verdict.Parts[cmp.Or(part, RelayPart)] == wellPart && verdict.Status != stopping
 	status := http.StatusOK
 	if !works {
@@ -98,16 +98,16 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	answerProbe(w, status, verdict)
 }
 
-// What a part is, and the status of a process that ends.
+// The status of a part, and of a process that stops.
 const (
 	wellPart   = "ok"
 	failedPart = "error"
 	stopping   = "stopping"
 )
 
-// failed returns the status, and the errors of the checks that failed by their names.
+// failed returns the status, and the errors of the failed checks by name.
 func (h *health) failed(ctx context.Context) (status string, failed map[string]string) {
-	verdict := h.look(ctx)
+	verdict := h.current(ctx)
 	failed = make(map[string]string)
 	for name, check := range verdict.Checks {
 		if check.Error != "" {
@@ -117,8 +117,8 @@ func (h *health) failed(ctx context.Context) (status string, failed map[string]s
 	return verdict.Status, failed
 }
 
-// look returns the verdict of all checks, with the status of a process that ends.
-func (h *health) look(ctx context.Context) readiness {
+// current returns the results of all checks, and the status stopping for a process that stops.
+func (h *health) current(ctx context.Context) readiness {
 	verdict := h.check(ctx)
 	if h.edge.Draining() {
 		verdict.Status = stopping
@@ -126,14 +126,14 @@ func (h *health) look(ctx context.Context) readiness {
 	return verdict
 }
 
-// check runs all checks at the same time, or returns a verdict that is less than checkEvery old.
+// check runs all checks concurrently, or returns a result that is less than checkEvery old.
 func (h *health) check(ctx context.Context) readiness {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if time.Now().Before(h.until) {
 		return h.verdict
 	}
-	// A client that leaves must not make the next one read its cancellation.
+	// If this client leaves, the next client must not read the error of its cancellation.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
 	defer cancel()
 	conditions := make([]condition, len(h.checks))
@@ -171,5 +171,5 @@ func answerProbe(w http.ResponseWriter, status int, answer any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer) // a prober that is gone needs no answer
+	_ = json.NewEncoder(w).Encode(answer) // the client may have left
 }

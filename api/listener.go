@@ -13,42 +13,43 @@ import (
 	"modelrelay/storage/fair"
 )
 
-// sharesOfPlaces: a network may hold one of so many equal shares of a listener's places: it cannot fill them before a client shows a key.
-const sharesOfPlaces = 2
+// networkShares is the divisor of a listener's slots that one network may hold. So a single network cannot use all slots before a client
+// has sent a key.
+const networkShares = 2
 
-// warning is a kind of log line. Each comes once a minute at most, so that a flood of connections is no flood of log lines.
+// warning is a kind of log line. Each is logged at most once a minute, so that a flood of connections does not flood the log.
 type warning int
 
 const (
-	warnFull      warning = iota // all places are held
+	warnFull      warning = iota // all slots are in use
 	warnShare                    // a network holds its share of them
-	warnHeader                   // a PROXY header does not count, or is missing
+	warnHeader                   // a PROXY header is invalid, missing, or of an untrusted client
 	warnHandshake                // a TLS handshake failed
 )
 
-// often is how often each warning is logged.
+// often is the rate limit of each warning.
 func often() fair.Quota { return fair.Quota{Units: 1, Per: time.Minute} }
 
-// ListenOptions describe what is in front of a listener; nil: nothing is.
+// ListenOptions describe the proxy in front of a listener; nil: there is none.
 type ListenOptions struct {
-	// ProxyProtocol: a connection of one of Options.Proxies begins with a header of the PROXY protocol, and counts as one of
-	// the client that this names. Without the header it is closed. Others' headers are no request.
+	// ProxyProtocol: a connection of one of Options.Proxies begins with a PROXY header, and counts for the client in the header. Without the
+	// header it is closed. A PROXY header of any other client is a malformed request.
 	ProxyProtocol bool
 }
 
-// Listen listens at a TCP address with a bounded number of places, at least one. A connection holds its place until it is
-// closed, a WebSocket too, and each request over HTTP/2 one more. While all are held the listener accepts nothing: connections
-// wait in the kernel's queue. One network (an IPv6 /64 is one) holds half of the places at most, beyond which its connections
-// are closed at once; Options.Proxies may hold all, because many clients come through them.
-func (s *Server) Listen(ctx context.Context, address string, places int, opts *ListenOptions) (net.Listener, error) {
+// Listen listens at a TCP address with a limited number of slots, at least one. A connection, also a WebSocket, holds a slot until it is
+// closed, and each request over HTTP/2 holds another. If all are in use, the listener accepts no connection, and connections wait in the
+// kernel's queue. One network (also an IPv6 /64) may hold half of the slots; further connections of it are closed immediately.
+// Options.Proxies may hold all, because many clients use them.
+func (s *Server) Listen(ctx context.Context, address string, slots int, opts *ListenOptions) (net.Listener, error) {
 	tcp, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	share := max(1, places/sharesOfPlaces)
+	share := max(1, slots/networkShares)
 	return &listener{
-		TCPListener: tcp.(*net.TCPListener), //nolint:forcetypeassert // it was asked for
-		server:      s, introduced: opts != nil && opts.ProxyProtocol, places: make(chan struct{}, places), share: share,
+		TCPListener: tcp.(*net.TCPListener), //nolint:forcetypeassert // the network is tcp
+		server:      s, proxied: opts != nil && opts.ProxyProtocol, slots: make(chan struct{}, slots), share: share,
 		networks: fair.New[netip.Prefix](fair.Bounds{Total: math.MaxInt64, Share: int64(share)}), closed: make(chan struct{}),
 	}, nil
 }
@@ -57,18 +58,18 @@ type listener struct {
 	*net.TCPListener
 
 	server *Server
-	// introduced: connections of proxies begin with a PROXY header.
-	introduced bool
-	places     chan struct{} // one message for each that is held
-	share      int           // of places, for one network
-	closed     chan struct{}
-	close      sync.Once
+	// proxied: connections of proxies begin with a PROXY header.
+	proxied bool
+	slots   chan struct{} // one message for each slot in use
+	share   int           // of the slots, for one network
+	closed  chan struct{}
+	close   sync.Once
 
-	networks *fair.Semaphore[netip.Prefix] // the places of each
+	networks *fair.Semaphore[netip.Prefix] // the slots of each
 	logged   fair.Rate[warning]
 }
 
-// Accept waits for a place and then for a connection.
+// Accept waits for a slot and then for a connection.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		if !l.take() {
@@ -76,26 +77,26 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 		conn, err := l.AcceptTCP()
 		if err != nil {
-			<-l.places
+			<-l.slots
 			return nil, err
 		}
 		peer := peerAt(conn.RemoteAddr())
 		if leave, ok := l.enter(peer); ok {
-			placed := &placed{TCPConn: conn, listener: l, leave: leave}
-			if l.introduced && l.server.proxies.Trusts(peer) {
-				return &introduced{placed: placed, buffer: bufio.NewReaderSize(conn, proxyHeaderBuffer), source: unknownAddr{}}, nil
+			counted := &countedConn{TCPConn: conn, listener: l, leave: leave}
+			if l.proxied && l.server.proxies.Trusts(peer) {
+				return &proxiedConn{countedConn: counted, buffer: bufio.NewReaderSize(conn, proxyHeaderBuffer), source: unknownAddr{}}, nil
 			}
-			return placed, nil
+			return counted, nil
 		}
-		_ = conn.Close() // it said nothing yet
-		<-l.places
+		_ = conn.Close() // it has sent nothing
+		<-l.slots
 	}
 }
 
-// take waits for a place; false when the listener is closed.
+// take waits for a slot; false if the listener is closed.
 func (l *listener) take() bool {
 	select {
-	case l.places <- struct{}{}:
+	case l.slots <- struct{}{}:
 		return true
 	default:
 	}
@@ -103,17 +104,17 @@ func (l *listener) take() bool {
 	defer l.server.full.Add(-1)
 	if l.due(warnFull) {
 		l.server.edge.Log().Warn("no new connection is accepted: all places are taken", "address", l.Addr().String(), "connections",
-			cap(l.places))
+			cap(l.slots))
 	}
 	select {
-	case l.places <- struct{}{}:
+	case l.slots <- struct{}{}:
 		return true
 	case <-l.closed:
 		return false
 	}
 }
 
-// enter counts a connection until leave is called; false where its network has its share.
+// enter counts a connection until leave is called. It reports false if its network holds its share.
 func (l *listener) enter(peer netip.Addr) (leave func(), ok bool) {
 	uncount, ok := l.shares(peer)
 	if !ok {
@@ -123,11 +124,11 @@ func (l *listener) enter(peer netip.Addr) (leave func(), ok bool) {
 	return sync.OnceFunc(func() {
 		uncount()
 		l.server.connections.Add(-1)
-		<-l.places
+		<-l.slots
 	}), true
 }
 
-// shares counts a place for a network, which is no proxy's, until uncount is called; false where it has its share.
+// shares counts a slot for a network until uncount is called. It reports false if the network holds its share. Proxies have no share.
 func (l *listener) shares(addr netip.Addr) (uncount func(), ok bool) {
 	if l.server.proxies.Trusts(addr) {
 		return func() {}, true
@@ -144,10 +145,10 @@ func (l *listener) shares(addr netip.Addr) (uncount func(), ok bool) {
 	return nil, false
 }
 
-// due reports whether a warning was not logged for a while. The caller logs it.
+// due reports whether a warning may be logged again. The caller logs it.
 func (l *listener) due(of warning) bool { return l.logged.Take(of, 1, often(), time.Now()) == 0 }
 
-// Close ends Accept; open connections stay.
+// Close ends Accept. Open connections continue.
 func (l *listener) Close() error {
 	l.close.Do(func() { close(l.closed) })
 	return l.TCPListener.Close()

@@ -44,7 +44,7 @@ func (s *Server) addModels(g *edge.Group) {
 		return x.JSON(shapeOf(x).List(s.calls.Models(x.Caller)))
 	})
 
-	// A name may hold slashes and colons, which no path parameter of the router does.
+	// A name may contain slashes and colons, which the router's path parameters do not match.
 	g.HandleAt("/v1/models/*", huma.Operation{
 		OperationID: "getModel", Method: http.MethodGet, Path: "/v1/models/{model}",
 		Tags: []string{edge.ModelsTag}, Summary: "Get a model",
@@ -66,7 +66,7 @@ func oneOfAnswers(description string, shapes []*huma.Schema) map[string]*huma.Re
 	}}
 }
 
-// modelListParameters declares what selects the list's shape. They are credentials too, and authenticate reads them.
+// modelListParameters declares the parameters that select the list's shape. They are credentials too: authenticate reads them.
 func modelListParameters() []*huma.Param {
 	text := &huma.Schema{Type: huma.TypeString}
 	return []*huma.Param{

@@ -17,15 +17,17 @@ import (
 	"modelrelay/providers/pricing"
 )
 
-// contractVersion is that of the interface description.
+// contractVersion is the version of the interface description.
 const contractVersion = "1.0.0"
 
-// OpenAPI returns the document of everything that a Server of a program version serves, as YAML. It needs nothing that serving needs.
+// OpenAPI returns the document of all operations of a Server, as YAML. version is that of the program. It requires none of the dependencies
+// of a Server.
 func OpenAPI(version string) ([]byte, error) {
 	return New(Options{Version: version}).api.OpenAPI().YAML()
 }
 
-// apiConfig is huma's, without its own routes: this package serves documents and pages itself. version is the program's.
+// apiConfig returns huma's configuration without huma's own routes: this package serves documents and pages itself. version is the
+// program's.
 func apiConfig(version string) huma.Config {
 	config := huma.DefaultConfig("Model Relay", contractVersion)
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
@@ -40,7 +42,7 @@ func apiConfig(version string) huma.Config {
 	config.Tags = categories()
 	config.Servers = []*huma.Server{{URL: "/", Description: "Where this document is served"}}
 	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
-	// An amount of money is a JSON number, though its type is also a text elsewhere.
+	// An amount of money is a JSON number, although its type is a string elsewhere.
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[pricing.Money](), reflect.TypeFor[float64]())
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[pricing.Decimal](), reflect.TypeFor[*float64]())
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{bearerScheme: {
@@ -59,7 +61,7 @@ func apiConfig(version string) huma.Config {
 	return config
 }
 
-// declareBackground declares the answer of the operations that may run in the background: the task.
+// declareBackground declares the task as the answer of operations that may run in the background.
 func declareBackground(doc *huma.OpenAPI) {
 	task := doc.Paths["/v1/tasks/{task_id}"].Get.Responses["200"].Content
 	for path, item := range doc.Paths {
@@ -74,7 +76,7 @@ func declareBackground(doc *huma.OpenAPI) {
 	}
 }
 
-// backgroundPaths returns the ends of the paths of the operations that may run in the background.
+// backgroundPaths returns the suffixes of the paths of the operations that may run in the background.
 func backgroundPaths() []string {
 	return []string{
 		"/completions", "/responses", "/responses/compact", "/messages", ":generateContent", ":streamGenerateContent", "/embeddings",
@@ -84,7 +86,7 @@ func backgroundPaths() []string {
 	}
 }
 
-// schemaName is the name of a type in the document. The short names of operators' types are also those of a client's view of the thing.
+// schemaName is the name of a type in the document. Types of the operator's actions have short names, which types for clients also use.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
 	if t.Kind() == reflect.Pointer {
@@ -101,13 +103,13 @@ func schemaName(t reflect.Type, hint string) string {
 	return name
 }
 
-// bearerScheme is the security scheme that every operation of a client declares.
+// bearerScheme is the security scheme that every client operation declares.
 const bearerScheme = "bearer"
 
 // otherCredential is a place for the token other than the bearer scheme.
 type otherCredential struct{ scheme, in, name, sender string }
 
-// otherCredentials are the places in the order in which they count; the bearer scheme counts before them.
+// otherCredentials returns the places in the order of precedence; the bearer scheme precedes them.
 func otherCredentials() []otherCredential {
 	return []otherCredential{
 		{"apiKeyA", "header", "x-api-key", "a client of format A (Anthropic's) or of vendor C (Volcengine's)"},
@@ -117,16 +119,16 @@ func otherCredentials() []otherCredential {
 	}
 }
 
-// tokenSecurity lists the ways to send a token, of which a request needs one.
+// tokenSecurity lists the ways to send a token. A request needs one of them.
 func tokenSecurity() []map[string][]string {
-	ways := []map[string][]string{{bearerScheme: {}}}
+	list := []map[string][]string{{bearerScheme: {}}}
 	for _, other := range otherCredentials() {
-		ways = append(ways, map[string][]string{other.scheme: {}})
+		list = append(list, map[string][]string{other.scheme: {}})
 	}
-	return ways
+	return list
 }
 
-// categories are the tags of the document in the order in which a new reader needs them; the operator's come last.
+// categories are the tags of the document, in the order for a new reader; the operator's are last.
 func categories() []*huma.Tag {
 	return []*huma.Tag{
 		{Name: edge.ModelsTag, Description: "What the token may call, in the shape that the caller's headers ask for"},
@@ -149,17 +151,17 @@ func categories() []*huma.Tag {
 	}
 }
 
-// dropHumaErrors takes huma's own error shape, which nothing answers with, out of the document.
+// dropHumaErrors removes huma's own error schema, which no answer uses, from the document.
 func dropHumaErrors(document *huma.OpenAPI) {
 	schemas := document.Components.Schemas.Map()
 	delete(schemas, "ErrorModel")
 	delete(schemas, "ErrorDetail")
 }
 
-// document serves bytes that never change.
+// document serves bytes that do not change.
 func document(contentType string, content []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
-		_, _ = w.Write(content) // a client that is gone needs no answer
+		_, _ = w.Write(content) // the client may have left
 	}
 }

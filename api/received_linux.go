@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lastReceived returns when the system last received data of a connection, the zero time if it does not report that. Data may wait in
-// the socket for a process that stands still. The source is tcpi_last_data_recv of TCP_INFO, in milliseconds (tcp(7)).
+// lastReceived returns when the system last received data of a connection, the zero time if the system does not report it. Data may wait in
+// the socket of a suspended process. The source is tcpi_last_data_recv of TCP_INFO, in milliseconds (tcp(7)).
 func lastReceived(conn *net.TCPConn) (at time.Time) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// lastReceived reports nothing: the system does not record when it received data.
+// lastReceived returns the zero time: the system does not record when it received data.
 func lastReceived(*net.TCPConn) time.Time { return time.Time{} }

@@ -12,8 +12,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// referenceTable adds to what the operations and their fields declare. It has, by method and path, an example of the request and of
-// the answer. By the name of a property, alone or with its schema, it has the meaning of a field without a description.
+// referenceTable adds examples and descriptions to the declarations of operations and fields. It has an example of the request and of the
+// answer by method and path. It has the description of a field that declares none by the property's name, alone or with its schema.
 //
 //go:embed reference.json
 var referenceTable []byte
@@ -26,7 +26,7 @@ type reference struct {
 	Properties map[string]string
 }
 
-// fill adds the examples and descriptions of the table to the document. An operation that the document does not have is ignored.
+// fill adds the examples and descriptions of the table to the document. It ignores operations that are not in the document.
 func (r *reference) fill(document *huma.OpenAPI) {
 	for name, of := range r.Operations {
 		method, path, _ := strings.Cut(name, " ")
@@ -43,12 +43,12 @@ func (r *reference) fill(document *huma.OpenAPI) {
 		for _, status := range []string{"200", "201", "202"} {
 			if response := operation.Responses[status]; response != nil {
 				addExample(response.Content, of.Response)
-				break // 202 of a call that may run in the background is the task
+				break // the 202 of a background call is the task
 			}
 		}
 	}
 	schemas := document.Components.Schemas.Map()
-	for _, name := range slices.Sorted(maps.Keys(schemas)) { // fields of embedded structs are one schema in several
+	for _, name := range slices.Sorted(maps.Keys(schemas)) { // structs with the same embedded struct share its fields' schemas
 		r.describe(name, schemas[name])
 	}
 }
@@ -66,7 +66,7 @@ func (r *reference) describe(name string, schema *huma.Schema) {
 	}
 }
 
-// addExample sets the example of the JSON body among content, or of its form if it takes no JSON.
+// addExample sets the example of the JSON body in content, or of its form if it accepts no JSON.
 func addExample(content map[string]*huma.MediaType, example any) {
 	if example == nil {
 		return
@@ -96,7 +96,7 @@ func methodOf(item *huma.PathItem, method string) *huma.Operation {
 	return nil
 }
 
-// readReference parses the table, which a test checks.
+// readReference parses the table. A test checks it.
 func readReference() *reference {
 	r := new(reference)
 	_ = json.Unmarshal(referenceTable, r)

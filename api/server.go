@@ -36,8 +36,8 @@ import (
 	workflowtasks "modelrelay/workflows/tasks"
 )
 
-// Options are what a Server works with. Relay, Router, Tasks, Tokens, Limits, Ledger and Archive are needed to serve;
-// without them it still knows its OpenAPI document. They stay the caller's. New sets Acted.
+// Options are the dependencies of a Server. Relay, Router, Tasks, Tokens, Limits, Ledger and Archive are required to serve; without them a
+// Server only has its OpenAPI document. The caller owns them. New sets Acted.
 type Options struct {
 	edge.Options
 	Operator
@@ -47,45 +47,47 @@ type Options struct {
 	Relay  calls.Relay
 	Router *router.Router
 	Tasks  videos.Tasks
-	// Prices are what calls cost; nil charges nothing.
+	// Prices are the prices of calls; nil: calls cost nothing.
 	Prices *pricing.List
-	// Forbids says what the tokens of a group may not ask for, in the words of providers.Forbiddable; nil: nothing.
+	// Forbids returns what the tokens of a group may not request, as values of providers.Forbiddable; nil: nothing.
 	Forbids func(group string) []string
-	// Priced is what the vendors bill other than tokens, which Forbids is about.
+	// Priced has what the vendors bill other than tokens, for Forbids.
 	Priced providers.Priced
-	// Events has the events of background calls.
+	// Events stores the events of background calls.
 	Events tasks.EventLog
-	// CallLife is the longest time from the create of a background call to its expiry.
-	CallLife time.Duration
-	// TokenByID finds the token of a background call; storage.ErrNotFound for one that is gone, storage.ErrUnavailable without an answer.
+	// CallTTL is the longest time from the create of a background call to its expiry.
+	CallTTL time.Duration
+	// TokenByID finds the token of a background call. It returns storage.ErrNotFound for a removed token, and storage.ErrUnavailable if the
+	// store does not answer.
 	TokenByID func(ctx context.Context, id string) (*tokens.Token, error)
 	// Health are the checks of /readyz.
 	Health []Check
 	// Manual has the pages of /docs/; nil: none.
 	Manual fs.FS
-	// Version is the program's own, for /healthz, /readyz and the OpenAPI document.
+	// Version is the program's version, for /healthz, /readyz and the OpenAPI document.
 	Version string
 }
 
-// Operator is what an operator has of the server.
+// Operator has the parts of the server that operators use.
 type Operator struct {
-	// Admin is for the operator's operations. AdminApart: they are at AdminHandler alone, and Handler has none.
+	// Admin has the operator's operations. AdminApart: only AdminHandler serves them, not Handler.
 	Admin      admin.Options
 	AdminApart bool
-	// Console, where it is set, makes the pages of a browser at "/" and below /console. It is given the whole API as it serves requests of
-	// this process's own (edge.WithInternalCaller), and what a token reads of its own. ConsoleApart: they are at ConsoleHandler alone.
+	// Console returns the handler of the pages at "/" and below /console; nil: there are none. Its argument serves the whole API for requests
+	// of this process (edge.WithInternalCaller), and the data of a token. ConsoleApart: only ConsoleHandler serves the pages.
 	Console      func(console.Backend) http.Handler
 	ConsoleApart bool
-	// Codec, where its Decode is set, decrypts Temporal's payloads for operators at /codec/decode, which is with the operator's operations.
+	// Codec decrypts Temporal's payloads for operators at /codec/decode, on the same listener as the operator's operations. Without Decode
+	// there is no such route.
 	Codec Codec
 }
 
-// Stores keep the limits of tokens, what they used, and videos.
+// Stores store the limits of tokens, their usage, and videos.
 type Stores struct {
 	Limits  calls.Limits
 	Ledger  calls.Ledger
 	Archive videos.Archive
-	// Links, where it is set, makes the addresses of finished videos, which need no token then; nil has them read through this server.
+	// Links returns the addresses of finished videos, which need no token; nil: clients read videos through this server.
 	Links videos.Links
 	// Responses are the stored responses; nil: none.
 	Responses openai.StoredResponses
@@ -93,7 +95,7 @@ type Stores struct {
 	SaveResponse openai.ResponseSaver
 }
 
-// Defaults are the models that serve requests which name none; "" refuses them.
+// Defaults are the models of requests without a model; "": such requests are refused.
 type Defaults struct {
 	DefaultVideoModel, DefaultModerationModel, DefaultRealtimeModel string
 }
@@ -105,18 +107,18 @@ type Server struct {
 	videos       *videos.Service
 	tasks        *tasks.Service
 	saveResponse openai.ResponseSaver
-	// tokenByID is that of the Options.
+	// tokenByID is Options.TokenByID.
 	tokenByID func(ctx context.Context, id string) (*tokens.Token, error)
 	api       huma.API
 	handler   http.Handler
-	// adminHandler serves the operator's operations at their own address, consoleHandler the pages of a browser, and inside all operations.
+	// adminHandler serves the operator's operations on their own listener, consoleHandler the pages of the console, and inside all operations.
 	adminHandler, consoleHandler, inside http.Handler
 	proxies                              edge.Proxies
-	// What the listeners hold, have turned away, and whether one of them is full.
+	// The connections of the listeners, the refused ones, and the number of listeners that are full.
 	connections, turnedAway, full atomic.Int64
 }
 
-// New makes the server with all its operations. It starts nothing and listens nowhere.
+// New returns a server with all operations. It starts no goroutine and does not listen.
 func New(o Options) *Server {
 	if o.Admin.Service == nil {
 		o.Admin.Service = new(operator.Service)
@@ -128,10 +130,10 @@ func New(o Options) *Server {
 	e := edge.New(o.Options, anthropicA, geminiB, vendorC, openAI)
 	s := &Server{edge: e, tokenByID: o.TokenByID, saveResponse: o.SaveResponse, proxies: o.Proxies}
 	s.tasks = tasks.New(e, tasks.Options{
-		Tasks: o.Tasks, Archive: o.Archive, Events: o.Events, CallLife: o.CallLife, Faults: s.FaultEvents, Opening: opening,
+		Tasks: o.Tasks, Archive: o.Archive, Events: o.Events, CallTTL: o.CallTTL, Faults: s.FaultEvents, Opening: opening,
 		Deleted: func(ctx context.Context, token, id string) {
 			if o.Responses != nil {
-				_ = o.Responses.Delete(ctx, token, id) // it expires
+				_ = o.Responses.Delete(ctx, token, id) // the response expires by itself
 			}
 		},
 	})
@@ -199,23 +201,23 @@ func New(o Options) *Server {
 	}
 	elsewhere, pages := within(apart...), within(consoleRoot, edge.AlivePath, edge.ReadyPath)
 	public = limited(public, func(path string) bool { return !elsewhere(path) })
-	s.handler = slashes(e.Handler(streams(public)))
-	s.adminHandler = e.Handler(streams(limited(mux, within(admin.Root, codecRoot, edge.AlivePath, edge.ReadyPath))))
-	s.consoleHandler = e.Handler(streams(limited(mux, func(path string) bool { return path == rootPath || pages(path) })))
+	s.handler = slashes(e.Handler(perStream(public)))
+	s.adminHandler = e.Handler(perStream(limited(mux, within(admin.Root, codecRoot, edge.AlivePath, edge.ReadyPath))))
+	s.consoleHandler = e.Handler(perStream(limited(mux, func(path string) bool { return path == rootPath || pages(path) })))
 	return s
 }
 
-// Handler serves every route; with AdminApart, all but the operator's.
+// Handler serves every route, but not the operator's with AdminApart.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// AdminHandler serves the operator's routes and the health of the process, for a listener of their own.
+// AdminHandler serves the operator's routes and the health of the process, for their own listener.
 func (s *Server) AdminHandler() http.Handler { return s.adminHandler }
 
-// InsideHandler serves every route to requests that the process makes of itself, whose contexts edge.WithInternalCaller makes. No
-// listener may have it: with AdminApart the operator's routes would be in public.
+// InsideHandler serves every route for requests of this process, with a context of edge.WithInternalCaller. No listener may use it: with
+// AdminApart it would publish the operator's routes.
 func (s *Server) InsideHandler() http.Handler { return s.inside }
 
-// ServeCall serves a background call as a client's own request is served. It implements activities.Caller.
+// ServeCall serves a background call like a client's own request. It implements activities.Caller.
 func (s *Server) ServeCall(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
 	ctx := activities.WithCallRun(r.Context(), run)
 	ctx = edge.WithInternalCaller(ctx, &edge.InternalCaller{Token: run.Token, Find: s.tokenOfCall, Background: true})
@@ -229,8 +231,9 @@ func (s *Server) ServeCall(w http.ResponseWriter, r *http.Request, run *activiti
 	}
 }
 
-// readCall reads the body of a background call, and makes the request one with the body that whole returns, or running if its upstream
-// makes the answer already; false if it cannot be read now. The edge counts it until that body is read, which is counted then.
+// readCall reads the body of a background call and replaces it: by the result of running if the upstream already generates the answer, else
+// by that of whole. It reports false if the body cannot be read now. The edge counts this body until the handler reads it and counts it
+// again.
 func (s *Server) readCall(r *http.Request, run *activities.CallRun, whole, running func([]byte) []byte) (request []byte, ok bool) {
 	refuse := func(message string, err error) ([]byte, bool) {
 		run.Fault = &providers.Fault{Kind: providers.Overloaded, Message: message, Accepted: providers.NotAccepted, Err: err}
@@ -258,7 +261,7 @@ func (s *Server) readCall(r *http.Request, run *activities.CallRun, whole, runni
 	return read.Bytes(), true
 }
 
-// releasing reads bytes, and holds them only until its end. release is called at the first read.
+// releasing reads bytes, and drops them at their end. It calls release at the first read.
 type releasing struct {
 	bytes.Reader
 
@@ -297,15 +300,15 @@ func (s *Server) serveInteraction(w http.ResponseWriter, r *http.Request, run *a
 	}
 }
 
-// serveReported serves a background call, and records the failure that its answer reports.
+// serveReported serves a background call, and records the failure in its answer.
 func (s *Server) serveReported(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
 	answer := &tasks.Reported{ResponseWriter: w}
 	s.inside.ServeHTTP(answer, r)
 	run.Failure = answer.Failure()
 }
 
-// tokenOfCall finds the token of a background call. Tokens stay known after their end, so a token that is unknown was lost with Redis's
-// data: the process that has it in its file writes it again, and the call waits.
+// tokenOfCall finds the token of a background call. An ended token stays in the store, so an unknown token was lost with Redis's data. Then
+// the call waits until the process that has the token in its file writes it again.
 func (s *Server) tokenOfCall(ctx context.Context, id string) (*tokens.Token, error) {
 	token, err := s.tokenByID(ctx, id)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -314,7 +317,7 @@ func (s *Server) tokenOfCall(ctx context.Context, id string) (*tokens.Token, err
 	return token, err
 }
 
-// serveResponse serves a response with background: true under the id of its task, and stores it as those of translated models are.
+// serveResponse serves a response with background: true under the id of its task, and stores it like the responses of translated models.
 func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
 	request, ok := s.readCall(r, run, openai.Request, openai.Running)
 	if !ok {
@@ -329,7 +332,7 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request, run *acti
 	switch {
 	case run.Fault != nil || run.Failure != nil:
 		return
-	case status == "cancelled": // by another client of the upstream
+	case status == "cancelled": // another client of the upstream cancelled it
 		run.Failure = &providers.VideoFailure{Code: "server_error", Message: "The upstream cancelled the response."}
 		return
 	case status == "incomplete":
@@ -349,7 +352,7 @@ func (s *Server) FaultEvents(call activities.StagedCall, fault *providers.Fault,
 	return s.edge.FaultEvents(call.Format, fault, call.Header.Get("X-Request-Id"))
 }
 
-// opening returns what makes the first events of a call's stream, which exist before its worker has begun; nil: there are none.
+// opening returns the function that makes the first events of a call's stream, which a client may read before the worker begins; nil: none.
 func opening(of workflowtasks.Task) func(request []byte) [][]byte {
 	if gemini.IsInteraction(strings.TrimPrefix(of.Operation, http.MethodPost+" ")) {
 		return func(request []byte) [][]byte { return gemini.Opening(of, request) }
@@ -360,14 +363,15 @@ func opening(of workflowtasks.Task) func(request []byte) [][]byte {
 	return nil
 }
 
-// anew serves requests that were made while another one is routed, whose context they have, as requests of their own.
+// anew serves requests that a handler makes with the context of its own request. It removes chi's routing state, so that they are routed
+// separately.
 func anew(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, (*chi.Context)(nil))))
 	})
 }
 
-// ConsoleHandler serves the pages of a browser and the health of the process, for a listener of their own.
+// ConsoleHandler serves the pages of the console and the health of the process, for their own listener.
 func (s *Server) ConsoleHandler() http.Handler { return s.consoleHandler }
 
 func limited(next http.Handler, has func(path string) bool) http.Handler {
@@ -386,7 +390,7 @@ func within(folders ...string) func(path string) bool {
 	}
 }
 
-// plainRoot serves the page at "/" that needs nothing of the console.
+// plainRoot serves the landing page at "/" without the console.
 func plainRoot(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == rootPath && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
@@ -397,7 +401,7 @@ func plainRoot(next http.Handler) http.Handler {
 	})
 }
 
-// slashes takes doubled and trailing slashes out of the paths of calls: base URLs often end in one.
+// slashes removes doubled and trailing slashes from the paths of calls: base URLs often end in a slash.
 func slashes(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if path := r.URL.Path; isCall(path) && (strings.Contains(path, "//") || strings.HasSuffix(path, "/")) {
@@ -410,10 +414,10 @@ func slashes(next http.Handler) http.Handler {
 	})
 }
 
-// isCall reports whether a path is below a version of a vendor's API.
+// isCall reports whether a path begins with the version of a vendor's API.
 func isCall(path string) bool { return strings.HasPrefix(strings.TrimLeft(path, "/"), "v1") }
 
-// single is a path with one slash in place of several, and none at its end.
+// single replaces repeated slashes by one, and removes those at the end.
 func single(path string) string {
 	var out strings.Builder
 	for segment := range strings.SplitSeq(path, "/") {
@@ -424,23 +428,23 @@ func single(path string) string {
 	return out.String()
 }
 
-// Drain makes /readyz report that this process is stopping, so that it gets no new work, and ends open realtime
-// conversations with "going away", event streams of tasks, and waits for a change. Other requests go on being served.
+// Drain makes /readyz report that this process is stopping, so that balancers send no new requests. It ends open realtime conversations
+// with "going away", event streams of tasks, and waits for a change. Other requests continue.
 func (s *Server) Drain() { s.edge.Drain() }
 
-// Open is what a server is at this moment.
+// Open has the current numbers of a server.
 type Open struct {
-	// Requests are all of them: the others and, for a moment, probes are among them.
+	// Requests are all running requests, with the others below and, for a moment, probes.
 	Requests int64
-	// Sockets are realtime conversations, Watchers the event streams of tasks.
+	// Sockets are realtime conversations. Watchers are event streams of tasks.
 	Sockets, Watchers int64
-	// Connections are those of clients, idle ones too. Full reports that no other is accepted; TurnedAway counts those that
-	// were closed at once since the start, because their network held its share, and requests over HTTP/2 that found no place.
+	// Connections are those of clients, also idle ones. Full: a listener accepts no other connection. TurnedAway counts, since the start,
+	// connections that were closed because their network held its share, and requests over HTTP/2 without a free slot.
 	Connections, TurnedAway int64
 	Full                    bool
 }
 
-// Open returns what the server is serving now.
+// Open returns the current numbers.
 func (s *Server) Open() Open {
 	return Open{
 		Requests: s.edge.Requests(), Sockets: s.calls.Sockets(), Watchers: s.videos.Watchers() + s.tasks.Watchers(),
@@ -448,7 +452,7 @@ func (s *Server) Open() Open {
 	}
 }
 
-// methodNotAllowed names in Allow what the path does take.
+// methodNotAllowed lists the methods of the path in Allow.
 func methodNotAllowed(mux *chi.Mux) http.HandlerFunc {
 	methods := []string{
 		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
@@ -461,14 +465,14 @@ func methodNotAllowed(mux *chi.Mux) http.HandlerFunc {
 		allowed := slices.DeleteFunc(slices.Clone(methods), func(method string) bool {
 			return !mux.Match(chi.NewRouteContext(), method, path)
 		})
-		if len(allowed) == 0 { // a method the router has no name for, at a path it does not know
+		if len(allowed) == 0 { // neither the method nor the path is known
 			edge.NotFound(w, r)
 			return
 		}
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		x := edge.At(w)
 		x.FormatBySDK(r)
-		if edge.HeaderLists(r.Header, "Upgrade", "websocket") { // an agent that tries a socket first gives up at once
+		if edge.HeaderLists(r.Header, "Upgrade", "websocket") { // an agent that tries WebSocket first then uses HTTP
 			x.FailWith(http.StatusUpgradeRequired, providers.Faultf(providers.MethodNotAllowed, "This path takes no WebSocket, but %s.",
 				strings.Join(allowed, ", ")))
 			return

@@ -1,8 +1,8 @@
 // Package docs serves the manual and the API reference.
 //
-// The manual is a file system of Markdown pages. Its index.md names every page: a heading of the second level begins a
-// section, and each link in the section is a page. Browsers read a page as HTML at /docs/PAGE. Programs read it as Markdown at
-// the same address with the ending of Markdown files. /llms.txt is the index with full addresses.
+// The manual is a file system of Markdown pages. Its index.md names every page: a heading of level two begins a section, and each link in
+// the section is a page. /docs/PAGE is a page in HTML, for browsers. The same address with the ending of Markdown files is its Markdown,
+// for programs. /llms.txt is the index with full addresses.
 package docs
 
 import (
@@ -34,8 +34,8 @@ var frame string
 //go:embed rapidoc/rapidoc-min.js
 var script []byte
 
-// Policy is the Content-Security-Policy of the pages: they load only what this server serves. The renderer of the
-// reference puts style elements into its shadow tree, hence the inline styles.
+// Policy is the Content-Security-Policy of the pages: they load only from this server. Inline styles are allowed, because the renderer of
+// the reference adds style elements to its shadow tree.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src 'self' data:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -65,7 +65,7 @@ type pages struct {
 	address  func(*http.Request) string
 	frame    *template.Template
 	sections func() ([]section, error)
-	rendered sync.Map // name of a page → its HTML, which the first request makes
+	rendered sync.Map // name of a page → its HTML, rendered at the first request
 }
 
 // section is one part of the index with the pages that it links to.
@@ -77,7 +77,7 @@ type section struct {
 // link is a page of the manual: its title in the index, and its path below /docs/ without ".md".
 type link struct{ Title, Path string }
 
-// serve answers with a page: as Markdown where its name ends in .md, else as HTML.
+// serve answers with a page: Markdown if its name ends in .md, else HTML.
 func (p *pages) serve(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, "/docs/")
 	raw := strings.HasSuffix(name, ".md")
@@ -107,7 +107,7 @@ func (p *pages) serve(w http.ResponseWriter, r *http.Request) {
 	html(w, p.addressed(page.([]byte), r))
 }
 
-// serveList answers with the index for programs, as https://llmstxt.org describes it.
+// serveList answers with the index for programs, in the form of https://llmstxt.org.
 func (p *pages) serveList(w http.ResponseWriter, r *http.Request) {
 	source, err := p.read(index)
 	if err != nil {
@@ -125,7 +125,7 @@ func (p *pages) read(name string) ([]byte, error) {
 	return fs.ReadFile(p.manual, name)
 }
 
-// addressed replaces the placeholder by the gateway's own address. The address of a request may hold what its client wrote.
+// addressed replaces the placeholder by the gateway's own address. That address may contain the client's Host header.
 func (p *pages) addressed(page []byte, r *http.Request) []byte {
 	return bytes.ReplaceAll(page, []byte(Placeholder), []byte(template.HTMLEscapeString(p.address(r))))
 }
@@ -216,5 +216,5 @@ func html(w http.ResponseWriter, page []byte) {
 
 func write(w http.ResponseWriter, contentType string, content []byte) {
 	w.Header().Set("Content-Type", contentType)
-	_, _ = w.Write(content) //nolint:gosec // a page of the program with an escaped address; a client that is gone needs no answer
+	_, _ = w.Write(content) //nolint:gosec // a page of the program with an escaped address; the client may have left
 }

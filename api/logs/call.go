@@ -1,4 +1,4 @@
-// Package logs shows the log of calls and the sums of traffic, to operators whole, and to a token what is its own.
+// Package logs serves the log of calls and the sums of traffic: to operators all of it, to a token its own calls.
 //
 // It reads stores and names no format. It must not check permissions: the groups of its operations do.
 package logs
@@ -12,7 +12,7 @@ import (
 	"modelrelay/storage/calllog"
 )
 
-// Call is a call of the log as it is read, in JSON.
+// Call is a call of the log in JSON.
 type Call struct {
 	Object string    `json:"object" enum:"call"`
 	At     time.Time `json:"at" doc:"When it came"`
@@ -112,7 +112,7 @@ func NewCall(c calllog.Call) Call {
 	return call
 }
 
-// Own is the call as its token reads it: without the deployment's channels, keys and vendors.
+// Own returns the call for its token: without the deployment's channels, keys and vendors.
 func (c Call) Own() Call {
 	c.VendorID, c.Channel, c.Code = "", "", ""
 	attempts := make([]Attempt, len(c.Attempts))
@@ -125,13 +125,13 @@ func (c Call) Own() Call {
 
 func inMS(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// Head names the columns of Cells.
+// Head returns the names of the columns of Cells.
 func Head() []string {
 	return strings.Fields("at id client_request_id trace_id vendor_request_id task_id token token_name operation format model stream channel status fault message code " +
 		"before_ms first_byte_ms ms input_tokens cached_tokens output_tokens images audio_seconds cost estimated bytes user_agent attempts")
 }
 
-// Cells is the call as text, in the order of Head.
+// Cells returns the call as texts, in the order of Head.
 func (c Call) Cells() []string {
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 	whole := func(n int64) string { return strconv.FormatInt(n, 10) }

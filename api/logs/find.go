@@ -13,7 +13,7 @@ import (
 const (
 	// findTimeout bounds the search for a call by an id that does not have its time, about.
 	findTimeout = 4 * time.Second
-	// maxOthers bounds how many other calls with the same value of a client are named.
+	// maxOthers is the maximum number of other calls with the same client value that Find names.
 	maxOthers = 20
 )
 
@@ -30,7 +30,7 @@ func (r Reader) find(ctx context.Context, id string) (Call, error) {
 	came, ours := edge.RequestTime(id)
 	var err error
 	filter := calllog.Filter{ID: id}
-	if ours { // another gateway may have made it, whose call this one relays at once
+	if ours { // another gateway may have made the id, and sent the call here at about that time
 		found, err = r.named(ctx, filter, came)
 	} else {
 		found, looked, err = r.collect(ctx, filter, 1)
@@ -65,7 +65,7 @@ func (r Reader) named(ctx context.Context, filter calllog.Filter, came time.Time
 	return found, awayFault("The log of calls", err)
 }
 
-// collect reads pages until it has so many calls, the log ends or the time has passed.
+// collect reads pages until it has most calls, the log ends or the time has passed.
 func (r Reader) collect(ctx context.Context, filter calllog.Filter, most int) (found []calllog.Call, looked calllog.Page, err error) {
 	within := calllog.Range{Limit: most}
 	for ends := time.Now().Add(findTimeout); ; {
@@ -84,7 +84,7 @@ func (r Reader) collect(ctx context.Context, filter calllog.Filter, most int) (f
 	}
 }
 
-// notFound reports how far back a search without a result went.
+// notFound returns the fault of a search without a result, with the time that it reached.
 func notFound(id string, looked calllog.Page) error {
 	message := fmt.Sprintf("No call has the id %q.", id)
 	if looked.Looked > 0 {

@@ -16,20 +16,20 @@ import (
 	"modelrelay/storage/traffic"
 )
 
-// CallReader reads the log of calls, as calllog.Reader does.
+// CallReader reads the log of calls; calllog.Reader implements it.
 type CallReader interface {
 	Scan(ctx context.Context, filter calllog.Filter, within calllog.Range) (calllog.Page, error)
 	Named(ctx context.Context, filter calllog.Filter, came time.Time, most int, caller string) ([]calllog.Call, error)
 }
 
-// TrafficReader reads sums by minute, as traffic.Reader does.
+// TrafficReader reads sums by minute; traffic.Reader implements it.
 type TrafficReader interface {
 	Read(ctx context.Context, from, to time.Time) ([]traffic.Row, error)
 }
 
-// Options are what is read. It stays the caller's.
+// Options are the stores. The caller owns them.
 type Options struct {
-	// Calls is the log; nil: the deployment keeps none.
+	// Calls is the log; nil: the deployment has none.
 	Calls   CallReader
 	Traffic TrafficReader
 }
@@ -76,7 +76,7 @@ func AddOperator(g *edge.Group, root string, o Options, tokenID func(ctx context
 	s.addTraffic(g, root)
 }
 
-// AddOwn adds the operations over the calls of the token that asks.
+// AddOwn adds the operations over the calls of the caller.
 func AddOwn(g *edge.Group, root, tag string, o Options) {
 	s := &service{o, func(ctx context.Context, _ *calllog.Filter) (Reader, error) {
 		x := edge.Of(ctx)
@@ -85,7 +85,7 @@ func AddOwn(g *edge.Group, root, tag string, o Options) {
 	s.add(g, "own", root, "The token's own calls, newest first, about a second after their end.", parameters(false), []string{tag})
 }
 
-// ScanReads is what a read of the log takes of a token's reads: it may scan all calls of all tokens.
+// ScanReads is how many of the token's reads a read of the log counts as: it may scan all calls of all tokens.
 const ScanReads = 500
 
 func (s *service) add(g *edge.Group, prefix, root, words string, parameters []*huma.Param, tags []string) {
@@ -162,7 +162,7 @@ func (r Reader) scan(ctx context.Context, filter calllog.Filter, within calllog.
 	return page, awayFault("The log of calls", err)
 }
 
-// awayFault is the fault of what does not answer; other errors stay as they are.
+// awayFault returns the fault for a store that does not answer; other errors stay unchanged.
 func awayFault(what string, err error) error {
 	if errors.Is(err, storage.ErrUnavailable) {
 		return &providers.Fault{Kind: providers.Overloaded, Message: what + " does not answer at the moment.", RetryAfter: time.Second, Err: err}
@@ -170,7 +170,7 @@ func awayFault(what string, err error) error {
 	return err
 }
 
-// tableFor is how long calls are looked for at most to fill a table.
+// tableFor bounds the search for the calls of a table.
 const tableFor = 20 * time.Second
 
 // table answers with CSV, page by page.

@@ -15,19 +15,19 @@ import (
 	"modelrelay/storage/calllog"
 )
 
-// How many calls a page has, and a table.
+// The default and the maximum number of calls of a page and of a table.
 const (
 	defaultLimit, pageMost  = 50, 1000
 	defaultTable, tableMost = 1000, 10_000
 )
 
-// Query selects calls, and the page of their list.
+// Query selects calls and a page of their list.
 type Query struct {
 	calllog.Filter
 	calllog.Range
 }
 
-// parameters are those of a list of calls; those of a token alone are without the words that only operators have.
+// parameters are those of a list of calls; operators have more than a token.
 func parameters(operators bool) []*huma.Param {
 	text, whole := &huma.Schema{Type: huma.TypeString}, &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0)}
 	limit := &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(float64(tableMost))}
@@ -58,7 +58,7 @@ func parameters(operators bool) []*huma.Param {
 	return list
 }
 
-// ParseQuery reads the query of a request. table reports that the answer is to be a table.
+// ParseQuery parses the query of a request. table: the answer is a table.
 func ParseQuery(r *http.Request) (q Query, table bool, err error) {
 	in := edge.NewQuery(r)
 	if q.Filter, err = ParseFilter(in.Values()); err != nil {
@@ -86,7 +86,7 @@ func ParseQuery(r *http.Request) (q Query, table bool, err error) {
 	return q, table, in.Err()
 }
 
-// ParseFilter reads the words of a filter that name things: model, channel, operation, fault and status.
+// ParseFilter parses the parameters model, channel, operation, fault and status.
 func ParseFilter(values url.Values) (calllog.Filter, error) {
 	f := calllog.Filter{
 		Model: values.Get("model"), Channel: values.Get("channel"), Operation: values.Get("operation"), Fault: values.Get("fault"),

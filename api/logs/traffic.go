@@ -16,7 +16,7 @@ import (
 	"modelrelay/storage/traffic"
 )
 
-// Traffic is what was counted of calls in one step of time.
+// Traffic has the sums of the calls in one step of time.
 type Traffic struct {
 	At       time.Time     `json:"at" doc:"When the step begins"`
 	Channel  *string       `json:"channel,omitempty" doc:"Channel that answered, empty: none; absent where the sums are not by channel"`
@@ -30,7 +30,7 @@ type Traffic struct {
 	First    []int64       `json:"first_byte" nullable:"false" doc:"Answers whose first byte came within 100, 250, 500, 1,000, 2,500, 5,000, 15,000 ms, and later"`
 }
 
-// TrafficList is a series of them.
+// TrafficList is a series of sums.
 type TrafficList struct {
 	Object string    `json:"object" enum:"list"`
 	From   time.Time `json:"from"`
@@ -71,7 +71,7 @@ func (o Options) ReadTraffic(ctx context.Context, in *TrafficQuery) (TrafficList
 	return list, awayFault("The store", err)
 }
 
-// read reads the query: the list's times, and the words that its sums are by.
+// read parses the query: the list's times, and the dimensions of its sums.
 func (q *TrafficQuery) read(now time.Time) (list TrafficList, by []string, err error) {
 	list.Object = "list"
 	if list.To, err = edge.Moment("to", q.To); err != nil {
@@ -120,7 +120,7 @@ func stepOf(text string, span time.Duration) (time.Duration, error) {
 	return step, nil
 }
 
-// sumTraffic adds rows up by steps that count from a time, and by words.
+// sumTraffic adds rows by steps from a time, and by dimensions.
 func sumTraffic(rows []traffic.Row, from time.Time, step time.Duration, by []string) []Traffic {
 	type place struct {
 		step           time.Duration

@@ -25,46 +25,47 @@ import (
 )
 
 const (
-	// clockTolerance is how far two clocks may differ. Windows of limits are a minute long; a store refuses requests at a quarter of an hour.
+	// clockTolerance is the maximum difference of two clocks. Windows of limits are a minute long, and a store refuses requests at a quarter
+	// of an hour.
 	clockTolerance = 2 * time.Second
-	// calledDays is how many days of the ledger are read for channels without calls, and calledTTL how long the result is reused.
+	// calledDays is how many days of the ledger are searched for channels without calls, and calledTTL how long the result is reused.
 	calledDays = 30
 	calledTTL  = time.Minute
-	// mostNamed is how many names one finding lists.
+	// mostNamed is the maximum number of names in one finding.
 	mostNamed = 20
 )
 
-// Config is what the checks read of the configuration.
+// Config has the configuration that the checks read.
 type Config struct {
 	RedisGrace, ArchiveDeadline  time.Duration
 	Bucket, Namespace, TaskQueue string
-	// Channels are the names of those that are not disabled, Tokens how many tokens the file has.
+	// Channels are the names of the enabled channels. Tokens is the number of tokens in the file.
 	Channels []string
 	Tokens   int
-	// Models are those that prices and aliases name. Priced: some model has a price.
+	// Models are the models in prices and aliases. Priced: some model has a price.
 	Models []string
 	Priced bool
-	// Warnings are those of the file.
+	// Warnings are the warnings about the file.
 	Warnings []Finding
-	// Console: people may sign in to the console, at ConsoleURL where it is not nil. Operators: there are operators.
+	// Console: people may sign in to the console, at ConsoleURL if it is not nil. Operators: there are operators.
 	Console    bool
 	ConsoleURL *url.URL
 	Operators  bool
 }
 
-// Temporal is what the checks ask of Temporal.
+// Temporal has the functions of the checks of Temporal.
 type Temporal struct {
 	Reach func(context.Context) error
 	// Misconfigured reports whether an error of Reach names a key of the configuration.
 	Misconfigured func(error) bool
 	// Namespace checks the namespace; its error may be a *workflows.LackError.
 	Namespace func(context.Context) error
-	// Version is that of the workers; Current reports whether it is the current one of its deployment.
+	// Version is the version of the workers. Current reports whether it is the current one of its deployment.
 	Version workflows.Version
 	Current func(context.Context) (bool, error)
 }
 
-// About is what a process reports of itself to operators.
+// About has what a process reports about itself to operators.
 type About struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit,omitempty"`
@@ -74,7 +75,7 @@ type About struct {
 
 // Setup checks what the gateway depends on.
 type Setup struct {
-	// Config is the configuration as it is now.
+	// Config returns the current configuration.
 	Config    func() Config
 	Redis     redis.UniversalClient
 	Temporal  Temporal
@@ -88,11 +89,11 @@ type Setup struct {
 
 	mu     sync.Mutex
 	called map[string]bool // channels with calls within the last days
-	days   int             // that were read, the newest first
-	at     time.Time       // when reading began
+	days   int             // that were searched, the newest first
+	at     time.Time       // when the search began
 }
 
-// Running are the checks of an installation that runs.
+// Running returns the checks of a running installation.
 func (s *Setup) Running() []Check {
 	return append(s.services(),
 		Check{"workers", s.workers}, Check{"configuration", s.configuration}, Check{"models", s.models}, Check{"channels", s.channels},
@@ -100,7 +101,7 @@ func (s *Setup) Running() []Check {
 	)
 }
 
-// Before are the checks of what must work before a process is started: nothing of processes that run, and each channel by itself.
+// Before returns the checks before a process is started: without running processes, and each channel separately.
 func (s *Setup) Before() []Check {
 	checks := append(s.services(),
 		Check{"rights in the bucket", s.rights}, Check{"clock of redis", s.clocks}, Check{"clock of the store", s.storeClock},
@@ -136,7 +137,7 @@ func (s *Setup) redis(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, storage.RedisError("count tokens", err)
 	}
-	count = max(count, int64(s.Config().Tokens)) // before the first start Redis has none of the file
+	count = max(count, int64(s.Config().Tokens)) // before the first start, Redis has no tokens of the file
 	if count == 0 {
 		return found(Warning, "gateway token create --name app", "redis.tokenless"), nil
 	}
@@ -163,7 +164,7 @@ func (s *Setup) temporal(ctx context.Context) ([]Finding, error) {
 		return nil, err
 	}
 	if t.Version.Deployment != "" {
-		// The workers log an error of this request.
+		// The workers log the error of this request.
 		if current, err := t.Current(ctx); err == nil && !current {
 			return found(Warning, t.Version.Promote(), "temporal.version", "deployment", t.Version.Deployment, "build", t.Version.BuildID), nil
 		}
@@ -180,7 +181,7 @@ func (s *Setup) store(ctx context.Context) ([]Finding, error) {
 	return fine("store.ok", "bucket", cfg.Bucket), nil
 }
 
-// rights tries everything that the archive does with its bucket.
+// rights tries every kind of request that the archive sends to its bucket.
 func (s *Setup) rights(ctx context.Context) ([]Finding, error) {
 	bucket := s.Config().Bucket
 	err := s.Archive.CheckRights(ctx)
@@ -211,7 +212,7 @@ func (s *Setup) workers(ctx context.Context) ([]Finding, error) {
 	return fine("workers.ok", "workers", counts.Workers, "n", unfinished), nil
 }
 
-// configuration reports the warnings of gateway config check, among them keys that can be guessed.
+// configuration reports the warnings of gateway config check, for example weak keys.
 func (s *Setup) configuration(context.Context) ([]Finding, error) {
 	cfg := s.Config()
 	all := cfg.Warnings
@@ -225,7 +226,7 @@ func (s *Setup) configuration(context.Context) ([]Finding, error) {
 	return all, nil
 }
 
-// models reports those that the file names and no channel serves, and those without a price.
+// models reports models of the file that no channel serves, and models without a price.
 func (s *Setup) models(context.Context) ([]Finding, error) {
 	cfg := s.Config()
 	listed, open := s.Router.ModelNames(), s.Router.OpenChannels()
@@ -258,7 +259,7 @@ func (s *Setup) models(context.Context) ([]Finding, error) {
 	return all, nil
 }
 
-// some lists names up to a bound.
+// some lists at most mostNamed names.
 func some(names []string) string {
 	if len(names) > mostNamed {
 		return strings.Join(names[:mostNamed], ", ") + fmt.Sprintf(" … (+%d)", len(names)-mostNamed)
@@ -266,7 +267,7 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// channels reports those that cool down, and those without calls.
+// channels reports channels that cool down, and channels without calls.
 func (s *Setup) channels(ctx context.Context) ([]Finding, error) {
 	states, err := s.Processes.States(ctx, s.Router.ChannelNames())
 	if err != nil {
@@ -298,8 +299,8 @@ func (s *Setup) channels(ctx context.Context) ([]Finding, error) {
 	return all, nil
 }
 
-// uncalled returns those of the channels without calls and tasks in the ledger. It reads one day after the other, the newest first, until
-// each channel was called, and reads no day again within calledTTL.
+// uncalled returns the channels of idle without calls and tasks in the ledger. It reads day by day, the newest first, until each channel
+// has a call. It reads no day twice within calledTTL.
 func (s *Setup) uncalled(ctx context.Context, idle []string) ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -323,7 +324,7 @@ func (s *Setup) uncalled(ctx context.Context, idle []string) ([]string, error) {
 	return idle, nil
 }
 
-// clocks compares this process's clock with Redis's, by which all processes count.
+// clocks compares this process's clock with that of Redis, which all processes use.
 func (s *Setup) clocks(ctx context.Context) ([]Finding, error) {
 	before := time.Now()
 	theirs, err := s.Redis.Time(ctx).Result()
@@ -333,19 +334,19 @@ func (s *Setup) clocks(ctx context.Context) ([]Finding, error) {
 	return clock("Redis", before, theirs, time.Now()), nil
 }
 
-// storeClock compares this process's clock with the store's, by which signatures are valid.
+// storeClock compares this process's clock with that of the store, which checks signatures by it.
 func (s *Setup) storeClock(ctx context.Context) ([]Finding, error) {
 	before := time.Now()
 	theirs, err := s.Archive.Clock(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// The store writes whole seconds.
+	// The store reports whole seconds.
 	return clock("the store", before.Add(-time.Second), theirs, time.Now()), nil
 }
 
-// clock compares a clock that was read between two times of this process's own.
-func clock(whose string, before, theirs, after time.Time) []Finding {
+// clock compares a clock that was read between two times of this process's clock.
+func clock(name string, before, theirs, after time.Time) []Finding {
 	off := time.Duration(0)
 	switch {
 	case theirs.Before(before):
@@ -354,9 +355,9 @@ func clock(whose string, before, theirs, after time.Time) []Finding {
 		off = theirs.Sub(after)
 	}
 	if off > clockTolerance {
-		return found(Warning, "timedatectl set-ntp true", "clocks.differ", "whose", whose, "time", off.Round(time.Millisecond))
+		return found(Warning, "timedatectl set-ntp true", "clocks.differ", "whose", name, "time", off.Round(time.Millisecond))
 	}
-	return fine("clocks.ok", "whose", whose, "time", max(off, after.Sub(before)).Round(time.Millisecond))
+	return fine("clocks.ok", "whose", name, "time", max(off, after.Sub(before)).Round(time.Millisecond))
 }
 
 func (s *Setup) versions(ctx context.Context) ([]Finding, error) {

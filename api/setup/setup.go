@@ -1,5 +1,5 @@
-// Package setup checks what the gateway depends on: its services, its configuration, and its channels. A check returns codes and
-// values, whose sentences are the texts finding.<code> of the console.
+// Package setup checks what the gateway depends on: its services, its configuration, and its channels. A check returns codes and values.
+// The console's texts finding.<code> are the sentences.
 package setup
 
 import (
@@ -16,7 +16,7 @@ import (
 const (
 	// Timeout bounds each check.
 	Timeout = 4 * time.Second
-	// atOnce is how many checks run together: a file may have hundreds of channels.
+	// atOnce is how many checks run concurrently: a file may have hundreds of channels.
 	atOnce = 16
 )
 
@@ -24,9 +24,9 @@ const (
 type Status string
 
 const (
-	// OK: nothing is to be done.
+	// OK: no action is needed.
 	OK Status = "ok"
-	// Warning: it works, and an operator may want to change something.
+	// Warning: it works, but an operator should check it.
 	Warning Status = "warning"
 	// Failed: something does not work.
 	Failed Status = "failed"
@@ -34,7 +34,7 @@ const (
 	Unknown Status = "unknown"
 )
 
-// Finding is one result of a check. Nothing in it is secret.
+// Finding is one result of a check. It contains no secret.
 type Finding struct {
 	Status Status            `json:"status" enum:"ok,warning,failed,unknown"`
 	Code   string            `json:"code" doc:"Names the sentence, such as redis.ok"`
@@ -48,7 +48,7 @@ type Finding struct {
 type Check struct {
 	// Name is a word such as redis.
 	Name string
-	// Run checks until ctx ends. An error means that the part could not be asked: Unknown.
+	// Run checks until ctx ends. An error means that the check was not possible: Unknown.
 	Run func(ctx context.Context) ([]Finding, error)
 }
 
@@ -60,7 +60,7 @@ type Result struct {
 	Latency  float64   `json:"latency_ms"`
 }
 
-// Run runs the checks, several at a time, each for Timeout at most. The results are in the order of the checks, their sentences in English.
+// Run runs the checks, several at a time, each for at most Timeout. The results are in the order of the checks, with English sentences.
 func Run(ctx context.Context, texts words.Texts, checks []Check) []Result {
 	results := make([]Result, len(checks))
 	var all errgroup.Group
@@ -75,7 +75,7 @@ func Run(ctx context.Context, texts words.Texts, checks []Check) []Result {
 	return results
 }
 
-// run runs the check. One that ignores the end of its context is left behind.
+// run runs the check. It does not wait for a check that ignores the end of its context.
 func (c Check) run(ctx context.Context, texts words.Texts) Result {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -119,7 +119,7 @@ func worse(a, b Status) Status {
 	return a
 }
 
-// found is one finding with values: name, value, name, value. An error among the values adds its reason.
+// found returns one finding with values: name, value, name, value. An error among the values adds its reason.
 func found(status Status, fix, code string, pairs ...any) []Finding {
 	f := Finding{Status: status, Code: code, Fix: fix}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -136,7 +136,7 @@ func found(status Status, fix, code string, pairs ...any) []Finding {
 
 func fine(code string, pairs ...any) []Finding { return found(OK, "", code, pairs...) }
 
-// reasonOf is the cause of an error in a word: refused, host, tls, denied or late; "" for another one. gRPC has it only in its text.
+// reasonOf returns the cause of an error as a word: refused, host, tls, denied or late; "" for another cause. gRPC reports it only as text.
 func reasonOf(err error) string {
 	for _, known := range []struct {
 		word  string

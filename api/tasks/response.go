@@ -92,7 +92,7 @@ func (s *Service) Latest(of tasks.Task) time.Time {
 	if !of.ExpiresAt.IsZero() {
 		return of.ExpiresAt
 	}
-	return of.CreatedAt.Add(s.CallLife)
+	return of.CreatedAt.Add(s.CallTTL)
 }
 
 // IsCall reports whether an id has the form of that of a call.

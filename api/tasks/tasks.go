@@ -42,8 +42,8 @@ type Options struct {
 	Events  EventLog
 	// Deleted is called after the deletion of a Response.
 	Deleted func(ctx context.Context, tokenID, id string)
-	// CallLife is the longest time from the create of a call to its expiry.
-	CallLife time.Duration
+	// CallTTL is the longest time from the create of a call to its expiry.
+	CallTTL time.Duration
 	// Faults returns what ends a call's stream that failed after n events.
 	Faults func(call activities.StagedCall, fault *providers.Fault, n int64) []byte
 	// Opening returns what makes, of a call's request, the first events of its log, which exist before the call is sent; nil: there are none.

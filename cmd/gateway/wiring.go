@@ -171,7 +171,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		},
 		Manual:    docs.Pages,
 		Events:    p.events,
-		CallLife:  p.cfg.Background.Deadline + p.callRetention(),
+		CallTTL:  p.cfg.Background.Deadline + p.callRetention(),
 		TokenByID: (&people{parts: p, tokens: tokens}).find,
 		Stores: api.Stores{
 			Limits: limits, Ledger: usage, Archive: p.archive, Links: links, Responses: stored,
