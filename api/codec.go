@@ -82,8 +82,8 @@ func (c *codec) preflight(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// admit authenticates an operator by a bearer key, or by the password of HTTP basic authentication: the Temporal UI has no field for a key,
-// and a browser sends the password by itself. False: the request was answered.
+// admit authenticates an operator by a bearer key, or by the password of HTTP basic authentication. The Temporal UI has no field for a key,
+// but a browser sends the password by itself. False: the request was answered.
 func (c *codec) admit(w http.ResponseWriter, r *http.Request) bool {
 	x := edge.At(w)
 	x.Operation = "codecDecode"

@@ -188,7 +188,7 @@ func listenerOf(r *http.Request) *listener {
 	}
 }
 
-// perStream takes a slot for each request over HTTP/2, in addition to that of its connection: each request uses as many files as a
+// perStream takes a slot for each request over HTTP/2, in addition to that of its connection. Each request uses as many files as a
 // connection of HTTP/1, and a connection has many. It refuses a request if no slot is free, or if its network holds its share.
 func perStream(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -53,7 +53,7 @@ func errBoundary() *providers.Fault {
 
 // ParseForm finds the parts of a multipart body as RFC 2046 delimits them, without copies. All delimiters and headers must use the line
 // break of the first delimiter, which may be a bare line feed. A line that begins with the boundary and is not such a delimiter is invalid
-// anywhere: some parsers treat it as a delimiter and others as content, but the upstream must read the parts that were checked here.
+// anywhere, because only some parsers treat it as a delimiter. The upstream must read the parts that were checked here.
 func ParseForm(raw []byte, boundary string) ([]Part, error) {
 	if boundary == "" || len(boundary) > 70 {
 		return nil, providers.InvalidField("", "The multipart body has no usable boundary.")

@@ -15,7 +15,7 @@ const (
 	TokenKind = "token"
 )
 
-// actor is the operator or viewer of the session. The role of a token's holder permits nothing.
+// actor returns the operator or viewer of the session. The role of a token's holder permits nothing.
 func (v *View) actor() operator.Actor {
 	x := edge.Of(v.R.Context())
 	return operator.Actor{
@@ -24,8 +24,8 @@ func (v *View) actor() operator.Actor {
 	}
 }
 
-// holder returns the token of the session, and takes so many of its reads. The request is then one of the token: it ends with the
-// token's right to use the gateway, and the token's networks hold.
+// holder returns the token of the session, and counts the reads for it. It makes the token the caller of the request: the request ends when
+// the token may no longer be used, and the token's networks apply.
 func (v *View) holder(reads int) (*tokens.Token, error) {
 	x := edge.Of(v.R.Context())
 	if err := x.ActAs(v.R.Context(), v.internal(v.User)); err != nil {
@@ -34,14 +34,14 @@ func (v *View) holder(reads int) (*tokens.Token, error) {
 	return x.Caller, x.TakeReads(reads)
 }
 
-// token returns a token for an operator or a viewer that reads what is the token's own. Nothing counts against the token's limits.
+// token returns a token whose data an operator or a viewer reads. The reads do not count for the token's limits.
 func (v *View) token(id string) (*tokens.Token, error) {
 	token, err := v.s.o.Token(v.R.Context(), id)
 	return token, operator.StoreFault("token", id, err)
 }
 
-// internal is an internal caller that acts for an operator, or for a token. If an operator or a viewer reads what is a token's own,
-// nothing counts against the token's limits, and nothing can be changed.
+// internal returns an internal caller for an operator or for a token. If an operator or a viewer reads a token's data, the token's limits
+// do not apply, and changes are not possible.
 func (v *View) internal(user User) *edge.InternalCaller {
 	if user.Kind == TokenKind {
 		return &edge.InternalCaller{Token: user.Owner, Find: v.s.o.Token, Impersonates: user.Role != Holder}
@@ -49,7 +49,7 @@ func (v *View) internal(user User) *edge.InternalCaller {
 	return &edge.InternalCaller{Operator: user.Owner, Role: edge.Role(user.Role)}
 }
 
-// asCaller is the context of a request to the API that acts for an operator or a token. A view without a session acts for nothing.
+// asCaller returns the context of a request to the API for an operator or a token. Without a session, the context permits nothing.
 func (v *View) asCaller(user User) context.Context {
 	return edge.WithInternalCaller(v.R.Context(), v.internal(user))
 }

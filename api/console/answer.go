@@ -16,24 +16,24 @@ import (
 )
 
 const (
-	// answerMost bounds what of an answer is read for a page, and answerText the text that is shown, in bytes.
+	// answerMost bounds the bytes of an answer that are read for a page, and answerText the bytes of the text that it shows.
 	answerMost, answerText = 8 << 20, 64 << 10
-	// answerLinks bounds the addresses that are shown.
+	// answerLinks bounds the number of links.
 	answerLinks = 20
 )
 
-// callAnswer is the answer of a call as a page shows it: its text, pictures and addresses. All of it was written by others.
+// callAnswer is the answer of a call on a page: its text, pictures and links. All of it is untrusted.
 type callAnswer struct {
 	Type   string
 	Size   int64
 	Text   string
 	Images []template.URL
 	Links  []string
-	// Prose: the text is that of a model. Sound: the answer is a sound. Cut: it is larger than what is shown.
+	// Prose: the text is a model's. Sound: the answer is audio. Cut: the answer is longer than the shown text.
 	Prose, Sound, Cut bool
 }
 
-// readAnswer reads the answer of a call that has ended; nil while there is none.
+// readAnswer reads the answer of an ended call; nil if there is none yet.
 func readAnswer(v *View, id string, outputs []activities.Output) *callAnswer {
 	if len(outputs) == 0 {
 		return nil
@@ -52,14 +52,14 @@ func readAnswer(v *View, id string, outputs []activities.Output) *callAnswer {
 		return answer
 	}
 	defer func() { _ = got.Body.Close() }()
-	body, _ := io.ReadAll(io.LimitReader(got.Body, answerMost+1)) // what has arrived is shown
+	body, _ := io.ReadAll(io.LimitReader(got.Body, answerMost+1)) // after an error, the page shows what arrived
 	if answer.Cut = len(body) > answerMost; !answer.Cut {
 		answer.show(body)
 	}
 	return answer
 }
 
-// show takes what is shown from a body: of JSON and of events the texts and pictures, or else the whole.
+// show extracts the texts and pictures of JSON or events. Without any it shows the whole body.
 func (a *callAnswer) show(body []byte) {
 	var text strings.Builder
 	document := body
@@ -92,7 +92,7 @@ func (a *callAnswer) events(stream []byte, text *strings.Builder) {
 	}
 }
 
-// event takes the text of one event. Of the Responses API, and of a transcription, only the deltas count: other events repeat them.
+// event adds the text of one event. In the Responses API and in transcriptions it uses only deltas, because other events repeat them.
 func (a *callAnswer) event(data []byte, text *strings.Builder) {
 	var event map[string]any
 	if json.Unmarshal(data, &event) != nil {
@@ -104,7 +104,7 @@ func (a *callAnswer) event(data []byte, text *strings.Builder) {
 	}
 }
 
-// walk collects the texts, pictures and addresses of a JSON value.
+// walk collects the texts, pictures and links of a JSON value.
 func (a *callAnswer) walk(value any, text *strings.Builder) {
 	switch value := value.(type) {
 	case []any:
@@ -129,7 +129,7 @@ func (a *callAnswer) walk(value any, text *strings.Builder) {
 	}
 }
 
-// image adds a picture in Base64, if it is one of a type that is no program.
+// image adds a picture in Base64 if its type cannot contain a script.
 func (a *callAnswer) image(encoded string) {
 	content, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil || len(content) == 0 {
@@ -137,6 +137,6 @@ func (a *callAnswer) image(encoded string) {
 	}
 	switch kind := http.DetectContentType(content); kind {
 	case "image/png", "image/jpeg", "image/webp", "image/gif":
-		a.Images = append(a.Images, template.URL("data:"+kind+";base64,"+encoded)) //nolint:gosec // Base64 of a picture whose type was read from its bytes
+		a.Images = append(a.Images, template.URL("data:"+kind+";base64,"+encoded)) //nolint:gosec // the type is read from the bytes
 	}
 }

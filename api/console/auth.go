@@ -15,26 +15,26 @@ import (
 )
 
 const (
-	// secureCookie is the session's under https: no other host, path or plain connection can set or read it.
+	// secureCookie is the name of the session's cookie under https: no other host, path or plain connection can set or read it.
 	secureCookie = "__Host-relay"
-	// plainCookie is the session's on loopback without https.
+	// plainCookie is the name of the session's cookie on loopback without https.
 	plainCookie = "relay"
-	// maxKey is longer than any key.
+	// maxKey is longer than any key, in bytes.
 	maxKey = 1 << 10
-	// maxForm bounds what a form may send that has no bound of its own: it is held in memory.
+	// maxForm is the default maximum size of a form in bytes. Forms are held in memory.
 	maxForm = 128 << 10
-	// maxEntry bounds what a form may send that needs no session: a key, or a choice of language and theme.
+	// maxEntry is the maximum size, in bytes, of a form that requires no session: a key, or a choice of language and theme.
 	maxEntry = 8 << 10
-	// mostAgent is how much of a browser's name is kept, in bytes.
+	// mostAgent is the maximum length of a stored browser name, in bytes.
 	mostAgent = 120
-	// linkLasts is how long a sign-in link that an operator makes for a token's holder works.
-	linkLasts = 24 * time.Hour
+	// linkTTL is how long a sign-in link for a token's holder is valid.
+	linkTTL = 24 * time.Hour
 )
 
-// auth has the sessions, their cookies and the pages of the sign-in.
+// auth manages the sessions, their cookies and the sign-in pages.
 type auth struct{ s *Server }
 
-// cookie is the session's secret in a request, "" for none.
+// cookie returns the session's secret in a request, "" for none.
 func (a *auth) cookie(r *http.Request) string {
 	name := plainCookie
 	if a.s.secure() {
@@ -63,7 +63,7 @@ func (a *auth) clearCookie(v *View) {
 	}
 }
 
-// find gives a view its session: storage.ErrNotFound if there is none, or its key is no longer the owner's.
+// find finds the session of a view. The error is storage.ErrNotFound if there is none, or if the owner's key was replaced.
 func (a *auth) find(v *View, secret string) error {
 	if secret == "" {
 		return storage.ErrNotFound
@@ -77,7 +77,7 @@ func (a *auth) find(v *View, secret string) error {
 		err = storage.ErrNotFound
 	}
 	if errors.Is(err, storage.ErrNotFound) {
-		// The key is gone: so is what stood on it.
+		// The owner's key was replaced, so the session ends.
 		_ = a.s.o.Sessions.End(v.R.Context(), session.Kind, session.Owner, session.ID)
 	}
 	if err != nil {
@@ -87,7 +87,7 @@ func (a *auth) find(v *View, secret string) error {
 	return nil
 }
 
-// begin starts a session of an owner in the view's browser. The session that the browser had has ended.
+// begin starts a session of an owner in the view's browser. It ends the browser's previous session.
 func (a *auth) begin(v *View, user User) error {
 	ctx := v.R.Context()
 	if old := a.cookie(v.R); old != "" {
@@ -108,7 +108,7 @@ func (a *auth) begin(v *View, user User) error {
 type signInData struct {
 	Next   string
 	Opened bool   // there is an operator
-	Wrong  string // the word of what was wrong
+	Wrong  string // the key of the reason
 	Wait   int    // seconds
 }
 
@@ -120,13 +120,13 @@ func (a *auth) showSignIn(v *View) {
 	a.s.render(v, http.StatusOK, "sign-in", signInData{Next: next(v.R.URL.Query().Get("next")), Opened: a.s.o.Opened()})
 }
 
-// signIn takes a key. What it refuses reads alike, whatever was wrong.
+// signIn checks a key. All refusals have the same text.
 func (a *auth) signIn(v *View) {
 	v.R.Body = http.MaxBytesReader(v.W, v.R.Body, maxEntry)
 	data := signInData{Next: next(v.R.PostFormValue("next")), Opened: a.s.o.Opened()}
 	key := strings.TrimSpace(v.R.PostFormValue("key"))
 	if len(key) > maxKey {
-		key = "" // as wrong as any other
+		key = "" // refused as any wrong key
 	}
 	user, err := a.s.o.Key(v.R, key)
 	err = a.signedInBy(v, user, err)
@@ -145,7 +145,7 @@ func (a *auth) signIn(v *View) {
 	a.s.render(v, status, "sign-in", data)
 }
 
-// showLink shows a button, so that a preview of the link does not use it up.
+// showLink shows a button, so that a preview of the link does not invalidate it.
 func (a *auth) showLink(v *View) {
 	user, err := a.linked(v, a.s.o.Sessions.Peek)
 	if err != nil {
@@ -155,7 +155,7 @@ func (a *auth) showLink(v *View) {
 	a.s.render(v, http.StatusOK, "enter", user)
 }
 
-// linked finds the owner of a link, whose code read looks up.
+// linked finds the owner of a link by its code, with read.
 func (a *auth) linked(v *View, read func(ctx context.Context, code string) (sessions.Link, error)) (user User, err error) {
 	link, err := read(v.R.Context(), v.R.PathValue("code"))
 	if err == nil {
@@ -177,8 +177,8 @@ func (a *auth) useLink(v *View) {
 	v.redirect(Root + "/setup")
 }
 
-// signedInBy begins the session of the owner of a key or a link; err is the error of finding the owner. It notes the attempt in
-// the audit log, unless it is one too many: unauthenticated clients, and a holder that signs in without end, must not fill the log.
+// signedInBy begins the session of the owner of a key or a link; err is the error of finding the owner. It records the attempt in the audit
+// log, but not above a rate: unauthenticated clients and a holder with endless sign-ins must not fill the log.
 func (a *auth) signedInBy(v *View, user User, err error) error {
 	if err == nil {
 		err = a.begin(v, user)
@@ -195,10 +195,10 @@ func (a *auth) signedInBy(v *View, user User, err error) error {
 
 const (
 	linkWord  = "make_sign_in_link"
-	watchWord = "get_task_content" // as /admin has it
+	watchWord = "get_task_content" // as in /admin
 )
 
-// note records in the audit log what the console itself lets an owner do. refused is why it was not done, "" for done.
+// note records an action of the console itself in the audit log. refused is why it failed, "" for success.
 func (v *View) note(user User, what, subject, refused string) {
 	if log := v.s.o.Operator.Audit; log != nil {
 		x := edge.Of(v.R.Context())
@@ -209,7 +209,7 @@ func (v *View) note(user User, what, subject, refused string) {
 	}
 }
 
-// reason is why a sign-in was refused, without what was sent.
+// reason returns why a sign-in was refused, without the client's input.
 func reason(err error) string {
 	switch {
 	case err == nil:
@@ -245,7 +245,7 @@ func (a *auth) signOut(v *View) {
 	v.redirect(Root + "/sign-in")
 }
 
-// next is a page of the console to go on to, the first one where it is none.
+// next returns the path to redirect to, or the first page if it is not a page of the console.
 func next(to string) string {
 	if to != Root && !strings.HasPrefix(to, Root+"/") && !strings.HasPrefix(to, Root+"?") || strings.ContainsAny(to, "\\\r\n") ||
 		strings.HasPrefix(to, Root+"/sign-") || strings.HasPrefix(to, Root+"/enter") || strings.Contains(to, "//") || strings.Contains(to, "..") {
@@ -254,7 +254,7 @@ func next(to string) string {
 	return to
 }
 
-// cut shortens a text to so many bytes, at a character.
+// cut shortens a text to most bytes, at the boundary of a character.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// Form is what a form of a page has sent, and the values of its fields when the page is shown again.
+// Form has the values that a form has sent, and the values of its fields when the page is shown again.
 type Form struct {
-	values  url.Values // nil where nothing was sent
+	values  url.Values // nil if nothing was sent
 	problem *Problem
 }
 
-// Value is one of the form that was sent, "" for none.
+// Value returns a sent value, "" for none.
 func (f *Form) Value(name string) string { return strings.TrimSpace(f.values.Get(name)) }
 
-// Values are all of a name.
+// Values returns all sent values of a name.
 func (f *Form) Values(name string) []string { return f.values[name] }
 
 // Sent reports whether the page answers a form.
 func (f *Form) Sent() bool { return f.values != nil }
 
-// Field is the value of a field: what was typed, so that a refusal loses nothing, else the value.
+// Field returns the value of a field: the typed one if the form was refused, else value.
 func (f *Form) Field(name string, value any) string {
 	if f.problem != nil && f.values != nil {
 		return f.values.Get(name)
@@ -34,7 +34,7 @@ func (f *Form) Field(name string, value any) string {
 	return fmt.Sprint(value)
 }
 
-// Checked is Field for a box.
+// Checked is Field for a checkbox.
 func (f *Form) Checked(name, word string, value bool) bool {
 	if f.problem != nil && f.values != nil {
 		return slices.Contains(f.values[name], word)
@@ -42,7 +42,7 @@ func (f *Form) Checked(name, word string, value bool) bool {
 	return value
 }
 
-// Wrong is what is wrong with a field, "" for nothing.
+// Wrong returns the problem of a field, "" for none.
 func (f *Form) Wrong(name string) string {
 	if f.problem != nil && (f.problem.Param == name || strings.HasPrefix(f.problem.Param, name+".") ||
 		strings.HasPrefix(f.problem.Param, name+"[")) {
@@ -51,5 +51,5 @@ func (f *Form) Wrong(name string) string {
 	return ""
 }
 
-// Once is a word that lets a form be sent once.
+// Once returns a random word that makes a form valid only once.
 func (f *Form) Once() string { return rand.Text() }

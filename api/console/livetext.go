@@ -12,7 +12,8 @@ import (
 	"modelrelay/api/operator"
 )
 
-// taskText streams the text of a call's answer as its events come, from the first. It ends with the call, or after what a page shows.
+// taskText streams the text of a call's answer from the beginning, while its events arrive. It ends with the call, or at the maximum of a
+// page.
 func (s *Server) taskText(v *View) {
 	id, user := v.R.PathValue("id"), v.User
 	if user.Role != Holder {
@@ -34,11 +35,11 @@ func (s *Server) taskText(v *View) {
 		s.failed(v, err)
 		return
 	}
-	defer func() { _ = answer.Body.Close() }() // the API notices, and ends the events
+	defer func() { _ = answer.Body.Close() }() // which ends the events
 	v.W.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	v.W.Header().Set("X-Accel-Buffering", "no") // as that of events
+	v.W.Header().Set("X-Accel-Buffering", "no") // as for events
 	v.W.WriteHeader(answer.StatusCode)
-	if answer.StatusCode != http.StatusOK { // its body has no events
+	if answer.StatusCode != http.StatusOK { // the body has no events
 		return
 	}
 	out, events := http.NewResponseController(v.W), bufio.NewReader(answer.Body)

@@ -21,37 +21,37 @@ import (
 	"modelrelay/storage"
 )
 
-// page is one kind of page. build/console-page.md of the manual has the steps for a new one.
+// page is one kind of page. build/console-page.md of the manual lists the steps for a new one.
 type page struct {
-	// name is of its template, pages/<name>.html; its title is the word title.<name>.
+	// name is the name of the template, pages/<name>.html. The title is the text title.<name>.
 	name string
-	// path is below Root as http.ServeMux has it: "/tokens/{token}".
+	// path is below Root, in the syntax of http.ServeMux: "/tokens/{token}".
 	path string
-	// roles may open it; for others there is nothing.
+	// roles may open the page; other roles get 404.
 	roles []Role
-	// nav is the word nav.<nav> of its entry in the navigation, "" for none; under is the entry of the page above; key opens it, after a g.
+	// nav is the key nav.<nav> of the navigation entry, "" for none. under is the entry of the parent page. key is the shortcut after g.
 	nav, under, key string
-	// scripts are modules next to app.js, by their names.
+	// scripts are the names of modules in addition to app.js.
 	scripts []string
-	// show reads what the page shows. A refusal is shown in the frame.
+	// show reads the page's data. The page shows a refusal in the frame.
 	show func(v *View) (any, error)
-	// csv writes the page's table, nil for none: ?format=csv
+	// csv returns the page's table for ?format=csv; nil: the page has none.
 	csv func(data any) *Table
-	// acts do what its forms ask for, by the value of their field "do".
+	// acts perform the page's forms, by the value of the field "do".
 	acts map[string]act
 }
 
-// act does what a form asks for. It returns a path of the gateway to go on to, or data for the page, which is then the answer and nowhere
-// else: that is for secrets that are shown once. A refusal shows the page again, with what was typed.
+// act performs a form. It returns a path of the gateway to redirect to. Or it returns data for the page in this answer, so that secrets are
+// shown only once. A refusal shows the page again with the typed values.
 type act struct {
 	roles []Role
 	do    func(v *View) (to string, data any, err error)
-	// most is what its form may send in bytes; 0 is maxForm.
+	// most is the maximum size of the form in bytes; 0 is maxForm.
 	most int64
 }
 
-// mostFrom is what a form of the page may send in bytes when it comes from a role, and whether that role has any form here.
-// It is known before the body is read: a role with few rights must not send much.
+// mostFrom returns the maximum size of a form of the page from a role in bytes, and whether the role has a form here. It is known before
+// the body is read, so a role with few rights cannot send much.
 func (p *page) mostFrom(role Role) (most int64, found bool) {
 	for _, a := range p.acts {
 		if slices.Contains(a.roles, role) {
@@ -61,18 +61,18 @@ func (p *page) mostFrom(role Role) (most int64, found bool) {
 	return most, found
 }
 
-// formMargin is for what a browser writes around the fields of a form.
+// formMargin is for the multipart syntax around the fields of a form.
 const formMargin = 4 << 10
 
-func staff() []Role     { return []Role{Operator, Viewer} }
-func everybody() []Role { return []Role{Operator, Viewer, Holder} }
+func staff() []Role    { return []Role{Operator, Viewer} }
+func allRoles() []Role { return []Role{Operator, Viewer, Holder} }
 
 func (p *page) admits(role Role) bool { return slices.Contains(p.roles, role) }
 
 // holderHome is the path of a holder's first page, below Root.
 const holderHome = ""
 
-// allPages are the pages in the order of the navigation.
+// allPages returns the pages in the order of the navigation.
 func allPages() []page {
 	return []page{
 		startPage(),
@@ -90,8 +90,8 @@ func allPages() []page {
 //go:embed all:pages
 var pageFiles embed.FS
 
-// templates are those of the pages by language and page. Those of a language are parsed when it is first read: they take five megabytes,
-// which a process without a reader does not need.
+// templates are the templates by language and page. A language is parsed at its first use: its templates take five megabytes, which a
+// process without readers does not need.
 type templates map[string]func() map[string]*template.Template
 
 func newTemplates(w words.Texts) templates {
@@ -106,14 +106,14 @@ func newTemplates(w words.Texts) templates {
 func parseTemplates(w words.Texts, language string) map[string]*template.Template {
 	parts, err := fs.Glob(pageFiles, "pages/_*.html")
 	if err != nil {
-		panic("console: " + err.Error()) // a pattern that is right
+		panic("console: " + err.Error()) // the pattern is valid
 	}
 	names, err := fs.Glob(pageFiles, "pages/*.html")
 	if err != nil {
 		panic("console: " + err.Error())
 	}
 	base := template.New("").Funcs(template.FuncMap{
-		"t":    func(key string, pairs ...any) string { return w.Say(language, key, pairs...) },
+		"t":    func(key string, pairs ...any) string { return w.Text(language, key, pairs...) },
 		"dict": dict, "state": stateCell, "number": number, "browser": browserOf, "list": func(items ...any) []any { return items },
 	})
 	base = template.Must(base.ParseFS(pageFiles, parts...))
@@ -127,7 +127,7 @@ func parseTemplates(w words.Texts, language string) map[string]*template.Templat
 	return pages
 }
 
-// dict makes a map for a part of a template: name, value, name, value.
+// dict returns a map for a part of a template: name, value, name, value.
 func dict(pairs ...any) (map[string]any, error) {
 	m := make(map[string]any, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -177,7 +177,7 @@ func (s *Server) act(v *View, p page) {
 		return
 	}
 	v.R.Body = http.MaxBytesReader(v.W, v.R.Body, most+formMargin)
-	err := v.R.ParseMultipartForm(most + formMargin) // all of it in memory
+	err := v.R.ParseMultipartForm(most + formMargin) // all in memory
 	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
 		s.fail(v, http.StatusBadRequest, "refused.form")
 		return
@@ -209,7 +209,7 @@ func (s *Server) act(v *View, p page) {
 	case err == nil && to != "":
 		v.redirect(to)
 		return
-	case err == nil && data != nil: // a secret, for once
+	case err == nil && data != nil: // a secret, which is shown once
 	case err == nil:
 		v.redirect(v.R.URL.EscapedPath())
 		return
@@ -226,7 +226,7 @@ func (s *Server) act(v *View, p page) {
 	s.render(v, status, p.name, data)
 }
 
-// failed answers with the refusal that kept a page from being made, or with a page that says nothing of a defect.
+// failed answers with the failure of a page, or with a page without details for a defect.
 func (s *Server) failed(v *View, err error) {
 	switch problem := v.problem(err); {
 	case errors.Is(err, storage.ErrUnavailable):
@@ -244,7 +244,7 @@ func (s *Server) refused(v *View, problem *Problem) {
 	s.render(v, problem.Status, "problem", problem)
 }
 
-// render writes a page. It is made whole before the first byte is sent, so that a defect is a page of its own.
+// render writes a page. It executes the whole template before it sends a byte, so that a defect gets its own page.
 func (s *Server) render(v *View, status int, name string, data any) {
 	v.Page, v.Status, v.Data = name, status, data
 	page := s.templates[v.Appearance.lang]()[name]
@@ -254,7 +254,7 @@ func (s *Server) render(v *View, status int, name string, data any) {
 	var out bytes.Buffer
 	if err := page.ExecuteTemplate(&out, "layout", v); err != nil {
 		if name == "sentence" {
-			panic(fmt.Sprintf("console: %v", err)) // the page of defects has one
+			panic(fmt.Sprintf("console: %v", err)) // the page for defects is defective
 		}
 		s.o.Log.ErrorContext(v.R.Context(), "a page of the console was not made", "page", name, "error", err.Error())
 		s.fail(v, http.StatusInternalServerError, "refused.defect")
@@ -270,10 +270,10 @@ func (s *Server) render(v *View, status int, name string, data any) {
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	v.W.WriteHeader(status)
-	_, _ = v.W.Write(body) // a browser that is gone needs no answer
+	_, _ = v.W.Write(body) // the browser may have left
 }
 
-// Scripts are the page's modules.
+// Scripts returns the page's modules.
 func (v *View) Scripts() []string {
 	if v.page == nil || v.Page != v.page.name {
 		return nil

@@ -60,7 +60,7 @@ func auditTable(v *View, entries []audit.Entry) *Table {
 	return table
 }
 
-// auditLink is the address of the audit log with a filter, "" for one without a value.
+// auditLink returns the address of the audit log with a filter, "" without a value.
 func auditLink(v *View, name, value string) string {
 	switch {
 	case value == "":
@@ -83,7 +83,7 @@ func changesOf(entry audit.Entry) string {
 	return strings.Join(lines, "\n")
 }
 
-// readable writes a value of JSON without the escapes that are for HTML: templates have their own. An empty value is a dash.
+// readable formats a JSON value without the escapes for HTML, which templates add. An empty value is a dash.
 func readable(raw json.RawMessage) string {
 	switch string(raw) {
 	case "", "null", `""`, "[]":

@@ -16,16 +16,16 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// callsPage is the log of calls, the caller's own for a holder.
+// callsPage is the log of calls, for a holder with the token's own calls.
 func callsPage() page {
 	return page{
-		name: "calls", path: "/calls", roles: everybody(), nav: "calls", key: "c", show: showCalls,
+		name: "calls", path: "/calls", roles: allRoles(), nav: "calls", key: "c", show: showCalls,
 		csv: func(data any) *Table { return data.(callsData).Table }, //nolint:forcetypeassert // of show
 	}
 }
 
 func callPage() page {
-	return page{name: "call", path: "/calls/{id}", roles: everybody(), under: "calls", show: showCall}
+	return page{name: "call", path: "/calls/{id}", roles: allRoles(), under: "calls", show: showCall}
 }
 
 const callsOfPage = 50
@@ -34,14 +34,14 @@ type callsData struct {
 	Table  *Table
 	Looked int
 	Back   *time.Time
-	// Wrong is what is wrong with the filter, "" for nothing.
+	// Wrong describes the error in the filter, "" for none.
 	Wrong string
-	// Live: the page shows new calls as they come.
+	// Live: the page adds new calls as they arrive.
 	Live bool
 }
 
-// lasts are the spans of time that the filter offers.
-func lasts() map[string]time.Duration {
+// spans are the periods that the filter offers.
+func spans() map[string]time.Duration {
 	return map[string]time.Duration{"15m": 15 * time.Minute, "1h": time.Hour, "6h": 6 * time.Hour, "24h": 24 * time.Hour}
 }
 
@@ -51,7 +51,7 @@ func showCalls(v *View) (any, error) {
 	var list logs.List
 	if err == nil {
 		q.Limit = callsOfPage
-		if span, ok := lasts()[v.Query("last")]; ok {
+		if span, ok := spans()[v.Query("last")]; ok {
 			q.Since = time.Now().Add(-span)
 		}
 		list, err = readCalls(v, q)
@@ -125,7 +125,7 @@ func callRow(v *View, c logs.Call) Row {
 	}}
 }
 
-// linkOf is To with a part that may be "", which leads nowhere.
+// linkOf is To, but returns "" if the id is "".
 func linkOf(v *View, page, id string) string {
 	if id == "" {
 		return ""
@@ -133,7 +133,7 @@ func linkOf(v *View, page, id string) string {
 	return v.To(page, id)
 }
 
-// knownFault is the fault where the language has words for it, else "other".
+// knownFault returns the fault if the language has a text for it, else "other".
 func knownFault(v *View, word string) string {
 	if v.s.words.Has("fault." + word) {
 		return word
@@ -152,7 +152,7 @@ func callMark(c logs.Call) string {
 	}
 }
 
-// through is the way of a call through its channels.
+// through lists the channels of a call's attempts.
 func through(c logs.Call) string {
 	var names []string
 	for _, attempt := range c.Attempts {
@@ -163,7 +163,7 @@ func through(c logs.Call) string {
 	return strings.Join(names, " → ")
 }
 
-// Lasted writes a number of milliseconds.
+// Lasted formats a number of milliseconds.
 func Lasted(ms float64) string {
 	switch {
 	case ms < 10:
@@ -181,20 +181,20 @@ type callData struct {
 	logs.Call
 
 	Mark string
-	// Kind is the word of the fault, "" where there is none.
+	// Kind is the fault's key, "" for none.
 	Kind     string
 	Parts    []chart.Part
 	Bars     []chart.Bar
 	Attempts *Table
-	// Trace is the call's page in the operator's tracing, "" where there is none.
+	// Trace is the address of the call's trace, "" if unknown.
 	Trace string
-	// Left is what its token has left now, nil where that is not known.
+	// Left is what remains of the token's limits now, nil if unknown.
 	Left *account.Left
-	// Snippets make a call like this one. The log has no content of it.
+	// Snippets are programs that make a similar call. The log does not have its content.
 	Snippets []snippets.Program
 }
 
-// Lasted writes milliseconds for the template.
+// Lasted formats milliseconds for the template.
 func (callData) Lasted(ms float64) string { return Lasted(ms) }
 
 func showCall(v *View) (any, error) {
@@ -204,7 +204,7 @@ func showCall(v *View) (any, error) {
 	id := v.R.PathValue("id")
 	if v.Staff() {
 		if data.Call, err = v.s.o.Operator.Call(v.R.Context(), v.actor(), &operator.CallName{ID: id}); err == nil && data.Token != "" {
-			token, _ = v.token(data.Token) // a token that is gone has nothing left
+			token, _ = v.token(data.Token) // a removed token has no limits
 		}
 	} else if token, err = v.holder(logs.ScanReads); err == nil {
 		data.Call, err = v.s.o.Account.Logs.Own(token.ID).Find(v.R.Context(), id)
@@ -231,7 +231,7 @@ func showCall(v *View) (any, error) {
 	return data, nil
 }
 
-// partsOf is where the time of a call went.
+// partsOf divides the time of a call into its parts.
 func partsOf(c logs.Call) []chart.Part {
 	var parts []chart.Part
 	left := c.MS
@@ -253,7 +253,7 @@ func partsOf(c logs.Call) []chart.Part {
 	return parts
 }
 
-// took is a time in whole milliseconds.
+// took formats a time in whole milliseconds.
 func took(ms float64) string {
 	if ms == 0 {
 		return "< 1 ms"

@@ -10,7 +10,7 @@ import (
 	"modelrelay/providers/health"
 )
 
-// circuitCell is the state of a channel or a key in word and mark, with what is left of a cooldown.
+// circuitCell is the state of a channel or a key as word and mark, with the rest of a cooldown.
 func circuitCell(v *View, h health.CircuitState) Cell {
 	marks := map[string]string{
 		health.StateClosed: "working", health.StateOpen: "warning", health.StateHalfOpen: "probing",
@@ -27,7 +27,7 @@ func circuitCell(v *View, h health.CircuitState) Cell {
 	return cell
 }
 
-// faultCell is a last fault in a line; nil is none.
+// faultCell is a last fault in one line; empty for nil.
 func faultCell(v *View, fault *health.LastFault) Cell {
 	if fault == nil {
 		return Cell{}
@@ -52,7 +52,7 @@ func channelsPage() page {
 	}
 }
 
-// namesOf is the page of a list by name that the address asks for.
+// namesOf returns the page of a list by name that the query selects.
 func (v *View) namesOf() *operator.NamesOf {
 	return &operator.NamesOf{Q: v.Query("q"), After: v.Query("after")}
 }
@@ -92,7 +92,7 @@ func showChannels(v *View) (*Table, error) {
 
 func pauseNote(pause *health.Pause) string { return strings.TrimSpace(pause.By + " " + pause.Reason) }
 
-// How many models and groups of a channel are in its row, and how many names elsewhere.
+// The maximum number of models and groups in a channel's row, and of names elsewhere.
 const (
 	shownModels = 4
 	shownGroups = 20
@@ -109,12 +109,12 @@ func some(names []string, most int) string {
 type channelData struct {
 	Channel health.ChannelState
 	State   Cell
-	// Fault is its last one, with when that was.
+	// Fault is the last fault, with its time.
 	Fault Cell
-	// CoolsDown: the channel or a key of it cools down, or did and has not answered since.
+	// CoolsDown: the channel or a key of it cools down, or has not answered since a cooldown.
 	CoolsDown bool
 	Keys      *Table
-	// Tested is the result of a test, nil if there was none; Verdict is its sentence.
+	// Tested is the result of a test, nil for none. Verdict is its sentence.
 	Tested  *operator.ChannelTested
 	Verdict string
 }
@@ -145,7 +145,7 @@ func channelPage() page {
 func pauseChannel(v *View) (string, any, error) {
 	in := operator.PauseChannel{ChannelName: operator.ChannelName{Name: v.R.PathValue("name")}}
 	in.Body.Reason = v.Form.Value("reason")
-	in.Body.Minutes, _ = strconv.Atoi(v.Form.Value("minutes")) // the service refuses 0, and names the field
+	in.Body.Minutes, _ = strconv.Atoi(v.Form.Value("minutes")) // the service refuses 0 and names the field
 	_, err := v.s.o.Operator.PauseChannel(v.R.Context(), v.actor(), &in)
 	return pathOf("channels", in.Name) + "?done=channel-paused", nil, err
 }
@@ -175,7 +175,7 @@ func readChannel(v *View) (data channelData, err error) {
 	return data, nil
 }
 
-// testChannel tests the channel and shows the result. A typed key goes to the upstream and nowhere else.
+// testChannel tests the channel and shows the result. It sends a typed key only to the upstream.
 func testChannel(v *View) (string, any, error) {
 	name := operator.ChannelName{Name: v.R.PathValue("name")}
 	in := operator.TestChannel{ChannelName: name, Body: &operator.ChannelKey{Key: v.Form.Value("key")}}

@@ -13,19 +13,19 @@ type found struct{ Kind, Name, Link string }
 type findData struct {
 	Query string
 	Found []found
-	// More lead to lists that go on with the search: it stopped there before the end.
+	// More are links to lists that continue the search.
 	More []found
-	// Partly: something could not be searched.
+	// Partly: a part of the search failed.
 	Partly bool
 }
 
-// mostFound bounds what a search shows of one kind.
+// mostFound bounds the shown results of one kind.
 const mostFound = 20
 
-// findPage leads from a name or an id to what it names.
+// findPage finds things by a name or an id.
 func findPage() page {
 	return page{
-		name: "find", path: "/find", roles: everybody(),
+		name: "find", path: "/find", roles: allRoles(),
 		show: func(v *View) (any, error) { return search(v, strings.TrimSpace(cut(v.Query("q"), 200))), nil },
 	}
 }
@@ -34,7 +34,7 @@ func hasPage(v *View, path string) bool {
 	return slices.ContainsFunc(v.s.pages, func(p page) bool { return p.path == path && p.admits(v.User.Role) })
 }
 
-// search looks everywhere. An id says by its beginning what it is of.
+// search searches everything. The prefix of an id determines its kind.
 func search(v *View, q string) findData {
 	data := findData{Query: q}
 	if q == "" {
@@ -48,7 +48,7 @@ func search(v *View, q string) findData {
 	switch {
 	case strings.HasPrefix(q, "video_"), strings.HasPrefix(q, "task_"):
 		add("find.task", "/tasks/{id}", q, "tasks", q)
-		add("find.call", "/calls/{id}", q, "calls", q) // the one that made it
+		add("find.call", "/calls/{id}", q, "calls", q) // the call that created the task
 		return data
 	case strings.HasPrefix(q, "tok_"):
 		add("find.token", "/tokens/{token}", q, "tokens", q)
@@ -59,13 +59,13 @@ func search(v *View, q string) findData {
 	} else {
 		data.own(v)
 	}
-	if strings.HasPrefix(q, "req_") || len(q) >= 16 && !strings.ContainsAny(q, " /") { // ours, a trace's or a vendor's
+	if strings.HasPrefix(q, "req_") || len(q) >= 16 && !strings.ContainsAny(q, " /") { // an id of this gateway, a trace or a vendor
 		add("find.call", "/calls/{id}", q, "calls", q)
 	}
 	return data
 }
 
-// staff finds tokens, channels and models for operators and viewers. What has the text as its name is found by one lookup.
+// staff finds tokens, channels and models for operators and viewers. It finds an exact name by one lookup.
 func (d *findData) staff(v *View) {
 	s, by := v.s.o.Operator, v.actor()
 	tokens, err := s.ListTokens(v.R.Context(), by, &operator.TokenQuery{Q: d.Query, PageOf: operator.PageOf{Limit: mostFound}})
@@ -99,7 +99,7 @@ func (d *findData) own(v *View) {
 	d.end(v, "find.model", "models", next != nil, err)
 }
 
-// end notes how the search of one kind ended: there is more in the list of a page, or it failed.
+// end records the end of the search of one kind: its list has more, or it failed.
 func (d *findData) end(v *View, kind, page string, more bool, err error) {
 	d.Partly = d.Partly || err != nil
 	if more {
@@ -107,7 +107,7 @@ func (d *findData) end(v *View, kind, page string, more bool, err error) {
 	}
 }
 
-// listOf is the address of a page of a list with the text as its filter.
+// listOf returns the address of a list page with the text as its filter.
 func listOf(v *View, page, text string) string {
 	return v.To(page) + "?" + url.Values{"q": {text}}.Encode()
 }

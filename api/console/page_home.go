@@ -13,15 +13,15 @@ type homeData struct {
 	account.Token
 
 	Recent []recent
-	// Snippets call one of its models.
+	// Snippets are programs that call one of its models.
 	Snippets []snippets.Program
-	// More: the page shows the first ones of its models.
+	// More: the token has more models than the page shows.
 	More bool
-	// Left is the bar of the budget, 0 to 600.
+	// Left is the length of the budget's bar, 0 to 600.
 	Left string
 }
 
-// Try leads to where one of its models is tried, "" for one that no kind of try is for.
+// Try returns the address at which one of its models can be tried, "" if no kind of try supports it.
 func (homeData) Try(v *View, model string) string { return tryLink(v, tryModel{ID: model}) }
 
 func showHome(v *View) (any, error) {
@@ -53,7 +53,7 @@ func showHome(v *View) (any, error) {
 	return d, nil
 }
 
-// chatModel is a model for the first call: the usual one where it is there, or where no name is known.
+// chatModel returns a model for the first call: the usual one if it is among the names, or if there are no names.
 func chatModel(names []string) string {
 	if len(names) == 0 || slices.Contains(names, usualChat) {
 		return usualChat

@@ -42,10 +42,10 @@ type modelsData struct {
 	Missing  string
 }
 
-// modelsPage lists what may be called: all of it for operators, what their token may call for holders.
+// modelsPage lists models: all for operators, those of their token for holders.
 func modelsPage() page {
 	return page{
-		name: "models", path: "/models", roles: everybody(), nav: "models", key: "m",
+		name: "models", path: "/models", roles: allRoles(), nav: "models", key: "m",
 		show: func(v *View) (any, error) { return showModels(v) },
 		csv:  func(data any) *Table { return data.(*modelsData).Table }, //nolint:forcetypeassert // of show
 		acts: map[string]act{"draft": {roles: []Role{Operator}, do: draftPrices, most: operator.MostPriceList}},
@@ -86,7 +86,7 @@ func modelRow(v *View, model operator.Model) Row {
 	if model.AliasOf != "" {
 		name.Note = v.T("model.alias", "name", model.AliasOf)
 	}
-	// The first that does not cool down answers now.
+	// The first channel that does not cool down serves the model now.
 	serves, usual := "", Cell{}
 	var others []string
 	for _, channel := range model.Channels {
@@ -138,7 +138,7 @@ func showOwnModels(v *View) (*modelsData, error) {
 	return &modelsData{Table: table}, nil
 }
 
-// ownModels returns a page of the models that a token can call, and the cursor of the next one.
+// ownModels returns a page of the models that a token can call, and the next cursor.
 func ownModels(v *View, token *tokens.Token, in operator.NamesOf) (found []router.Model, next *string, err error) {
 	all := v.s.o.Account.Models(token)
 	names := make([]string, len(all))
@@ -154,7 +154,7 @@ func ownModels(v *View, token *tokens.Token, in operator.NamesOf) (found []route
 	return found, next, err
 }
 
-// draftPrices shows what a public price list would change.
+// draftPrices shows the changes that a public price list would make.
 func draftPrices(v *View) (string, any, error) {
 	text := []byte(v.Form.values.Get("list"))
 	if file, _, err := v.R.FormFile("file"); err == nil {
@@ -171,7 +171,7 @@ func draftPrices(v *View) (string, any, error) {
 		return "", nil, invalid("file", v.T("prices.unread"))
 	}
 	draft, err := v.s.o.Operator.DraftPrices(v.R.Context(), v.actor(), &operator.PriceOffers{Body: text})
-	if problem := v.problem(err); problem != nil && problem.Status == http.StatusBadRequest { // the list is all that it refuses
+	if problem := v.problem(err); problem != nil && problem.Status == http.StatusBadRequest { // only the list can be invalid
 		err = invalid("file", v.T("prices.unknown"))
 	}
 	if err != nil {
@@ -203,7 +203,7 @@ func draftPrices(v *View) (string, any, error) {
 	return "", data, nil
 }
 
-// tryLink leads to where a model is tried, "" for one that no kind of try is for.
+// tryLink returns the address at which a model can be tried, "" if no kind of try supports it.
 func tryLink(v *View, model tryModel) string {
 	for _, kind := range tryKinds() {
 		if model.serves(kind) {
@@ -213,7 +213,7 @@ func tryLink(v *View, model tryModel) string {
 	return ""
 }
 
-// formatsCell names the formats, without their operations.
+// formatsCell lists the formats, without their operations.
 func formatsCell(formats []string) Cell {
 	names := make([]string, len(formats))
 	for i, format := range formats {

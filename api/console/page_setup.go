@@ -13,20 +13,20 @@ import (
 	"modelrelay/providers/health"
 )
 
-// check is one line of the list: what is right, or what is wrong and the command that fixes it.
+// check is one line of the list: a result, and the command that fixes a problem.
 type check struct {
 	Name, Word string
 	// State is ok, bad, warn, or todo.
 	State string
-	// Detail is the gateway's own text for it; Fix a command.
+	// Detail is the gateway's text, Fix a command.
 	Detail, Fix string
-	// Findings say more of a part.
+	// Findings are details of a part.
 	Findings []finding
 	Millis   float64
 	Link     string
 }
 
-// Mark is the check's.
+// Mark returns the mark of the state.
 func (c check) Mark() string {
 	return cmp.Or(map[string]string{"ok": "done", "bad": "failed", "warn": "warning"}[c.State], "waiting")
 }
@@ -35,7 +35,7 @@ type setupData struct {
 	Steps, Checks []check
 	Version       string
 	At            time.Time
-	// Tested is what came of a test of all channels, nil where there was none.
+	// Tested has the results of a test of all channels, nil for none.
 	Tested     *Table
 	Done       int
 	Try        []snippets.Program
@@ -43,7 +43,7 @@ type setupData struct {
 	VideoModel string
 }
 
-// setupPage is where a new gateway begins: from nothing to the first answer.
+// setupPage guides the operator of a new gateway to the first answer.
 func setupPage() page {
 	return page{
 		name: "setup", path: "/setup", roles: staff(), nav: "setup", key: "s", scripts: []string{"try.js"},
@@ -52,11 +52,11 @@ func setupPage() page {
 	}
 }
 
-// setup checks everything. What does not answer is a line of its own.
+// readSetup runs all checks. A service that does not answer is a line.
 func readSetup(v *View) setupData {
 	var models []tryModel
 	if !v.Refreshes() {
-		models, _ = tryModels(v) // any name can be typed
+		models, _ = tryModels(v) // without a list, any name can be typed
 	}
 	data := setupData{Model: preferred(models, snippets.Chat), VideoModel: preferred(models, snippets.Video)}
 	setupFindings(v, &data)
@@ -79,7 +79,7 @@ func readSetup(v *View) setupData {
 	return data
 }
 
-// setupFindings are those of the checks: a line for each part, and in it each finding with its fix.
+// setupFindings adds the findings of the checks: a line for each part, with each finding and its fix.
 func setupFindings(v *View, data *setupData) {
 	found, err := v.s.o.Operator.Setup(v.R.Context(), v.actor(), nil)
 	if err != nil {
@@ -90,7 +90,7 @@ func setupFindings(v *View, data *setupData) {
 	for _, part := range found.Data {
 		line := check{Name: part.Name, State: stateOf(part.Status), Millis: part.Latency}
 		for i, one := range part.Findings {
-			if i > 0 && part.Findings[i-1].Fix == one.Fix { // once, below all that it fixes
+			if i > 0 && part.Findings[i-1].Fix == one.Fix { // once, after all findings that it fixes
 				line.Findings[i-1].Fix = ""
 			}
 			line.Findings = append(line.Findings, finding{v.Finding(one.Code, one.Values), one.Fix})
@@ -102,20 +102,20 @@ func setupFindings(v *View, data *setupData) {
 	}
 }
 
-// finding is a finding of a part of the setup in the view's language, and what fixes it.
+// finding is a finding of a part of the setup in the view's language, with its fix.
 type finding struct{ Message, Fix string }
 
 func stateOf(status setup.Status) string {
 	return cmp.Or(map[setup.Status]string{setup.OK: "ok", setup.Warning: "warn", setup.Failed: "bad"}[status], "unknown")
 }
 
-// testsMost is how many channels one press tests, testsAtOnce how many of them at a time.
+// testsMost is how many channels one request tests, and testsAtOnce how many concurrently.
 const (
 	testsMost   = 50
 	testsAtOnce = 4
 )
 
-// testChannels asks each channel's vendor something free and shows what came of it.
+// testChannels tests channels with a free request to each vendor, and shows the results.
 func testChannels(v *View) (string, any, error) {
 	list, err := v.s.o.Operator.ListChannels(v.R.Context(), v.actor(), new(operator.NamesOf))
 	if err != nil {
@@ -132,7 +132,7 @@ func testChannels(v *View) (string, any, error) {
 			return nil
 		})
 	}
-	_ = all.Wait() // a test that fails is a row
+	_ = all.Wait() // a failed test is a row
 	data := readSetup(v)
 	data.Tested = &Table{
 		ID: "tested", Caption: "setup.tested", Empty: "channels.empty", Rows: rows,
@@ -153,10 +153,10 @@ func testRow(v *View, name string) Row {
 	return Row{ID: name, Cells: []Cell{{Text: name, Link: v.To("channels", name)}, outcome, {Text: Lasted(tested.Took)}, {Text: verdict}}}
 }
 
-// messageMost is how much of an upstream's message a row shows, in bytes.
+// messageMost is the maximum length of an upstream's message in a row, in bytes.
 const messageMost = 300
 
-// channelStep reports whether anything can answer.
+// channelStep checks whether a channel can answer.
 func channelStep(v *View) check {
 	step := check{Word: "setup.channels", State: "todo"}
 	sum, err := v.s.o.Operator.SummarizeChannels(v.R.Context(), v.actor())
@@ -175,7 +175,7 @@ func channelStep(v *View) check {
 	return step
 }
 
-// tokenSteps tell whether a program could call, and whether one did.
+// tokenSteps check whether there is a token for a program, and whether a program has called.
 func tokenSteps(v *View) (made, used check) {
 	made, used = check{Word: "setup.token", State: "todo", Link: v.To("tokens", "new")}, check{Word: "setup.used", State: "todo"}
 	list, err := v.s.o.Operator.ListTokens(v.R.Context(), v.actor(),

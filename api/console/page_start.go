@@ -23,7 +23,7 @@ func startPage() page {
 		}}
 	}
 	return page{
-		name: "start", path: "", roles: everybody(), nav: "start", key: "o",
+		name: "start", path: "", roles: allRoles(), nav: "start", key: "o",
 		show: func(v *View) (any, error) {
 			if v.Staff() {
 				return showOverview(v)
@@ -37,10 +37,10 @@ func startPage() page {
 	}
 }
 
-// Action is something that requires an operator's action.
+// Action is something that an operator has to fix.
 type Action struct {
 	Mark, Text, Link, Note string
-	// Do is what the page itself can do about it, with Channel; "" for nothing.
+	// Do is the act with which the page can fix it, for Channel; "" for none.
 	Do, Channel string
 }
 
@@ -51,27 +51,27 @@ type faultNow struct {
 }
 
 type overviewData struct {
-	// Mark and Health are the state of all in a sentence.
+	// Mark and Health are the overall state in a sentence.
 	Mark, Health string
 	Actions      []Action
-	// Faults are the last ones of channels, the newest first.
+	// Faults are the last faults of channels, the newest first.
 	Faults []faultNow
 	Charts []chart.Series
 	By     *Table
 	Tasks  *operator.TaskCounts
-	// Last is the span that is shown, By what the table is by.
+	// Last is the period, By the dimension of the table.
 	Last, Group string
 	At          time.Time
-	// Away are the words of parts that did not answer.
+	// Away are the keys of the parts that could not be read.
 	Away []string
 }
 
 const faultsMost = 5
 
-// faultsOf are the last faults of the channels within the page's span.
+// faultsOf collects the last faults of the channels within the page's period.
 func (d *overviewData) faultsOf(v *View, channels []health.ChannelState) {
 	for _, c := range channels {
-		if f := c.Overall().LastFault; f != nil && d.At.Sub(f.At) < lasts()[d.Last] && len(d.Faults) < faultsMost {
+		if f := c.Overall().LastFault; f != nil && d.At.Sub(f.At) < spans()[d.Last] && len(d.Faults) < faultsMost {
 			d.Faults = append(d.Faults, faultNow{
 				At: f.At, Channel: c.Name, Words: v.T("fault." + knownFault(v, string(f.Kind))), Code: f.Code, Status: f.Status,
 			})
@@ -79,7 +79,8 @@ func (d *overviewData) faultsOf(v *View, channels []health.ChannelState) {
 	}
 }
 
-// part reports whether a part of the page was read. The page lives without a part that is refused, and notes its word.
+// part reports whether a part of the page was read. If the read was refused, it records the part's key, and the page is shown without the
+// part.
 func (d *overviewData) part(v *View, word string, err error) (bool, error) {
 	if err == nil {
 		return true, nil
@@ -117,7 +118,7 @@ func showOverview(v *View) (any, error) {
 	return d, nil
 }
 
-// readChannels finds the channels that get no calls, and how all of them are.
+// readChannels finds channels without calls, and summarizes the states of all.
 func (d *overviewData) readChannels(v *View) error {
 	sum, err := v.s.o.Operator.SummarizeChannels(v.R.Context(), v.actor())
 	if ok, err := d.part(v, "home.part.channels", err); !ok {
@@ -152,7 +153,7 @@ func (d *overviewData) readChannels(v *View) error {
 	return nil
 }
 
-// readServices finds the services that do not answer, or lack something.
+// readServices finds services that do not answer or are misconfigured.
 func (d *overviewData) readServices(v *View) error {
 	_, failed := v.s.o.Ready(v.R.Context())
 	for _, service := range [][2]string{{"redis", "check.redis"}, {"temporal", "check.temporal"}, {"archive", "check.store"}} {
@@ -210,7 +211,7 @@ func (d *overviewData) readMoney(v *View) error {
 	return nil
 }
 
-// What is said of tokens: those that have used so much of their budget, and those that end so soon.
+// Thresholds of warnings about tokens: the used share of the budget, and the time until the expiry.
 const (
 	nearBudget = 0.9
 	nearExpiry = 7 * 24 * time.Hour
@@ -218,7 +219,7 @@ const (
 
 func (d *overviewData) readTokens(v *View) error {
 	sorts, err := v.s.o.Operator.SortsTokens(v.R.Context(), v.actor())
-	if ok, err := d.part(v, "home.part.tokens", err); !ok || !sorts { // too many are not looked through
+	if ok, err := d.part(v, "home.part.tokens", err); !ok || !sorts { // too many tokens are not searched
 		return err
 	}
 	for _, sort := range []string{"spent", "expires"} {
@@ -251,7 +252,7 @@ func (d *overviewData) readTokens(v *View) error {
 }
 
 func (d *overviewData) readTraffic(v *View) error {
-	span := lasts()[d.Last]
+	span := spans()[d.Last]
 	from := d.At.Add(-span).UTC().Format(time.RFC3339)
 	var sums logs.TrafficList
 	series, err := v.s.o.Operator.Traffic(v.R.Context(), v.actor(), &logs.TrafficQuery{From: from})
@@ -298,7 +299,7 @@ func chartsOf(v *View, list logs.TrafficList) []chart.Series {
 	return charts
 }
 
-// percent is a share in percent, with a digit where it is small.
+// percent formats a share in percent, with a decimal if it is small.
 func percent(of, whole int64) string {
 	if whole == 0 {
 		return "0 %"
@@ -315,7 +316,7 @@ func (d *overviewData) table(v *View, list logs.TrafficList) *Table {
 	}
 	slices.SortStableFunc(list.Data, func(a, b logs.Traffic) int { return cmp.Compare(b.Requests, a.Requests) })
 	for _, s := range list.Data[:min(len(list.Data), shownNames)] {
-		name := Cell{Text: *cmp.Or(s.Channel, s.Model)} // the sums are by one of them
+		name := Cell{Text: *cmp.Or(s.Channel, s.Model)} // the sums have one of them
 		if name.Text == "" {
 			name.Word = "home.none"
 		} else {
@@ -332,7 +333,7 @@ func (d *overviewData) table(v *View, list logs.TrafficList) *Table {
 	return table
 }
 
-// firstByte is a time to a first byte; a dash where none came.
+// firstByte is a time to the first byte; a dash for none.
 func firstByte(ms float64) Cell {
 	if ms == 0 {
 		return Cell{}

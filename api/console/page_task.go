@@ -23,12 +23,13 @@ type taskData struct {
 	Progress, Position               int
 	Created, Ended, Expires          time.Time
 	Outputs                          []activities.Output
-	// Call is the part of a background call; nil for a video.
+	// Call has the data of a background call; nil for a video.
 	Call *callTask
 
-	// Typed is the act, fail or remix, whose form shows only what was typed while the task cannot be read; "" for the whole page.
+	// Typed is the act, fail or remix, of a form that is shown alone with its typed values, because the task cannot be read; "" for the whole
+	// page.
 	Typed string
-	// Story is what only operators read; nil for holders.
+	// Story has the data for operators; nil for holders.
 	Story *taskStory
 }
 
@@ -36,25 +37,25 @@ type callTask struct {
 	tasks.CallDetails
 
 	Operation string
-	Answer    *callAnswer // nil before it is there
+	Answer    *callAnswer // nil while there is none
 }
 
-// Tokens is the number of tokens that the call used, 0 where it is not known.
+// Tokens returns the number of tokens that the call used, 0 if unknown.
 func (c callTask) Tokens() int64 { return c.Usage.InputTokens + c.Usage.OutputTokens }
 
 type taskStory struct {
 	tasks.Details
 
 	TokenCell                      Cell
-	Temporal                       string // address in the Temporal UI, "" where that is not known
+	Temporal                       string // address in the Temporal UI, "" if unknown
 	RequestText                    string // indented JSON
 	Done, Tried, Waits, Deliveries *Table
 }
 
-// Running reports that the task has not ended.
+// Running reports whether the task has not ended.
 func (d *taskData) Running() bool { return !d.State.Ended() }
 
-// Archivable reports that the copy of its video may be tried again.
+// Archivable reports whether the archiving of the video may be retried.
 func (d *taskData) Archivable() bool { return d.Code == "archive_failed" && d.Call == nil }
 
 // taskPage shows one task: the video, its progress, and its steps.
@@ -67,7 +68,7 @@ func taskPage() page {
 	}
 	own := []Role{Holder}
 	return page{
-		name: "task", path: "/tasks/{id}", roles: everybody(), under: "tasks", scripts: []string{"task.js"}, show: showTask,
+		name: "task", path: "/tasks/{id}", roles: allRoles(), under: "tasks", scripts: []string{"task.js"}, show: showTask,
 		acts: map[string]act{
 			"cancel": {roles: []Role{Operator, Holder}, do: func(v *View) (string, any, error) {
 				if v.User.Role == Operator {
@@ -93,7 +94,7 @@ func taskPage() page {
 	}
 }
 
-// remix makes a variation of a holder's video. It calls the client API, where a create is limited and charged.
+// remix creates a variation of a holder's video. It uses the client API, which limits and charges creates.
 func remix(v *View) (string, any, error) {
 	sent, _ := json.Marshal(map[string]string{"prompt": v.Form.Value("prompt")}) // a text always encodes
 	r, err := v.request(v.User, "/v1/videos/"+inprocess.Segment(v.R.PathValue("id"))+"/remix", bytes.NewReader(sent))
@@ -119,7 +120,7 @@ func remix(v *View) (string, any, error) {
 	return pathOf("tasks", made.ID), nil, err
 }
 
-// showTask reads a task. Where neither the form could be answered nor the task be read, what was typed is on the page that comes back.
+// showTask reads a task. If the form was not performed and the task cannot be read either, the page shows the typed values.
 func showTask(v *View) (any, error) {
 	id, read := v.R.PathValue("id"), showStory
 	if v.User.Role == Holder {
@@ -127,7 +128,7 @@ func showTask(v *View) (any, error) {
 	}
 	data, err := read(v, id)
 	if err == nil && data.Call != nil {
-		if data.State != workflows.Cancelled { // it has events, but no result
+		if data.State != workflows.Cancelled { // a cancelled call has events, but no result
 			data.Call.Answer = readAnswer(v, id, data.Outputs)
 		}
 		data.Outputs = nil
@@ -161,7 +162,7 @@ func showStory(v *View, id string) (*taskData, error) {
 		data.Prompt = request.Prompt
 	}
 	if story.Request != nil {
-		indented, _ := json.MarshalIndent(story.Request, "", "  ") // it was read from JSON
+		indented, _ := json.MarshalIndent(story.Request, "", "  ") // it was decoded from JSON
 		data.Story.RequestText = string(indented)
 	}
 	if v.s.o.TemporalURL != "" && story.Path != "" {
@@ -223,7 +224,7 @@ func (d *taskStory) tables() {
 	)}
 	for _, hook := range d.Webhooks {
 		var sent activities.Delivery
-		_ = json.Unmarshal(hook.Result, &sent) // nothing is known of a delivery that has not begun
+		_ = json.Unmarshal(hook.Result, &sent) // a delivery that has not begun has no result
 		status := Cell{}
 		if sent.Status > 0 {
 			status.Text = strconv.Itoa(sent.Status)
@@ -234,7 +235,7 @@ func (d *taskStory) tables() {
 	}
 }
 
-// waitState returns the state of a running activity, in Temporal's words if the console has none.
+// waitState returns the state of a running activity: Temporal's word if the console has no text for it.
 func waitState(state string) Cell {
 	switch state {
 	case "scheduled":

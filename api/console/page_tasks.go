@@ -14,46 +14,46 @@ import (
 )
 
 const (
-	// mostChosen is how many things one form works on.
+	// mostChosen is the maximum number of things that one form changes.
 	mostChosen = 100
-	// ownPage is how many tasks a page of a holder's list has. Each is one of the token's reads.
+	// ownPage is the number of tasks on a page of a holder's list. Each counts as one of the token's reads.
 	ownPage = 50
 )
 
-// taskTab is a view of the tasks, with how many there are; "" where that is not known.
+// taskTab is a view of the tasks. Count is their number, "" if unknown.
 type taskTab struct {
 	Word, Address, Count string
 	Here                 bool
 }
 
 type tasksData struct {
-	Table  *Table // nil where the engine is away
+	Table  *Table // nil if Temporal does not answer
 	Tabs   []taskTab
 	Counts *operator.TaskCounts
 	States []string
-	// Ask is what a form would do with the chosen tasks, nil for nothing. Results are the outcomes.
+	// Ask is the question about the chosen tasks, nil for none. Results are the outcomes.
 	Ask     *taskQuestion
 	Results *Table
 	Holder  bool
 	Webhook bool
 }
 
-// taskQuestion asks before something is done to several tasks.
+// taskQuestion asks for confirmation before an action on several tasks.
 type taskQuestion struct {
 	Do  string
 	IDs []string
 }
 
-// Count is how many tasks it is about.
+// Count returns the number of tasks.
 func (q taskQuestion) Count() string { return strconv.Itoa(len(q.IDs)) }
 
-// tasksPage lists tasks: of all tokens for operators, their own for holders.
+// tasksPage lists tasks: of all tokens for operators, only their own for holders.
 func tasksPage() page {
 	ask := func(do string) act {
 		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) { return workOnTasks(v, do) }}
 	}
 	return page{
-		name: "tasks", path: "/tasks", roles: everybody(), nav: "tasks", key: "t",
+		name: "tasks", path: "/tasks", roles: allRoles(), nav: "tasks", key: "t",
 		show: func(v *View) (any, error) { return showTasks(v) },
 		csv:  func(data any) *Table { return data.(*tasksData).Table }, //nolint:forcetypeassert // of show
 		acts: map[string]act{"cancel": ask("cancel"), "fail": ask("fail"), "redeliver": ask("redeliver")},
@@ -72,11 +72,11 @@ func showTasks(v *View) (*tasksData, error) {
 		States:  []string{"queued", "submitting", "polling", "archiving", "calling", "completed", "failed", "cancelled"},
 		Webhook: v.Query("view") == "webhooks",
 	}
-	// An engine that is away lets both reads wait, so they run at the same time. The counts are in no live region.
+	// If Temporal does not answer, both reads wait, so they run concurrently. The counts are in no live region.
 	var counting sync.WaitGroup
 	if !v.Refreshes() {
 		counting.Go(func() {
-			if counts, err := v.s.o.Operator.CountTasks(v.R.Context(), v.actor(), nil); err == nil { // the list is shown without them
+			if counts, err := v.s.o.Operator.CountTasks(v.R.Context(), v.actor(), nil); err == nil { // on an error, the list is shown without them
 				data.Counts = &counts
 			}
 		})
@@ -146,7 +146,7 @@ func taskTabs(v *View, counts *operator.TaskCounts) []taskTab {
 		tabs[i].Address, tabs[i].Here = v.With("view", views[i], "state", ""), v.Query("view") == views[i]
 	}
 	if counts != nil {
-		// There is no count of all tasks. Those that have not ended are counted by state.
+		// There is no count of all tasks. Running tasks are counted by state.
 		for i, n := range []int64{counts.Stuck, counts.Failed, counts.Undelivered} {
 			tabs[i+1].Count = number(n)
 		}
@@ -175,7 +175,7 @@ func taskRow(v *View, t tasks.Listed, names map[string]string) Row {
 	}}
 }
 
-// codeNote is the code of a failure below a state, "" where the state says it.
+// codeNote returns a failure's code, which is shown below the state; "" if it equals the state.
 func codeNote(state, code string) string {
 	if code == state {
 		return ""
@@ -183,7 +183,7 @@ func codeNote(state, code string) string {
 	return code
 }
 
-// operationCell is the operation of a call, or the kind of a video.
+// operationCell is the operation of a call, or a video.
 func operationCell(operation string) Cell {
 	if operation == "" {
 		return Cell{Word: "task.kind.video"}
@@ -191,7 +191,7 @@ func operationCell(operation string) Cell {
 	return Text(operation)
 }
 
-// tokensCell and costCell are empty where nothing is known.
+// tokensCell and costCell are empty for an unknown value.
 func tokensCell(tokens int64) (cell Cell) {
 	if tokens > 0 {
 		cell.Text = number(tokens)
@@ -206,7 +206,7 @@ func costCell(v *View, cost *pricing.Money) (cell Cell) {
 	return cell
 }
 
-// taskState is a task's state, in the operators' words or in its client's: a mark and a word.
+// taskState is a task's state, for operators or for clients: a mark and a word.
 func taskState(state string) Cell {
 	marks := map[string]string{
 		"completed": "done", "failed": "failed", "polling": "running", "in_progress": "running", "archiving": "running", "submitting": "running",
@@ -312,7 +312,7 @@ func endTask(v *View, do, id string) error {
 	return err
 }
 
-// workOnTasks performs an action on the chosen tasks, once that is confirmed, and shows the outcome for each.
+// workOnTasks performs an action on the chosen tasks after a confirmation, and shows the outcome for each.
 func workOnTasks(v *View, do string) (string, any, error) {
 	ids, err := chosen(v, "task", "tasks.none", "tasks.many")
 	if err != nil {
@@ -330,7 +330,7 @@ func workOnTasks(v *View, do string) (string, any, error) {
 		return "", data, nil
 	}
 	data.Results = &Table{ID: "results", Caption: "tasks.results", Columns: columns("task.id", "tasks.result")}
-	var away error // a service that is away is not called again for each of a hundred tasks
+	var away error // after a failed call of a service, the other tasks do not call it
 	for _, id := range ids {
 		result, err := Cell{Word: "tasks.result.ok", Mark: "done"}, away
 		if err == nil {
@@ -344,7 +344,7 @@ func workOnTasks(v *View, do string) (string, any, error) {
 		}
 		data.Results.Rows = append(data.Results.Rows, Row{ID: id, Cells: []Cell{{Text: id, Code: true, Link: v.To("tasks", id)}, result}})
 	}
-	if fresh, err := showTasks(v); err == nil { // as they are now
+	if fresh, err := showTasks(v); err == nil { // their current states
 		data.Table, data.Counts, data.Tabs = fresh.Table, fresh.Counts, fresh.Tabs
 	}
 	return "", data, nil

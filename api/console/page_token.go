@@ -19,30 +19,30 @@ import (
 type tokenData struct {
 	Token formToken
 	New   bool
-	// Secret is what only this answer shows.
+	// Secret has the secrets that only this answer shows.
 	Secret *shownOnce
-	// Now are the models that the token can call. Unread is why they are not known.
+	// Now are the models that the token can call. Unread is why they are unknown.
 	Now    []string
 	Unread string
-	// Groups are those that a form offers; nil: they could not be read.
+	// Groups are the options of the form; nil: they could not be read.
 	Groups []tokenGroup
 	// Link is a sign-in link that only this answer shows.
 	Link string
-	// Month is what it used in thirty days, Recent its last calls, tasks and changes; nil for a new one.
+	// Month is the usage in thirty days, Recent the last calls, tasks and changes; nil for a new token.
 	Month  *month
 	Recent []recent
 }
 
 type formToken struct{ operator.Token }
 
-// shownOnce is a new key or webhook secret, with all that a client needs next to it.
+// shownOnce is a new key or webhook secret, with the values that a client needs in addition.
 type shownOnce struct {
 	Key, WebhookSecret string
 	Base               string
 	Snippets           []snippets.Program
 }
 
-// All is what "copy all" copies: the environment of a program.
+// All returns the text of "copy all": the environment variables of a program.
 func (s *shownOnce) All() string {
 	var lines []string
 	if s.Key != "" {
@@ -145,7 +145,7 @@ func showToken(v *View) (data tokenData, err error) {
 	return data, nil
 }
 
-// lastCallsOf are the calls of a token around its last use: the log is scanned back to an hour before that, and no further.
+// lastCallsOf returns the calls of a token around its last use. It scans the log back to an hour before that.
 func lastCallsOf(v *View, token operator.Token) (recent, error) {
 	query := logs.Query{}
 	query.Token = token.ID
@@ -156,7 +156,7 @@ func lastCallsOf(v *View, token operator.Token) (recent, error) {
 	return recentCalls(v, "token.calls", query)
 }
 
-// modelsOf are the models that a token can call. unread is why they are not known.
+// modelsOf returns the models that a token can call. unread is why they are unknown.
 func modelsOf(v *View, id string) (names []string, unread string) {
 	token, err := v.token(id)
 	if err != nil {
@@ -165,7 +165,7 @@ func modelsOf(v *View, id string) (names []string, unread string) {
 	return slices.Sorted(slices.Values(v.s.o.Account.ModelNames(token))), ""
 }
 
-// createToken makes a token; its key is in the answer and nowhere else.
+// createToken creates a token. Only its answer has the key.
 func createToken(v *View) (string, any, error) {
 	change, err := readToken(v)
 	if err != nil {
@@ -185,7 +185,7 @@ func createToken(v *View) (string, any, error) {
 	return "", data, nil
 }
 
-// tokenSecret gives a token a new key or webhook secret, which is in the answer and nowhere else.
+// tokenSecret gives a token a new key or webhook secret. Only its answer has it.
 func tokenSecret(v *View, rotate func(operator.TokenName) (operator.Token, error)) (string, any, error) {
 	var data tokenData
 	var err error
@@ -196,7 +196,7 @@ func tokenSecret(v *View, rotate func(operator.TokenName) (operator.Token, error
 	return "", data, nil
 }
 
-// revokeToken ends a token permanently, once its name was typed.
+// revokeToken ends a token permanently, after its name was typed.
 func revokeToken(v *View) (string, any, error) {
 	name := tokenName(v)
 	token, err := v.s.o.Operator.Token(v.R.Context(), v.actor(), &name)
@@ -209,7 +209,7 @@ func revokeToken(v *View) (string, any, error) {
 	return Root + "/tokens?done=token-revoked", nil, err
 }
 
-// once takes the secrets out of the token, so that they are written at one place.
+// once moves the secrets out of the token, so that the page shows them in one place.
 func (d *tokenData) once(v *View) {
 	base := v.s.base(v.R)
 	d.Now, d.Unread = modelsOf(v, d.Token.ID)
@@ -220,7 +220,7 @@ func (d *tokenData) once(v *View) {
 	d.Token.Key, d.Token.WebhookSecret = "", ""
 }
 
-// tokenLink makes a link by which the token's holder signs in.
+// tokenLink creates a link with which the token's holder signs in.
 func tokenLink(v *View) (string, any, error) {
 	data, err := showToken(v)
 	if err == nil && data.Token.State != "active" {
@@ -229,7 +229,7 @@ func tokenLink(v *View) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	code, err := v.s.o.Sessions.Offer(v.R.Context(), sessions.Link{Kind: TokenKind, Owner: data.Token.ID}, linkLasts)
+	code, err := v.s.o.Sessions.Offer(v.R.Context(), sessions.Link{Kind: TokenKind, Owner: data.Token.ID}, linkTTL)
 	if err != nil {
 		return "", nil, err
 	}
@@ -238,11 +238,11 @@ func tokenLink(v *View) (string, any, error) {
 	return "", data, nil
 }
 
-// readToken reads the form of a token. It refuses only texts that are no numbers; the operator service checks the rest.
+// readToken parses the form of a token. It refuses only invalid numbers; the operator service checks the rest.
 func readToken(v *View) (change operator.TokenChange, err error) {
 	f := v.Form
 	operations := f.Values("operations")
-	if len(operations) == len(tokens.Operations()) { // all of them are no limit
+	if len(operations) == len(tokens.Operations()) { // all operations are the same as no limit
 		operations = nil
 	}
 	if operations == nil {
@@ -278,15 +278,15 @@ func splitList(text string) []string {
 	return list
 }
 
-// NamedNumber is a number of a form.
+// NamedNumber is a number field of a form.
 type NamedNumber struct {
 	Name, Word string
 	Value      int
-	// Note is a text below it, "" for none.
+	// Note is a text below the field, "" for none.
 	Note string
 }
 
-// Fields are the limits of the form with their values, and with the value in force where that is another one.
+// Fields are the limits of the form with their values, and with the value in force if it differs.
 func (t formToken) Fields(v *View) []NamedNumber {
 	own, inForce := tokens.ListLimits(t.All()), tokens.ListLimits(t.InForce.All())
 	list := make([]NamedNumber, len(own))
@@ -299,7 +299,7 @@ func (t formToken) Fields(v *View) []NamedNumber {
 	return list
 }
 
-// HeldBudget is a note of the budget in force where that is not the token's own, "" otherwise.
+// HeldBudget returns a note with the budget in force if it differs from the token's own, else "".
 func (t formToken) HeldBudget(v *View) string {
 	if t.ID == "" || t.InForce.Budget == t.Budget || t.InForce.Budget <= 0 {
 		return ""
@@ -307,12 +307,12 @@ func (t formToken) HeldBudget(v *View) string {
 	return v.T("token.in_force", "n", v.Money(t.InForce.Budget))
 }
 
-// May reports whether the token may be used for operations of a word.
+// May reports whether the token may be used for the operation.
 func (t formToken) May(operation string) bool {
 	return len(t.Operations) == 0 || slices.Contains(t.Operations, operation)
 }
 
-// Until is when the token expires, as its form writes it.
+// Until returns the expiry in the form's format.
 func (t formToken) Until() string {
 	if t.Expires == nil {
 		return ""
@@ -320,7 +320,7 @@ func (t formToken) Until() string {
 	return t.Expires.UTC().Format(time.RFC3339)
 }
 
-// List is a list as its form writes it.
+// List returns a list in the form's format.
 func (t formToken) List(name string) string {
 	if name == "networks" {
 		return strings.Join(t.Networks, ", ")
@@ -328,16 +328,16 @@ func (t formToken) List(name string) string {
 	return strings.Join(t.Models, ", ")
 }
 
-// tokenGroup is a group that a token may have, and the lines that describe it.
+// tokenGroup is a group that a token may have, with a description in lines.
 type tokenGroup struct {
 	Name  string
 	Lines []string
 }
 
-// groupsFor are the configured groups and a token's own, which the file may not have any more. nil: they could not be read.
+// groupsFor returns the configured groups and a token's own group, which may be missing in the file. nil: they could not be read.
 func groupsFor(v *View, own string) []tokenGroup {
 	list, err := v.s.o.Operator.ListGroups(v.R.Context(), v.actor(), nil)
-	if err != nil { // a name can be typed
+	if err != nil { // the operator can type a name
 		return nil
 	}
 	groups := make([]tokenGroup, 0, len(list.Data)+1)
@@ -364,7 +364,7 @@ func groupsFor(v *View, own string) []tokenGroup {
 	return groups
 }
 
-// limitsLine lists the limits that are set, "" for none.
+// limitsLine lists the limits, "" for none.
 func limitsLine(v *View, l operator.Limits) string {
 	var parts []string
 	for _, limit := range tokens.ListLimits(l.All()) {

@@ -10,10 +10,10 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// mostNames is how many names of tokens a page looks up: as many as a list returns by their ids.
+// mostNames is the maximum number of tokens' names that a page reads: the maximum of a list by ids.
 const mostNames = 100
 
-// tokenNames are the names of the tokens of rows by the tokens' ids, those that can be read: a page without them has ids.
+// tokenNames maps the ids of the rows' tokens to names. Names that cannot be read are absent; the page then shows the ids.
 func tokenNames[R any](v *View, rows []R, token func(R) string) map[string]string {
 	var ids []string
 	for _, row := range rows {
@@ -37,20 +37,20 @@ func tokenCell(v *View, id string, names map[string]string) Cell {
 }
 
 type tokensData struct {
-	// Ask is what a form would do to the selected tokens, nil for nothing.
+	// Ask is the question about the selected tokens, nil for none.
 	Ask *tokensQuestion
 	// Outcomes are the results for each of the selected tokens.
 	Outcomes []Outcome
 	Table    *Table
 	Groups   []string
-	// Fields are what a form may set of several tokens, with their words.
+	// Fields are the fields that the form may change of several tokens.
 	Fields []field
 }
 
-// field is something that a form sets, and the word of its label.
+// field is a field of a form with the key of its label.
 type field struct{ Name, Word string }
 
-// bulkFields are what a form may set of several tokens: the group, the expiry, and each limit.
+// bulkFields are the fields that the form may change of several tokens: the group, the expiry, and each limit.
 func bulkFields() []field {
 	fields := []field{{"group", "token.group"}, {"expires", "token.expires"}}
 	for _, limit := range tokens.ListLimits(tokens.Limits{}) {
@@ -60,14 +60,14 @@ func bulkFields() []field {
 }
 
 type tokensQuestion struct {
-	// Do is the act: enable, disable or change; of the last, Value is what Field is set to, and Word names the field.
+	// Do is the act: enable, disable or change. For change, Value is the new value of Field, and Word is the field's key.
 	Do, Field, Value, Word string
 	Tokens                 []chosenToken
 }
 
 type chosenToken struct{ ID, Name string }
 
-// Count is how many tokens it is about.
+// Count returns the number of tokens.
 func (q tokensQuestion) Count() string { return strconv.Itoa(len(q.Tokens)) }
 
 func tokensPage() page {
@@ -142,7 +142,7 @@ func tokenRow(v *View, t operator.Token) Row {
 	}}
 }
 
-// selectable is the name of the boxes of rows, for a session that may change them.
+// selectable returns the name of the rows' boxes if the session may change the rows, else "".
 func selectable(v *View) string {
 	if v.May() {
 		return "id"
@@ -150,7 +150,7 @@ func selectable(v *View) string {
 	return ""
 }
 
-// chosen are the things that a form is about, each once. none is the word for no choice, and many the word for too many.
+// chosen returns the selected ids of a form, each once. none is the key of the text for no selection, and many for too many.
 func chosen(v *View, name, none, many string) ([]string, error) {
 	ids := slices.Compact(slices.Sorted(slices.Values(v.Form.Values(name))))
 	switch {
@@ -162,7 +162,7 @@ func chosen(v *View, name, none, many string) ([]string, error) {
 	return ids, nil
 }
 
-// bulk changes the selected tokens, once their names are confirmed, and shows the outcome for each.
+// bulk changes the selected tokens after their names are confirmed, and shows the outcome for each.
 func bulk(v *View, ask tokensQuestion, change operator.TokenChange) (string, any, error) {
 	ids, err := chosen(v, "id", "bulk.none", "bulk.many")
 	if err != nil {
@@ -187,7 +187,7 @@ func bulk(v *View, ask tokensQuestion, change operator.TokenChange) (string, any
 	if err != nil && outcomes == nil {
 		return "", nil, err
 	}
-	if err != nil { // the outcomes are shown without the list
+	if err != nil { // the page shows the outcomes without the list
 		outcome := Outcome{Name: v.T("tokens.caption")}
 		if outcome.Refused, err = v.away(err); err != nil {
 			return "", nil, err

@@ -13,18 +13,19 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// consoleToken is the token that operators try with unless they choose another. The first use makes it; its key is thrown away.
+// consoleToken is the name of the token for operators' tries, unless they choose another. The first use creates it, and its key is not
+// stored.
 const consoleToken = "console"
 
 type tryModel struct {
 	ID    string
 	Video *providers.VideoTable
 	Price *operator.ModelPrice
-	// Down: as far as it is known, no channel answers for it now.
+	// Down: according to the known state, no channel can serve it now.
 	Down bool
 }
 
-// tryModels lists models to choose from: the first ones by name, and those that forms begin with.
+// tryModels lists the selectable models: the first ones by name, and the models that forms preselect.
 func tryModels(v *View) ([]tryModel, error) {
 	list, err := v.s.o.Operator.ListModels(v.R.Context(), v.actor(), &operator.NamesOf{Limit: operator.MostPage})
 	if err == nil && list.HasMore {
@@ -52,7 +53,7 @@ func ownTryModel(model router.Model) tryModel {
 	return own
 }
 
-// Seconds and Sizes are a video model's, as an attribute holds them.
+// Seconds returns the lengths of a video model as an attribute.
 func (m tryModel) Seconds() string {
 	if m.Video == nil {
 		return ""
@@ -60,7 +61,7 @@ func (m tryModel) Seconds() string {
 	return strings.Join(m.Video.Seconds, " ")
 }
 
-// Sizes are written as Seconds are.
+// Sizes returns the sizes of a video model as an attribute.
 func (m tryModel) Sizes() string {
 	if m.Video == nil {
 		return ""
@@ -68,7 +69,7 @@ func (m tryModel) Sizes() string {
 	return strings.Join(m.Video.Sizes, " ")
 }
 
-// Cost is the model's price as JSON, "" for none.
+// Cost returns the model's price as JSON, "" for none.
 func (m tryModel) Cost() string {
 	if m.Price == nil {
 		return ""
@@ -82,14 +83,14 @@ type tryData struct {
 	Models           []tryModel
 	Model            string
 	Prompt           string
-	Tokens           []operator.Token // that an operator may choose
+	Tokens           []operator.Token // the choices of an operator
 	Snippets         []snippets.Program
 	Unread           string
 	// Pays is another token that pays for an operator's tries, "" for none.
 	Pays string
 }
 
-// Kinds of what can be tried, in the order of their tabs.
+// tryKinds are the kinds of tries in the order of their tabs.
 func tryKinds() []string { return []string{"chat", "image", "speech", "transcribe", "video"} }
 
 func tryPage() page {
@@ -116,7 +117,7 @@ func tryPage() page {
 	}
 }
 
-// choose settles whose token is tried with, and reads its models.
+// choose determines the token of the tries, and reads its models.
 func (d *tryData) choose(v *View) error {
 	if v.User.Role == Holder {
 		d.As, d.AsName = v.User.Owner, v.User.Name
@@ -143,7 +144,7 @@ func (d *tryData) choose(v *View) error {
 	if d.Models, err = tryModels(v); err == nil {
 		return nil
 	}
-	for _, other := range list.Data { // the list of another token of the group is as good
+	for _, other := range list.Data { // another token of the group has the same list
 		if other.Group == operator.DefaultGroup && len(other.Operations) == 0 {
 			token, err := v.token(other.ID)
 			d.read(v, token, err)
@@ -153,25 +154,25 @@ func (d *tryData) choose(v *View) error {
 	return nil
 }
 
-// read reads the models that a token can call; err is that of the token. Any name can be typed where there is no list.
+// read reads the models that a token can call; err is the error of reading the token. Without a list, any name can be typed.
 func (d *tryData) read(v *View, token *tokens.Token, err error) {
 	if err != nil {
 		d.Unread = message(err)
 		return
 	}
-	models, _, _ := ownModels(v, token, operator.NamesOf{Limit: operator.MostPage}) // the first page
+	models, _, _ := ownModels(v, token, operator.NamesOf{Limit: operator.MostPage}) // only the first page
 	for _, model := range models {
 		d.Models = append(d.Models, ownTryModel(model))
 	}
 }
 
-// serves reports whether a model may be of a kind: by its formats where they are known, else by its table and its name.
+// serves reports whether a model may support a kind: by its formats if they are known, else by its table and its name.
 func (m tryModel) serves(kind string) bool {
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(m.ID), word) })
 	}
 	image, sound, text := has("image", "dall-e", "imagen"), has("tts", "speech"), has("whisper", "transcribe")
-	video := m.Video != nil || has("sora-", "-video", "video-") // a compatible server's videos have no table
+	video := m.Video != nil || has("sora-", "-video", "video-") // videos of a compatible server have no table
 	switch kind {
 	case "video":
 		return video
@@ -186,13 +187,14 @@ func (m tryModel) serves(kind string) bool {
 	}
 }
 
-// The models that forms begin with where they are there.
+// The models that forms preselect if they exist.
 const (
 	usualChat  = "gpt-4o-mini"
 	usualVideo = "sora-2"
 )
 
-// preferred is the model that a form of a kind begins with: well-known, or first, those that answer now before others; "" for none.
+// preferred returns the model that a form of a kind preselects: a well-known one, else the first that supports the kind, preferably with a
+// working channel; "" for none.
 func preferred(models []tryModel, kind string) string {
 	known, first, works := map[string]string{snippets.Chat: usualChat, snippets.Video: usualVideo}[kind], "", false
 	for _, m := range models {
@@ -206,7 +208,7 @@ func preferred(models []tryModel, kind string) string {
 	return first
 }
 
-// consoleTokenID finds the token that operators try with, and makes it if create is set.
+// consoleTokenID returns the id of the token for operators' tries. It creates the token if create is set.
 func consoleTokenID(v *View, create bool) (string, error) {
 	ctx, by, name := v.R.Context(), v.actor(), operator.TokenName{Token: consoleToken}
 	token, err := v.s.o.Operator.Token(ctx, by, &name)
@@ -220,7 +222,7 @@ func consoleTokenID(v *View, create bool) (string, error) {
 		return "", &providers.Fault{Kind: providers.NotFound, Message: v.T("try.console.missing")}
 	}
 	token, err = v.s.o.Operator.CreateToken(ctx, by, &operator.CreateToken{Body: operator.TokenCreate{Name: consoleToken}})
-	if problem := v.problem(err); problem != nil && problem.Changed() { // another process was faster
+	if problem := v.problem(err); problem != nil && problem.Changed() { // another process has created it
 		token, err = v.s.o.Operator.Token(ctx, by, &name)
 	}
 	return token.ID, err

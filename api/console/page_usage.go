@@ -19,9 +19,9 @@ type usageData struct {
 	Days             chart.Series
 	By               string
 	Groups           []string
-	// Away is why the unsettled money is not known, "" where it is.
+	// Away is why the unsettled money is unknown, "" if it is known.
 	Away string
-	// Ask is what a form would do with unsettled money, nil for nothing.
+	// Ask is the question about the selected reservations, nil for none.
 	Ask *moneyQuestion
 	// Results are the outcomes of a form, nil for none.
 	Results *Table
@@ -33,16 +33,16 @@ type moneyQuestion struct {
 	Rows    *Table
 }
 
-// Count is how many reservations it is about.
+// Count returns the number of reservations.
 func (q moneyQuestion) Count() string { return strconv.Itoa(len(q.IDs)) }
 
-// usagePage is about money: what was spent, and what no process will settle.
+// usagePage shows the spent money, and the reservations that no process will settle.
 func usagePage() page {
 	settle := func(do string, end settler) act {
 		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) { return settleMoney(v, do, end) }}
 	}
 	return page{
-		name: "usage", path: "/usage", roles: everybody(), nav: "usage", key: "u",
+		name: "usage", path: "/usage", roles: allRoles(), nav: "usage", key: "u",
 		show: func(v *View) (any, error) { return showUsage(v) },
 		csv:  func(data any) *Table { return data.(*usageData).Table }, //nolint:forcetypeassert // of show
 		acts: map[string]act{
@@ -58,7 +58,7 @@ func usagePage() page {
 
 type settler func(v *View, in *operator.UnsettledName) (operator.UnsettledList, error)
 
-// readUsage reads a page of sums of the ledger that the address of the page selects.
+// readUsage reads a page of sums of the ledger, selected by the page's query.
 func readUsage(v *View, by, after string) (operator.UsageList, error) {
 	q := edge.NewQuery(v.R)
 	query := operator.UsageQuery{
@@ -103,7 +103,7 @@ func showUsage(v *View) (*usageData, error) {
 	data.Days = spentByDay(v, days)
 	data.sums(v, sums.Data)
 	data.Table.Next = v.next(sums.After)
-	if !v.Staff() { // unsettled money is the operators'
+	if !v.Staff() { // only operators and viewers see unsettled money
 		return data, nil
 	}
 	unsettled, err := v.s.o.Operator.ListUnsettled(v.R.Context(), v.actor(), &operator.UnsettledQuery{})
@@ -115,7 +115,7 @@ func showUsage(v *View) (*usageData, error) {
 	return data, nil
 }
 
-// spentByDay draws what was spent, a bar a day.
+// spentByDay draws the spent money, with a bar for each day.
 func spentByDay(v *View, list operator.UsageList) chart.Series {
 	var total pricing.Money
 	days := usageChart("days", "usage.spent", list, func(row operator.UsageRow) chart.Point {
@@ -126,7 +126,7 @@ func spentByDay(v *View, list operator.UsageList) chart.Series {
 	return days
 }
 
-// sums makes a page of the table, the dearest sums first; days are in their order.
+// sums makes a page of the table, the highest sums first; days are in their order.
 func (d *usageData) sums(v *View, rows []operator.UsageRow) {
 	d.Table = &Table{
 		ID: "sums", Caption: "usage.caption", Empty: "usage.empty", CSV: true,
@@ -184,7 +184,7 @@ func unsettledTable(v *View, rows []operator.UnsettledRow) *Table {
 	return table
 }
 
-// settleMoney charges or refunds the chosen reservations, once their sum is confirmed, and shows the outcome for each.
+// settleMoney charges or refunds the selected reservations after their sum is confirmed, and shows the outcome for each.
 func settleMoney(v *View, do string, end settler) (string, any, error) {
 	ids, err := chosen(v, "reservation", "unsettled.none", "tasks.many")
 	if err != nil {
@@ -209,7 +209,7 @@ func settleMoney(v *View, do string, end settler) (string, any, error) {
 	return "", data, nil
 }
 
-// askMoney asks whether the chosen reservations shall be charged or refunded, with their sum.
+// askMoney asks for confirmation to charge or refund the selected reservations, with their sum.
 func askMoney(v *View, do string, ids []string) (string, any, error) {
 	list, err := v.s.o.Operator.ListUnsettled(v.R.Context(), v.actor(), &operator.UnsettledQuery{})
 	if err != nil {

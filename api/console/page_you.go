@@ -7,20 +7,20 @@ type youData struct {
 	This     string
 }
 
-// youPage is about the session's owner: their sessions, and how they want to see the console.
+// youPage shows the sessions of the session's owner, and the settings of the console's appearance.
 func youPage() page {
-	mine := everybody()
+	roles := allRoles()
 	return page{
-		name: "you", path: "/you", roles: mine,
+		name: "you", path: "/you", roles: roles,
 		show: func(v *View) (any, error) {
 			list, err := v.s.o.Sessions.List(v.R.Context(), v.User.Kind, v.User.Owner)
 			return youData{Sessions: list, This: v.Session.ID}, err
 		},
 		acts: map[string]act{
-			"end": {roles: mine, do: func(v *View) (string, any, error) {
+			"end": {roles: roles, do: func(v *View) (string, any, error) {
 				return Root + "/you?done=ended", nil, v.s.o.Sessions.End(v.R.Context(), v.User.Kind, v.User.Owner, v.Form.Value("session"))
 			}},
-			"everywhere": {roles: mine, do: func(v *View) (string, any, error) {
+			"everywhere": {roles: roles, do: func(v *View) (string, any, error) {
 				v.s.auth.clearCookie(v)
 				return Root + "/sign-in", nil, v.s.o.Sessions.EndAll(v.R.Context(), v.User.Kind, v.User.Owner)
 			}},

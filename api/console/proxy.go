@@ -13,12 +13,12 @@ import (
 	"modelrelay/storage/audit"
 )
 
-// request is a request to the API that passes the view's own on to another path, for a token or an operator.
+// request returns a request to the API with the method of the view's request, for a token or an operator.
 func (v *View) request(user User, path string, body io.Reader) (*http.Request, error) {
 	return inprocess.NewRequest(v.asCaller(user), v.R, v.R.Method, path, body)
 }
 
-// proxied are the operations that pages call as a token, by the beginning of their paths.
+// proxied are the prefixes of the paths of operations that pages call as a token.
 func proxied() []string {
 	return []string{
 		"/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1beta/models/", "/v1/images/generations", "/v1/audio/speech",
@@ -26,12 +26,12 @@ func proxied() []string {
 	}
 }
 
-// paysHeader names the token that an operator has agreed shall pay for a call, where it is not the console's own. A page asks
-// first; the header is what says so to the server, and no form or link can send it.
+// paysHeader names the token of a call if an operator has agreed that a token other than the console's own pays. A form or a link cannot
+// send the header.
 const paysHeader = "Console-Pays"
 
-// proxy passes a request of a page's script to the API as a token: the holder's own, or the one that an operator names.
-// The answer passes as it comes, with the API's own policy, under which it is no page.
+// proxy passes a request of a page's script to the API as a token: the holder's own, or the token that an operator names. The answer is
+// streamed, with the policy of the API, under which a browser does not treat it as a page.
 func (s *Server) proxy(v *View) {
 	token := v.R.PathValue("token")
 	prefix := Root + "/as/" + inprocess.Segment(token)
@@ -44,7 +44,7 @@ func (s *Server) proxy(v *View) {
 		return
 	}
 	user := v.readerOf(token)
-	if !safe(v.R.Method) { // a call, which the token pays for
+	if !safe(v.R.Method) { // a call, for which the token pays
 		user.Role = Holder
 	}
 	switch {
@@ -96,7 +96,7 @@ func taskOf(path string) string {
 	return path[strings.LastIndexByte(path, '/')+1:]
 }
 
-// proxyFailed answers a script with what kept its call from being made.
+// proxyFailed answers a script with the reason why its call was not made.
 func (s *Server) proxyFailed(v *View, err error) {
 	problem := v.problem(err)
 	if problem == nil {
@@ -110,7 +110,7 @@ func (s *Server) proxyFailed(v *View, err error) {
 	_, _ = v.W.Write(raw)
 }
 
-// contentPath is the path at which the API serves what a task made.
+// contentPath returns the API's path of a task's outputs.
 func (v *View) contentPath(id string) string {
 	switch {
 	case v.User.Role != Holder:
@@ -122,7 +122,7 @@ func (v *View) contentPath(id string) string {
 	}
 }
 
-// taskContent hands on a task's video, a picture of it, or the answer of a call, by ranges.
+// taskContent passes on a task's video, a picture of it, or the answer of a call, with ranges.
 func (s *Server) taskContent(v *View) {
 	path := v.contentPath(v.R.PathValue("id"))
 	q := url.Values{}
@@ -149,7 +149,7 @@ func (s *Server) taskContent(v *View) {
 	s.o.API.ServeHTTP(v.W, r)
 }
 
-// fileName is the name under which a browser keeps a video, or an answer, which has no ending.
+// fileName returns the file name of a video, or of an answer, which has no extension.
 func fileName(id string) string {
 	name := strings.Map(func(c rune) rune {
 		if c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {

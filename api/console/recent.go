@@ -11,18 +11,18 @@ import (
 	"modelrelay/storage/ledger"
 )
 
-// recentMost is how many rows the last calls, tasks and entries of a page have.
+// recentMost is the number of rows of a page's last calls, tasks and entries.
 const recentMost = 5
 
-// recent is what a page shows of something below its own: a table, or why there is none.
+// recent is a part of a page with the last rows of a list, or the reason why it is absent.
 type recent struct {
-	Word  string // its heading
+	Word  string // key of the heading
 	Table *Table
-	// Away is why it is not known; Link leads to all of it, "" where there is no page.
+	// Away is why it is unknown. Link is the address of the whole list, "" for none.
 	Away, Link string
 }
 
-// with completes the part with its table, or with why it could not be read. drop is a column that the page does not need.
+// with returns the part with its table, or with the reason of the failed read. drop is a column that the page does not need.
 func (r recent) with(v *View, table func() *Table, drop string, err error) (recent, error) {
 	if err != nil {
 		r.Away, err = v.away(err)
@@ -34,10 +34,10 @@ func (r recent) with(v *View, table func() *Table, drop string, err error) (rece
 	return r, nil
 }
 
-// recentCalls are the last calls that a filter selects.
+// recentCalls returns the last calls that a filter selects.
 func recentCalls(v *View, word string, query logs.Query) (recent, error) {
 	r, drop := recent{Word: word, Link: v.To("calls")}, ""
-	if query.Token != "" { // the page is the token's
+	if query.Token != "" { // it is the token's page
 		r.Link += "?" + url.Values{"token": {query.Token}}.Encode()
 		drop = "call.token"
 	}
@@ -66,10 +66,10 @@ func recentAudit(v *View, subject string) (recent, error) {
 	return r.with(v, func() *Table { return auditTable(v, list.Data) }, "", err)
 }
 
-// month is what a token used in thirty days, a bar a day.
+// month is the usage of a token in thirty days, with a bar for each day.
 type month struct {
 	Chart chart.Series
-	// Away is why it is not known, "" where it is.
+	// Away is why it is unknown, "" if it is known.
 	Away string
 }
 
@@ -92,7 +92,7 @@ func monthOf(v *View, token string) (*month, error) {
 
 func usageChart(id, word string, list operator.UsageList, point func(operator.UsageRow) chart.Point) chart.Series {
 	c := chart.Series{ID: id, Word: word, Step: 24 * time.Hour}
-	c.From, _ = time.Parse(time.DateOnly, list.From) // of the service, as all days
+	c.From, _ = time.Parse(time.DateOnly, list.From) // from the service, as all days
 	last, _ := time.Parse(time.DateOnly, list.To)
 	c.To = last.Add(c.Step)
 	for _, row := range list.Data {

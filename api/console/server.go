@@ -1,6 +1,6 @@
-// Package console is the gateway in a browser: pages for operators and for holders of a token. Its pages are templates over the results
-// of packages operator and account, which decide what an operator or a token may do. Only a page's script calls the API itself, inside
-// the process. It imports no format and no vendor.
+// Package console is the gateway's user interface in a browser, for operators and for holders of a token. Its pages are templates over the
+// results of packages operator and account, which check the permissions. Only scripts of pages call the API, inside the process. It must
+// not import a format or a vendor.
 package console
 
 import (
@@ -24,86 +24,86 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// Root is the folder of the console's paths.
+// Root is the prefix of the console's paths.
 const Root = "/console"
 
-// Role is what a session may do.
+// Role determines what a session may do.
 type Role string
 
 const (
-	// Operator sees and changes everything.
+	// Operator may see and change everything.
 	Operator Role = "operator"
-	// Viewer sees everything and changes nothing.
+	// Viewer may see everything and change nothing.
 	Viewer Role = "viewer"
-	// Holder has one token, and sees what is that token's.
+	// Holder has one token, and may see the data of that token.
 	Holder Role = "holder"
 )
 
 // User identifies an operator or the holder of a token.
 type User struct {
-	// Kind is "operator" or "token", Owner the operator's name or the token's stable id, and Name the name that pages show.
+	// Kind is "operator" or "token", Owner the operator's name or the token's stable id, and Name the displayed name.
 	Kind, Owner, Name string
 	Role              Role
-	// Fingerprint is that of the key that opens the console for them; it changes with the key.
+	// Fingerprint identifies the key with which the owner signs in; it changes with the key.
 	Fingerprint string
 }
 
-// Sessions keeps the sessions of browsers, as sessions.Store does. Errors are storage.ErrNotFound and storage.ErrUnavailable.
+// Sessions stores the sessions of browsers; sessions.Store implements it. Errors are storage.ErrNotFound and storage.ErrUnavailable.
 type Sessions interface {
-	// Begin starts a session; secret is for the browser. A *sessions.TooManyError refuses it to an owner with many new ones.
+	// Begin starts a session; secret is for the browser. It returns a *sessions.TooManyError for an owner with many new sessions.
 	Begin(ctx context.Context, s sessions.Session) (secret string, begun sessions.Session, err error)
 	Find(ctx context.Context, secret string) (sessions.Session, error)
 	List(ctx context.Context, kind, owner string) ([]sessions.Session, error)
 	End(ctx context.Context, kind, owner, id string) error
 	EndAll(ctx context.Context, kind, owner string) error
-	// Offer makes a sign-in link's code, Peek returns its owner, and Take uses it up.
-	Offer(ctx context.Context, link sessions.Link, lasts time.Duration) (code string, err error)
+	// Offer creates the code of a sign-in link, Peek returns its owner, and Take invalidates it.
+	Offer(ctx context.Context, link sessions.Link, ttl time.Duration) (code string, err error)
 	Peek(ctx context.Context, code string) (sessions.Link, error)
 	Take(ctx context.Context, code string) (sessions.Link, error)
-	// Once reports whether an owner gives a word for the first time. It may forget the oldest of many hundreds.
+	// Once reports whether an owner sends a word for the first time. It may forget the oldest of many hundreds.
 	Once(ctx context.Context, kind, owner, word string) (first bool, err error)
 }
 
-// Backend is what a console works with of the server that it belongs to.
+// Backend has what a console uses of its server.
 type Backend struct {
 	// API serves the whole API to requests of this process (edge.WithInternalCaller).
 	API http.Handler
-	// Account reads what is a token's own.
+	// Account reads the data of a token.
 	Account *account.Service
-	// Ready returns the status of /readyz, and the errors of the checks that failed by their names.
+	// Ready returns the status of /readyz, and the errors of the failed checks by name.
 	Ready func(ctx context.Context) (status string, failed map[string]string)
 }
 
-// Options are what a console works with. All of it stays the caller's, and all but URL, the texts and Log is needed.
+// Options are the dependencies of a console. The caller owns them. All except URL, the texts and Log are required.
 type Options struct {
 	Backend
 
 	// Operator performs the actions of operators.
 	Operator *operator.Service
-	// Token finds a token by its id, with the limits that hold for it. The error is storage.ErrNotFound or storage.ErrUnavailable.
+	// Token finds a token by its id, with the limits in force. The error is storage.ErrNotFound or storage.ErrUnavailable.
 	Token func(ctx context.Context, id string) (*tokens.Token, error)
-	// Key finds the owner of a key that came with a request: storage.ErrNotFound for a wrong one, storage.ErrUnavailable.
+	// Key finds the owner of a request's key. The error is storage.ErrNotFound for a wrong key, or storage.ErrUnavailable.
 	Key func(r *http.Request, key string) (User, error)
-	// Wrong counts a wrong key or link against the request's network, and returns how long that has to wait; 0 for the first ones.
+	// Wrong counts a wrong key or link for the request's network, and returns how long the network has to wait; 0 for the first ones.
 	Wrong func(r *http.Request) time.Duration
-	// Lookup finds an owner as it is now: storage.ErrNotFound for one that may no longer sign in.
+	// Lookup finds the current state of an owner. The error is storage.ErrNotFound if the owner may no longer sign in.
 	Lookup func(ctx context.Context, kind, owner string) (User, error)
-	// Opened reports whether there is any operator; without one the sign-in shows how to add one.
+	// Opened reports whether there is an operator. Without one, the sign-in page describes how to add one.
 	Opened   func() bool
 	Sessions Sessions
-	// URL is the one address at which people sign in; nil: loopback alone.
+	// URL is the address at which people sign in; nil: only loopback.
 	URL *url.URL
-	// TraceURL leads to the operator's tracing, with {trace_id} in it; "" for none.
+	// TraceURL is the address of a trace with {trace_id}; "" for none.
 	TraceURL string
-	// TemporalURL is where the Temporal UI is, without a path; "" for not known.
+	// TemporalURL is the address of the Temporal UI, without a path; "" if unknown.
 	TemporalURL string
-	// Currency is written behind amounts of money; "" for nothing.
+	// Currency is the unit after amounts of money; "" for none.
 	Currency string
-	// Log records defects; nil is silent.
+	// Log records defects; nil: no log.
 	Log *slog.Logger
 }
 
-// Server is the console's handler. It is safe for concurrent use and there is nothing to close.
+// Server is the console's handler. It is safe for concurrent use and needs no Close.
 type Server struct {
 	o         Options
 	auth      *auth
@@ -114,7 +114,7 @@ type Server struct {
 	handler   http.Handler
 }
 
-// New makes a console. It panics where its own words or assets are broken.
+// New returns a console. It panics if its texts or assets are invalid.
 func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -135,7 +135,7 @@ type route struct {
 	handler http.Handler
 }
 
-// routes are all there are. The table of a test has the roles of each.
+// routes lists all routes. A test has a table with the roles of each.
 func (s *Server) routes() []route {
 	list := []route{
 		{"GET /{$}", http.HandlerFunc(s.landing)},
@@ -159,18 +159,18 @@ func (s *Server) routes() []route {
 	return append(list,
 		route{"GET " + Root + "/{$}", s.open(func(v *View) { v.redirect(Root) })},
 		route{Root + "/", s.open(s.nothingHere)},
-		route{Root, s.open(s.nothingHere)}, // a method that it does not take
+		route{Root, s.open(s.nothingHere)}, // another method
 	)
 }
 
-// ServeHTTP serves Root and what is below it, and "/".
+// ServeHTTP serves Root, the paths below it, and "/".
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// policy is that of every page. No page has an inline script, style or handler, and no script can make HTML.
+// policy is the Content-Security-Policy of every page. No page has an inline script, style or handler, and no script can create HTML.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; " +
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// guard sets the headers of every page and turns away what must not reach one: foreign hosts and forged requests.
+// guard sets the headers of every page, and refuses requests for unknown hosts and cross-site requests.
 func (s *Server) guard(next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -184,7 +184,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h.Set("Vary", "Cookie, Accept-Language")
 		switch {
 		case r.URL.Path == "/", safe(r.Method) && strings.HasPrefix(r.URL.Path, Root+"/assets/"):
-		case !s.knownHost(r) && (r.Method != http.MethodPost || r.URL.Path != Root+"/appearance"): // the landing page has its forms at every host
+		case !s.knownHost(r) && (r.Method != http.MethodPost || r.URL.Path != Root+"/appearance"): // forms of the landing page work at every host
 			s.fail(s.view(w, r), http.StatusNotFound, "refused.host")
 			return
 		case safe(r.Method):
@@ -196,8 +196,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// referrer is the policy for referrers: no site learns where a link was. Over plain http to a host that is not this machine browsers
-// send no Sec-Fetch-Site, and without referrers a form's Origin is "null": there the own site learns it, so that its forms are known.
+// referrer returns the referrer policy: other sites must not see addresses of the console. Over plain http to another machine, browsers
+// send no Sec-Fetch-Site, and without referrers the Origin of a form is "null". There the console's own site receives referrers, so that
+// its forms are recognized.
 func (s *Server) referrer(r *http.Request) string {
 	if r.TLS != nil || loopback(r.Host) || s.secure() && s.knownHost(r) {
 		return "no-referrer"
@@ -209,7 +210,7 @@ func safe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// knownHost reports whether people may sign in at the host that a request names.
+// knownHost reports whether people may sign in at the request's host.
 func (s *Server) knownHost(r *http.Request) bool {
 	if s.o.URL != nil {
 		return strings.EqualFold(r.Host, s.o.URL.Host)
@@ -217,7 +218,7 @@ func (s *Server) knownHost(r *http.Request) bool {
 	return loopback(r.Host)
 }
 
-// loopback reports whether a host is this machine, with or without a port.
+// loopback reports whether a host, with or without a port, is this machine.
 func loopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -232,13 +233,13 @@ func loopback(host string) bool {
 
 func (s *Server) secure() bool { return s.o.URL != nil && s.o.URL.Scheme == "https" }
 
-// open is the handler of a page that needs no session.
+// open returns the handler of a page that requires no session.
 func (s *Server) open(do func(v *View)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { do(s.view(w, r)) })
 }
 
-// signedIn is the handler of what needs a session. Without one it leads to the sign-in; a link from another site comes
-// without its strict cookie and is loaded once more, from here.
+// signedIn returns the handler of a page that requires a session. Without one it redirects to the sign-in. A request from another site's
+// link has no strict cookie, so its page is loaded again from here.
 func (s *Server) signedIn(do func(v *View)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := s.view(w, r)
@@ -254,7 +255,7 @@ func (s *Server) signedIn(do func(v *View)) http.Handler {
 			do(v)
 		case errors.Is(err, storage.ErrNotFound):
 			s.auth.clearCookie(v)
-			if !safe(r.Method) || r.Header.Get("Sec-Fetch-Dest") == "empty" { // a script asks: it shows the page that it is on
+			if !safe(r.Method) || r.Header.Get("Sec-Fetch-Dest") == "empty" { // a script handles the status on its page
 				s.fail(v, http.StatusUnauthorized, "session.over")
 				return
 			}
@@ -270,26 +271,26 @@ func (s *Server) fail(v *View, status int, word string) {
 }
 
 func (s *Server) nothingHere(v *View) {
-	// A page with a session keeps its frame.
+	// With a session, the page has the frame.
 	_ = s.auth.find(v, s.auth.cookie(v.R))
 	s.fail(v, http.StatusNotFound, "refused.nothing")
 }
 
 type landingData struct {
-	Base     string // the gateway's address as the browser knows it
+	Base     string // the gateway's address in the browser
 	Health   string // ok, degraded, error, stopping
 	SignIn   bool   // people may sign in at this host
 	Snippets []snippets.Program
 }
 
-// landing is what a browser finds at "/". It shows nothing that unauthenticated clients may not know.
+// landing serves "/". It shows only what unauthenticated clients may know.
 func (s *Server) landing(w http.ResponseWriter, r *http.Request) {
 	v := s.view(w, r)
 	known := s.knownHost(r)
 	data := landingData{Base: s.base(r), Health: s.health(v), SignIn: known}
 	data.Snippets = snippets.For(data.Base, snippets.Chat, "gpt-4o-mini", "Hello")[:3]
 	if known {
-		_ = s.auth.find(v, s.auth.cookie(r)) // a landing page needs no session
+		_ = s.auth.find(v, s.auth.cookie(r)) // the landing page requires no session
 	}
 	user := v.User
 	v.User = User{} // no frame
@@ -297,7 +298,7 @@ func (s *Server) landing(w http.ResponseWriter, r *http.Request) {
 	s.render(v, http.StatusOK, "landing", data)
 }
 
-// base is the gateway's address as the browser knows it.
+// base returns the gateway's address in the browser.
 func (s *Server) base(r *http.Request) string {
 	scheme := "http"
 	if s.o.URL != nil && s.o.URL.Host == r.Host {
@@ -308,7 +309,7 @@ func (s *Server) base(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-// health is the status of the gateway: ok, degraded, stopping or error.
+// health returns the status of the gateway: ok, degraded, stopping or error.
 func (s *Server) health(v *View) string {
 	status, _ := s.o.Ready(v.R.Context())
 	switch status {

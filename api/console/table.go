@@ -10,22 +10,22 @@ import (
 	"modelrelay/api/edge"
 )
 
-// Table is a table of a page: cards where the page is narrow, and the same rows as CSV. The template is "table".
+// Table is a table of a page: cards on narrow screens, and the same rows as CSV. The template is "table".
 type Table struct {
-	// ID is the element's, unique in the page. Caption is a word.
+	// ID is the element's id, unique in the page. Caption is a key.
 	ID, Caption string
 	Columns     []Column
 	Rows        []Row
-	// Empty is the word for no rows at all, and what comes next. A filter without hits has its own.
+	// Empty is the key of the text for a list without rows. A filter without results has another text.
 	Empty string
-	// Next is the address of the next rows, "" at the end. Partly: the search for rows stopped before the page was full, and continues there.
+	// Next is the address of the next rows, "" at the end. Partly: the search stopped before the page was full, and continues there.
 	Next   string
 	Partly bool
-	// CSV: the page has csv.
+	// CSV: the page has a csv function.
 	CSV bool
-	// Select makes each row one that can be chosen: a box of this name with the row's ID, in the form that is around.
+	// Select adds a box with this name and the row's ID to each row, for the surrounding form.
 	Select string
-	// Chosen are the IDs of rows whose boxes are ticked.
+	// Chosen are the IDs of the rows with a checked box.
 	Chosen []string
 }
 
@@ -44,16 +44,16 @@ func (t *Table) drop(words ...string) {
 	}
 }
 
-// Column is one column. Word is its heading, and the name of its values in a card.
+// Column is one column. Word is the key of its heading, and of its name in a card.
 type Column struct {
 	Word string
-	// Number stands to the right in figures of one width.
+	// Number aligns the values to the right, with digits of equal width.
 	Number bool
-	// Sort is the value of "sort" that orders by it, "" where nothing does.
+	// Sort is the value of "sort" that orders by the column, "" if none does.
 	Sort string
 }
 
-// columns returns the columns with these headings. One that begins with # is a number.
+// columns returns the columns with these keys. A key with the prefix # is a column of numbers.
 func columns(words ...string) []Column {
 	list := make([]Column, len(words))
 	for i, word := range words {
@@ -71,26 +71,26 @@ type Row struct {
 // Cell is one value: a text, a time, a mark, or several of them.
 type Cell struct {
 	Text string
-	// Word is a key in place of Text.
+	// Word is the key of a text, instead of Text.
 	Word string
 	// Link is an address; see View.To.
 	Link string
 	// Mark is one of: working probing warning paused failed done running waiting.
 	Mark string
-	// Time is shown in the reader's zone.
+	// Time is shown in the reader's time zone.
 	Time time.Time
-	// Code is shown in letters of one width.
+	// Code is shown in a monospaced font.
 	Code bool
-	// Note is a quieter line below.
+	// Note is a smaller line below.
 	Note string
-	// Bar is a share of 0 to 1 that is drawn; nil for none.
+	// Bar is a share from 0 to 1 that is drawn; nil for none.
 	Bar *float64
 }
 
-// Text is a cell with a text.
+// Text returns a cell with a text.
 func Text(text string) Cell { return Cell{Text: text} }
 
-// When is a cell with a time; the zero time is a dash.
+// When returns a cell with a time; the zero time is a dash.
 func When(t time.Time) Cell { return Cell{Time: t} }
 
 func whenKnown(t *time.Time) Cell {
@@ -100,7 +100,7 @@ func whenKnown(t *time.Time) Cell {
 	return When(*t)
 }
 
-// Share draws one number of another.
+// Share returns the quotient of two numbers for Cell.Bar, nil if whole is not positive.
 func Share(of, whole float64) *float64 {
 	if whole <= 0 {
 		return nil
@@ -109,22 +109,22 @@ func Share(of, whole float64) *float64 {
 	return &share
 }
 
-// Blank reports whether the cell is a dash and no more. A card leaves it out.
+// Blank reports whether the cell is only a dash. A card omits it.
 func (c Cell) Blank() bool { return c.Dash() && c.Mark == "" && c.Note == "" && c.Bar == nil }
 
-// mostShort is how many bytes a text may have that stays in one line.
+// mostShort is the maximum length of a text that is shown in one line, in bytes.
 const mostShort = 16
 
-// Short reports whether the text stays in one line, such as the hint of a key.
+// Short reports whether the text is shown in one line, such as the hint of a key.
 func (c Cell) Short() bool { return len(c.Text) <= mostShort }
 
-// InLine reports whether the mark stays in one line with the text: that is short, or a word.
+// InLine reports whether the mark and the text are shown in one line: the text is short, or a word.
 func (c Cell) InLine() bool { return c.Link == "" && (c.Word != "" || c.Text != "" && c.Short()) }
 
-// Width is the length of a cell's bar, of 100.
+// Width returns the length of the cell's bar, out of 100.
 func (c Cell) Width() int { return int(*c.Bar * 100) }
 
-// Dash reports whether there is nothing in the cell.
+// Dash reports whether the cell is empty.
 func (c Cell) Dash() bool { return c.Text == "" && c.Word == "" && c.Time.IsZero() }
 
 func (c Cell) plain(v *View) string {
@@ -138,7 +138,7 @@ func (c Cell) plain(v *View) string {
 	}
 }
 
-// answerCSV answers with the rows that the page shows.
+// answerCSV answers with the page's rows.
 func (s *Server) answerCSV(v *View, name string, table *Table) {
 	var out bytes.Buffer
 	head := make([]string, len(table.Columns))

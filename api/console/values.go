@@ -8,7 +8,7 @@ import (
 	"modelrelay/providers/pricing"
 )
 
-// money writes an amount with two to six digits behind the point.
+// money formats an amount with two to six digits after the point.
 func money(value any) string {
 	var f float64
 	switch a := value.(type) {
@@ -41,7 +41,7 @@ func money(value any) string {
 	return group(whole) + "." + rest
 }
 
-// amount is money in units of the currency.
+// amount returns the money in units of the currency.
 func amount(m pricing.Money) float64 { return float64(m) / 1e9 }
 
 func group(whole string) string {
@@ -57,7 +57,7 @@ func group(whole string) string {
 
 func number(n any) string { return group(fmt.Sprint(n)) }
 
-// browserOf returns the browser with its version, and the system, of a user agent. Of an unknown agent it returns the beginning.
+// browserOf returns the browser with its version, and the system, of a user agent. For an unknown agent it returns the beginning.
 func browserOf(agent string) string {
 	name := cut(agent, 40)
 	for _, known := range []struct{ mark, name string }{

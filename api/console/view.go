@@ -10,25 +10,25 @@ import (
 	"modelrelay/storage/sessions"
 )
 
-// View is one request of a page and what its template sees. One goroutine uses it.
+// View is one request of a page, and the data of its template. Only one goroutine uses it.
 type View struct {
 	W http.ResponseWriter
 	R *http.Request
-	// User identifies the owner of the session; its zero value is none.
+	// User identifies the owner of the session; zero without a session.
 	User    User
 	Session sessions.Session
-	// Problem is why a form that was sent was refused, nil for none. The page shows it on top, and at the field.
+	// Problem is why a form was refused, nil for none. The page shows it at the top and at the field.
 	Problem *Problem
-	// Away is why the main part of the page is not there, nil where it is. The page says so above what is there without it, its
-	// filters as they were, and a refresh keeps what was shown before.
+	// Away is why the main part of the page could not be read; nil: it was read. The page shows the reason above the remaining parts and keeps
+	// its filters. A refresh keeps the previous content.
 	Away       *Problem
 	Form       *Form
 	Appearance Appearance
-	// Page is the page's name, "" for one outside of the frame; Data is what its functions gave the template.
+	// Page is the page's name, "" for a page without the frame. Data is the result of its show function.
 	Page   string
 	Status int
 	Data   any
-	// Landed: the reader of the landing page has a session.
+	// Landed: the landing page is shown to a browser with a session.
 	Landed bool
 
 	s    *Server
@@ -39,22 +39,22 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request) *View {
 	return &View{W: w, R: r, Form: new(Form), Appearance: appearanceOf(r), s: s}
 }
 
-// readerOf returns the reader of a token's data: its holder, or an operator or viewer, to which the token's limits do not apply.
+// readerOf returns the reader of a token's data: its holder, or an operator or viewer, for which the token's limits do not apply.
 func (v *View) readerOf(token string) User {
 	return User{Kind: TokenKind, Owner: token, Role: v.User.Role}
 }
 
-// T is a text in the view's language; see words.Texts.
+// T returns a text in the view's language; see words.Texts.
 func (v *View) T(key string, pairs ...any) string {
-	return v.s.words.Say(v.Appearance.lang, key, pairs...)
+	return v.s.words.Text(v.Appearance.lang, key, pairs...)
 }
 
-// Finding is the sentence of a code in the view's language; see words.Texts.
+// Finding returns the sentence of a code in the view's language; see words.Texts.
 func (v *View) Finding(code string, values map[string]string) string {
 	return v.s.words.Finding(v.Appearance.lang, code, values)
 }
 
-// Link is the address of a path of the gateway, relative to the page: a proxy may have the gateway below a folder of its own.
+// Link returns the address of a path of the gateway, relative to the page: a proxy may serve the gateway below a folder.
 func (v *View) Link(path string) string {
 	depth := strings.Count(strings.TrimPrefix(v.R.URL.EscapedPath(), "/"), "/")
 	if depth == 0 {
@@ -63,10 +63,10 @@ func (v *View) Link(path string) string {
 	return strings.Repeat("../", depth)[:3*depth-1] + path
 }
 
-// To is the address of a page of the console; parts of the path are escaped.
+// To returns the address of a page of the console. It escapes the parts of the path.
 func (v *View) To(parts ...string) string { return v.Link(pathOf(parts...)) }
 
-// pathOf is the path of a page of the console from the gateway's root; its parts are escaped.
+// pathOf returns the path of a page of the console from the gateway's root. It escapes the parts.
 func pathOf(parts ...string) string {
 	segments := []string{Root}
 	for _, part := range parts {
@@ -75,18 +75,18 @@ func pathOf(parts ...string) string {
 	return strings.Join(segments, "/")
 }
 
-// Asset is the address of a file that pages load.
+// Asset returns the address of an asset.
 func (v *View) Asset(name string) string {
 	return v.Link(Root + "/assets/" + v.s.assets.Folder() + "/" + name)
 }
 
-// refreshHeader says that a page is fetched once more for its live regions alone.
+// refreshHeader is the header of a request that fetches the page again only for its live regions.
 const refreshHeader = "Console-Refresh"
 
-// Refreshes reports that only the live regions of the page are fetched: what only the rest of the page needs is not read.
+// Refreshes reports whether only the live regions of the page are fetched. Data of the other parts is then not read.
 func (v *View) Refreshes() bool { return v.R.Header.Get(refreshHeader) != "" }
 
-// Here is the page's own path from the gateway's root, with its query.
+// Here returns the page's own path from the gateway's root, with its query.
 func (v *View) Here() string {
 	if v.R.Method != http.MethodGet {
 		return v.R.URL.EscapedPath()
@@ -94,10 +94,11 @@ func (v *View) Here() string {
 	return v.R.URL.RequestURI()
 }
 
-// Query is a value of the address, "" for none.
+// Query returns a value of the query, "" for none.
 func (v *View) Query(name string) string { return v.R.URL.Query().Get(name) }
 
-// With is the page's own address with other values of its query: name, value, name, value; "" drops one. It drops the place in a list.
+// With returns the page's own address with changed query values: name, value, name, value; "" removes one. It also removes the position in
+// a list.
 func (v *View) With(pairs ...string) string {
 	q := v.R.URL.Query()
 	for _, drop := range []string{"after", "done", "format"} {
@@ -117,7 +118,7 @@ func (v *View) With(pairs ...string) string {
 	return "?" + q.Encode()
 }
 
-// next is the address of the next page of a list, "" where the cursor of the list is nil.
+// next returns the address of the next page of a list, "" if the list's cursor is nil.
 func (v *View) next(cursor *string) string {
 	if cursor == nil {
 		return ""
@@ -125,7 +126,7 @@ func (v *View) next(cursor *string) string {
 	return v.With("after", *cursor)
 }
 
-// Filtered reports whether the address narrows what is shown.
+// Filtered reports whether the query filters the page.
 func (v *View) Filtered() bool {
 	for name, values := range v.R.URL.Query() {
 		if !slices.Contains([]string{"after", "done", "format", "sort", "as", "view"}, name) && strings.Join(values, "") != "" {
@@ -135,7 +136,7 @@ func (v *View) Filtered() bool {
 	return false
 }
 
-// Done is the key of the sentence that says what a form has done, "" for none.
+// Done returns the key of the sentence about the completed action of a form, "" for none.
 func (v *View) Done() string {
 	key := "done." + v.Query("done")
 	if v.s.words.Has(key) {
@@ -144,13 +145,13 @@ func (v *View) Done() string {
 	return ""
 }
 
-// May reports whether the session may change what operators change.
+// May reports whether the session may perform the changes of operators.
 func (v *View) May() bool { return v.User.Role == Operator }
 
-// Staff reports whether the session is an operator's or a viewer's.
+// Staff reports whether an operator or a viewer owns the session.
 func (v *View) Staff() bool { return v.User.Role == Operator || v.User.Role == Viewer }
 
-// Money writes an amount, with the currency where there is one.
+// Money formats an amount, with the currency if there is one.
 func (v *View) Money(amount any) string {
 	text := money(amount)
 	if text == "" || v.s.o.Currency == "" {
@@ -159,7 +160,7 @@ func (v *View) Money(amount any) string {
 	return text + " " + v.s.o.Currency
 }
 
-// Nav are the pages that the frame leads to, for the session.
+// Nav returns the navigation's pages for the session.
 func (v *View) Nav() []NavEntry {
 	var list []NavEntry
 	for i := range v.s.pages {

@@ -18,7 +18,7 @@ import (
 var embedded embed.FS
 
 // Files holds all assets in memory, plain and compressed. The name of their folder is the hash of all of them, so a browser may cache them
-// permanently and modules import one another by plain names.
+// permanently, and modules import one another by plain names.
 type Files struct {
 	folder string
 	byName map[string]file
@@ -29,7 +29,7 @@ type file struct {
 	plain, packed []byte
 }
 
-// Load reads the files. It panics where they are not a part of the program.
+// Load reads the embedded files. It panics if they cannot be read.
 func Load() *Files {
 	a := &Files{byName: make(map[string]file)}
 	entries, err := embedded.ReadDir(".")
@@ -50,7 +50,7 @@ func Load() *Files {
 	return a
 }
 
-// contentType is by the name alone: what the machine's own table says must not matter.
+// contentType depends only on the name, not on the MIME table of the machine.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".css":
@@ -64,19 +64,19 @@ func contentType(name string) string {
 	}
 }
 
-// Pack is content as gzip, at one of its levels.
+// Pack returns the content in gzip at a level.
 func Pack(content []byte, level int) []byte {
 	var out bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&out, level) // the level is one that there is
+	w, _ := gzip.NewWriterLevel(&out, level) // the level is valid
 	_, _ = w.Write(content)                  // into memory
 	_ = w.Close()
 	return out.Bytes()
 }
 
-// Folder is the name of the folder that all of them are in.
+// Folder returns the name of the folder of all assets.
 func (a *Files) Folder() string { return a.folder }
 
-// ServeHTTP answers with the file that a path names, folder/name. Its address holds what it contains.
+// ServeHTTP serves the path folder/name. The folder is a hash of the content.
 func (a *Files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	folder, name, _ := strings.Cut(r.URL.Path, "/")
 	found, ok := a.byName[name]
@@ -87,7 +87,7 @@ func (a *Files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	h.Set("Content-Type", found.contentType)
-	h.Set("Content-Security-Policy", "default-src 'none'; sandbox") // it is no page
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox") // it is not a page
 	h["Vary"] = []string{"Accept-Encoding"}
 	content := found.plain
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
@@ -95,5 +95,5 @@ func (a *Files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		content = found.packed
 	}
 	h.Set("Content-Length", strconv.Itoa(len(content)))
-	_, _ = w.Write(content) // a browser that is gone needs no answer
+	_, _ = w.Write(content) // the browser may have left
 }

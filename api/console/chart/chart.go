@@ -1,4 +1,4 @@
-// Package chart draws series over time, and the stretches of one call, as rectangles of an SVG.
+// Package chart draws series over time, and the parts of a call's time, as rectangles of an SVG.
 package chart
 
 import (
@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// Series is a row of values over time that is drawn as bars, with its numbers as a table. The template is "chart".
+// Series is a series of values over time. It is drawn as bars, with its numbers in a table. The template is "chart".
 type Series struct {
-	// ID is the element's. Word is what it shows, Figure the sum or the like next to it.
+	// ID is the id of the element. Word is the key of the title, Figure a number next to it, such as the sum.
 	ID, Word, Figure string
 	From, To         time.Time
 	Step             time.Duration
 	Points           []Point
 }
 
-// Point is a value of one step. Bad is the part of it that is drawn in another colour; Text is what the table says.
+// Point is the value of one step. Bad is the part of it in another colour. Text is the value in the table.
 type Point struct {
 	At         time.Time
 	Value, Bad float64
 	Text       string
 }
 
-// Bar is one rectangle of a drawing, in its own units.
+// Bar is one rectangle of a drawing, in the drawing's units.
 type Bar struct {
 	X, Y, Width, Height string
 	// Class is "", or "bad".
 	Class string
-	// Title is the text of its tooltip.
+	// Title is the text of the tooltip.
 	Title string
 }
 
@@ -36,11 +36,11 @@ type Bar struct {
 const (
 	boxWidth  = 600.0
 	boxHeight = 72.0
-	// leastBar is what a value above nothing is drawn with at least.
+	// leastBar is the minimum height of a positive value.
 	leastBar = 1.5
 )
 
-// Bars are the rectangles of the chart.
+// Bars returns the rectangles of the chart.
 func (c Series) Bars() []Bar {
 	span := c.To.Sub(c.From)
 	if span <= 0 || c.Step <= 0 {
@@ -67,7 +67,7 @@ func (c Series) Bars() []Bar {
 	return bars
 }
 
-// drawable returns the values that have a height: a value that is not finite would spoil the whole drawing.
+// drawable reports whether a value has a height: a value that is not finite would make the whole drawing invalid.
 func drawable(f float64) bool { return f > 0 && !math.IsInf(f, 0) }
 
 func newBar(x, width, height float64, class, title string) Bar {
@@ -76,7 +76,7 @@ func newBar(x, width, height float64, class, title string) Bar {
 	}
 }
 
-// Most is the largest value, 1 where there is none.
+// Most returns the largest value, 1 if there is none.
 func (c Series) Most() float64 {
 	most := 0.0
 	for _, p := range c.Points {
@@ -90,23 +90,23 @@ func (c Series) Most() float64 {
 	return most
 }
 
-// ViewBox is that of the drawing.
+// ViewBox returns the view box of the drawing.
 func (c Series) ViewBox() string { return fmt.Sprintf("0 0 %g %g", boxWidth, boxHeight) }
 
-// Width is the length of a bar for a share of 0 to 1 of the whole box.
+// Width returns the length of a bar for a share from 0 to 1 of the box.
 func Width(share float64) string { return drawn(boxWidth * max(0, min(1, share))) }
 
 func drawn(f float64) string { return fmt.Sprintf("%.1f", f) }
 
-// Part is a stretch of time of one call.
+// Part is a part of a call's time.
 type Part struct {
-	// Word is a key, Name what it is of, "" for nothing.
+	// Word is a key. Name is the object's name, "" for none.
 	Word, Name string
 	MS         float64
 	Failed     bool
 }
 
-// PartBars draws parts one behind the other, in a box of 600 by 16.
+// PartBars draws the parts one after the other, in a box of 600 by 16.
 func PartBars(parts []Part) []Bar {
 	whole := 0.0
 	for _, p := range parts {

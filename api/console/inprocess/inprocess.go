@@ -1,5 +1,5 @@
-// Package inprocess calls the API inside the process, on behalf of a browser's request or of a command. It knows no page and no
-// session: the context that its caller makes has the operator or the token that a call acts for.
+// Package inprocess calls the API in this process, for a request of a browser or for a command. It must not know pages and sessions: its
+// caller's context has the operator or the token of the call.
 package inprocess
 
 import (
@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// NewRequest makes a request to the API because of a browser's request. It has nothing of the browser's own but its address and its
-// user agent. body is JSON unless the caller changes its type, nil for none.
+// NewRequest returns a request to the API for a request of a browser. It copies only the browser's address and user agent. body is JSON
+// unless the caller changes its type, nil for none.
 func NewRequest(ctx context.Context, from *http.Request, method, path string, body io.Reader) (*http.Request, error) {
 	sent := body
 	if body == nil {
-		sent = http.NoBody // a handler may read what a server gives it
+		sent = http.NoBody // handlers may read the body, as from a server
 	}
 	r, err := http.NewRequestWithContext(ctx, method, path, sent)
 	if err != nil {
@@ -30,7 +30,7 @@ func NewRequest(ctx context.Context, from *http.Request, method, path string, bo
 	return r, nil
 }
 
-// Pass copies the headers of these names, which are in canonical form.
+// Pass copies the headers with the names, which are in canonical form.
 func Pass(to, from http.Header, names ...string) {
 	for _, name := range names {
 		if values := from.Values(name); len(values) > 0 {
@@ -39,9 +39,9 @@ func Pass(to, from http.Header, names ...string) {
 	}
 }
 
-// Segment is a text as one segment of a path.
+// Segment escapes a text as one segment of a path.
 func Segment(text string) string {
-	if text == "." || text == ".." { // which a server would take for folders
+	if text == "." || text == ".." { // a server would interpret them as folders
 		return strings.ReplaceAll(text, ".", "%2E")
 	}
 	return url.PathEscape(text)

@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// errCut is the error of an answer that its handler gave up after it had begun.
+// errCut is the error of an answer that the handler aborted after its beginning.
 var errCut = errors.New("the answer broke off")
 
-// Transport carries requests to a handler in this process. It implements http.RoundTripper.
+// Transport sends requests to a handler in this process. It implements http.RoundTripper.
 type Transport struct {
 	Handler http.Handler
-	// As returns the context in which the handler serves; nil: that of the request.
+	// As returns the context for the handler; nil: that of the request.
 	As func(ctx context.Context) context.Context
 }
 
@@ -28,7 +28,7 @@ func (t Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	served.RequestURI = r.URL.RequestURI()
 	if served.Body == nil {
-		served.Body = http.NoBody // a handler may read what a server gives it
+		served.Body = http.NoBody // handlers may read the body, as from a server
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -40,7 +40,7 @@ func (t Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			}
 		}()
 		t.Handler.ServeHTTP(answer, served)
-		_ = in.CloseWithError(r.Context().Err()) // nil is the end
+		_ = in.CloseWithError(r.Context().Err()) // nil: end of file
 	}()
 	<-answer.begun
 	return &http.Response{StatusCode: answer.status, Header: answer.sent, Body: body{out, ended}, Request: r, ContentLength: -1}, nil
@@ -52,14 +52,14 @@ type body struct {
 	ended <-chan struct{}
 }
 
-// Close gives up what was not read, and waits for the end of the handler.
+// Close discards the unread rest, and waits for the end of the handler.
 func (b body) Close() error {
 	err := b.PipeReader.Close()
 	<-b.ended
 	return err
 }
 
-// streamed is an answer in progress. Its body is produced while it is read.
+// streamed is an answer in progress. The handler writes the body while the client reads it.
 type streamed struct {
 	header, sent http.Header
 	status       int
@@ -68,7 +68,7 @@ type streamed struct {
 	begun        chan struct{}
 }
 
-// Header is the answer's.
+// Header returns the header of the answer.
 func (s *streamed) Header() http.Header { return s.header }
 
 // WriteHeader begins the answer.
@@ -81,7 +81,7 @@ func (s *streamed) WriteHeader(status int) {
 	}
 }
 
-// Write passes a part of the body on.
+// Write passes bytes of the body on.
 func (s *streamed) Write(p []byte) (int, error) {
 	s.WriteHeader(http.StatusOK)
 	return s.body.Write(p)

@@ -1,4 +1,4 @@
-// Package snippets writes programs that call the gateway, for people to copy.
+// Package snippets makes programs that call the gateway, for people to copy.
 package snippets
 
 import (
@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Program is one that does what a page did, in one language. The key is always the variable GATEWAY_TOKEN.
+// Program is a program in one language that repeats a page's action. The key is always the variable GATEWAY_TOKEN.
 type Program struct{ ID, Name, Code string }
 
-// What a program does.
+// The kinds of programs.
 const (
 	Chat  = "chat"
 	Video = "video"
 )
 
-// For are programs for a gateway at an address: curl, Python, Node, Go.
+// For returns programs for a gateway at an address: curl, Python, Node, Go.
 func For(base, kind, model, prompt string) []Program {
 	m, p := quoted(model), quoted(prompt)
 	var curl, python, node, golang string
@@ -37,7 +37,7 @@ func For(base, kind, model, prompt string) []Program {
 	return []Program{{"curl", "curl", curl}, {"python", "Python", python}, {"node", "Node", node}, {"go", "Go", golang}}
 }
 
-// ForCall are programs that make a call like one of the log, none without a model. The log has no text of the call.
+// ForCall returns programs that make a call like one of the log, none without a model. The log does not have the text of the call.
 func ForCall(base, operation, model string, stream bool) []Program {
 	const prompt = "Hello"
 	if model == "" {
@@ -68,7 +68,7 @@ func ForCall(base, operation, model string, stream bool) []Program {
 	return nil
 }
 
-// httpSnippets send a body to a path: curl and Go.
+// httpSnippets returns programs that send a body to a path: curl and Go.
 func httpSnippets(base, path, body string) []Program {
 	curl := fmt.Sprintf("curl %s%s \\\n  -H \"Authorization: Bearer $GATEWAY_TOKEN\" \\\n  -H 'Content-Type: application/json' \\\n  -d %s",
 		base, path, shell(body))
@@ -79,11 +79,11 @@ func goProgram(base, path, body string) string {
 	return fmt.Sprintf("package main\n\nimport (\n\t\"io\"\n\t\"log\"\n\t\"net/http\"\n\t\"os\"\n\t\"strings\"\n)\n\nfunc main() {\n\tbody := %s\n\treq, err := http.NewRequest(\"POST\", %s, strings.NewReader(body))\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n\treq.Header.Set(\"Authorization\", \"Bearer \"+os.Getenv(\"GATEWAY_TOKEN\"))\n\treq.Header.Set(\"Content-Type\", \"application/json\")\n\tres, err := http.DefaultClient.Do(req)\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n\tdefer res.Body.Close()\n\tio.Copy(os.Stdout, res.Body)\n}", quoted(body), quoted(base+path))
 }
 
-// quoted is a text as Python, JavaScript, Go and JSON write it.
+// quoted formats a text as a string literal of Python, JavaScript, Go and JSON.
 func quoted(text string) string {
 	raw, _ := json.Marshal(text) // a text always encodes
 	return string(raw)
 }
 
-// shell is a text as one word of a shell.
+// shell formats a text as one word of a shell.
 func shell(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

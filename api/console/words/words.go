@@ -1,4 +1,5 @@
-// Package words has the texts of the console's pages in every language: by key, in <language>/<part>.txt. No page has any of its own.
+// Package words has the texts of the console's pages in all its languages. A text is in <language>/<part>.txt with a key. Pages contain no
+// texts.
 package words
 
 import (
@@ -15,13 +16,13 @@ import (
 //go:embed en zh
 var files embed.FS
 
-// Languages are those that all words are in; the first one serves readers of other languages.
+// Languages returns the languages of the texts. The first one is for readers of other languages.
 func Languages() []string { return []string{"en", "zh"} }
 
-// Texts are those of the pages: language, key, text. A text has {name} where a value goes.
+// Texts are the texts by language and key. A text has {name} for a value.
 type Texts map[string]map[string]string
 
-// Load reads <language>/<part>.txt: a line is "key = text", and one that begins with # is a comment.
+// Load reads <language>/<part>.txt: a line is "key = text", and a line with the prefix # is a comment.
 func Load() Texts {
 	all := make(Texts)
 	for _, language := range Languages() {
@@ -33,7 +34,7 @@ func Load() Texts {
 		for _, file := range names {
 			content, err := files.ReadFile(file)
 			if err != nil {
-				panic("console: " + err.Error()) // it is part of the program
+				panic("console: " + err.Error()) // the file is embedded
 			}
 			for n, line := range strings.Split(string(content), "\n") {
 				line = strings.TrimSpace(line)
@@ -52,9 +53,9 @@ func Load() Texts {
 	return all
 }
 
-// Say is the text of a key in a language, with values in place of their names: name, value, name, value. {name:one|more} is what is before
-// the | where the value is 1, else what is after it. A key without a text is shown as it is, so that a test sees it.
-func (w Texts) Say(language, key string, pairs ...any) string {
+// Text returns the text of a key in a language, with values for the names: name, value, name, value.
+// {name:one|more} is the part before the | for the value 1, else the part after it. The text of an unknown key is the key, so that tests find it.
+func (w Texts) Text(language, key string, pairs ...any) string {
 	text, ok := w[language][key]
 	if !ok {
 		if text, ok = w[Languages()[0]][key]; !ok {
@@ -71,8 +72,8 @@ func (w Texts) Say(language, key string, pairs ...any) string {
 	return fill(text, values)
 }
 
-// Finding is the text finding.<code>, of a check of the set-up or of a channel's test, with values in place of their names; "" of no
-// code. Where values has a reason that is known, its sentence stands for the error.
+// Finding returns the text finding.<code> of a check of the setup or of a channel test, with the values; "" without a code. If values has a
+// known reason, the reason's sentence replaces the error.
 func (w Texts) Finding(language, code string, values map[string]string) string {
 	if code == "" {
 		return ""
@@ -80,14 +81,14 @@ func (w Texts) Finding(language, code string, values map[string]string) string {
 	pairs := make([]any, 0, 2*len(values))
 	for name, value := range values {
 		if reason := "reason." + values["reason"]; name == "error" && w.Has(reason) {
-			value = w.Say(language, reason, "error", value)
+			value = w.Text(language, reason, "error", value)
 		}
 		pairs = append(pairs, name, value)
 	}
-	return w.Say(language, "finding."+code, pairs...)
+	return w.Text(language, "finding."+code, pairs...)
 }
 
-// fill replaces the placeholders by the values. It does not replace placeholders in a value.
+// fill replaces the placeholders with the values. It does not replace placeholders in a value.
 func fill(text string, values map[string]string) string {
 	var out strings.Builder
 	for {
@@ -100,7 +101,7 @@ func fill(text string, values map[string]string) string {
 		name, forms, several := strings.Cut(place, ":")
 		value, known := values[name]
 		switch one, more, _ := strings.Cut(forms, "|"); {
-		case !closed || !known: // it stands as it is
+		case !closed || !known: // it remains unchanged
 			out.WriteByte('{')
 			text = rest
 			continue
@@ -118,10 +119,10 @@ func fill(text string, values map[string]string) string {
 // Has reports whether a key has a text.
 func (w Texts) Has(key string) bool { _, ok := w[Languages()[0]][key]; return ok }
 
-// maxAccepted is how much of Accept-Language is read, in bytes: many times what a browser sends.
+// maxAccepted is the maximum length of Accept-Language that is read, in bytes; browsers send much less.
 const maxAccepted = 1 << 10
 
-// Preferred is the language that a request wants: its cookie's, else the first of Accept-Language that there is.
+// Preferred returns the language of a request: chosen, which is from the cookie, else the first known language of Accept-Language.
 func Preferred(r *http.Request, chosen string) string {
 	if slices.Contains(Languages(), chosen) {
 		return chosen
@@ -134,7 +135,7 @@ func Preferred(r *http.Request, chosen string) string {
 		base, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
 		q := 1.0
 		if value, ok := strings.CutPrefix(strings.TrimSpace(parameter), "q="); ok {
-			q, _ = strconv.ParseFloat(value, 64) // one that does not parse wants nothing
+			q, _ = strconv.ParseFloat(value, 64) // an invalid weight is 0
 		}
 		if slices.Contains(Languages(), base) && q > weight {
 			best, weight = base, q

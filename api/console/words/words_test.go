@@ -26,11 +26,11 @@ func TestSay(t *testing.T) {
 		{"plain", 2, "2 and {"},
 		{"none", 2, "none"},
 	} {
-		if got := texts.Say("en", test.key, "n", test.n, "who", "{n}"); got != test.want {
+		if got := texts.Text("en", test.key, "n", test.n, "who", "{n}"); got != test.want {
 			t.Errorf("%s of %v: got %q, want %q", test.key, test.n, got, test.want)
 		}
 	}
-	if got := texts.Say("zh", "many"); got != texts["en"]["many"] {
+	if got := texts.Text("zh", "many"); got != texts["en"]["many"] {
 		t.Errorf("without values: %q", got)
 	}
 }
