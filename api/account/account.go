@@ -1,4 +1,5 @@
-// Package account shows a token what is its own: its rights, limits, budget, usage and calls. It changes nothing.
+// Package account serves a token its own data: its permissions, what remains of its limits and its budget, its usage, and its calls. It
+// changes nothing.
 package account
 
 import (
@@ -24,20 +25,20 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// Root is the folder of the token's own paths.
+// Root is the prefix of the token's own paths.
 const Root = "/v1/token"
 
-// Balances returns what tokens have spent and reserved, as ledger.Budgets does.
+// Balances returns what tokens have spent and reserved; ledger.Budgets implements it.
 type Balances interface {
 	Balances(ctx context.Context, tokenIDs []string) (map[string]ledger.Balance, error)
 }
 
-// Limits holds each token to its limits; a call of nothing returns where they are.
+// Limits enforces the limits of each token. A call without cost returns their current state.
 type Limits interface {
 	Admit(ctx context.Context, caller storage.Allowance, cost limits.Cost) (limits.Grant, error)
 }
 
-// Tasks reads and ends the tasks of a token, as tasks.Client does.
+// Tasks reads and ends the tasks of a token; tasks.Client implements it.
 type Tasks interface {
 	Find(ctx context.Context, id, tokenID string) (tasks.Task, error)
 	List(ctx context.Context, query tasks.ListQuery) (tasks.Page, error)
@@ -45,20 +46,20 @@ type Tasks interface {
 	Delete(ctx context.Context, id, tokenID string) error
 }
 
-// Service reads what is a token's own. Its methods count nothing against the token's limits. It is safe for concurrent use.
+// Service reads a token's own data. Its methods do not count for the token's limits. It is safe for concurrent use.
 type Service struct {
 	Limits Limits
 	Money  Balances
-	// Usage sums the ledger of the token whose id the query has.
+	// Usage sums the ledger of the token whose id is in the query.
 	Usage func(ctx context.Context, q operator.UsageQuery) (operator.UsageList, error)
 	Logs  logs.Options
 	// Tasks has the tasks of each token.
 	Tasks Tasks
-	// Models lists what a token can call.
+	// Models lists the models that a token can call.
 	Models func(caller *tokens.Token) []router.Model
 }
 
-// Token is a token as it sees itself.
+// Token is a token as its client reads it.
 type Token struct {
 	Object     string     `json:"object" enum:"token"`
 	ID         string     `json:"id"`
@@ -71,13 +72,13 @@ type Token struct {
 	Left
 }
 
-// Left is what is left of a token's limits and money.
+// Left is what remains of a token's limits and money.
 type Left struct {
 	Limits TokenLimit `json:"limits"`
 	Budget *Budget    `json:"budget" doc:"Null: it has none"`
 }
 
-// TokenLimit is a token's limits, and what is left of those that count.
+// TokenLimit has a token's limits, and what remains of the limits per minute.
 type TokenLimit struct {
 	Requests    Window `json:"requests_per_minute"`
 	Tokens      Window `json:"tokens_per_minute" doc:"Model tokens, input and output"`
@@ -102,7 +103,7 @@ type Budget struct {
 	Remaining pricing.Money `json:"remaining" doc:"Never negative, in the currency of the prices"`
 }
 
-// Add adds the operations to a group of clients' operations.
+// Add adds the operations to a group of client operations.
 func Add(g *edge.Group, s *Service) {
 	tags := []string{edge.AccountTag}
 	reads := g.With(edge.Access{Meter: edge.MeterReads})
@@ -119,7 +120,7 @@ func Add(g *edge.Group, s *Service) {
 	logs.AddOwn(g, Root, edge.AccountTag, s.Logs)
 }
 
-// Token returns the token as it sees itself: what it may do, and what is left.
+// Token returns the token as its client reads it: its permissions, and what remains.
 func (s *Service) Token(ctx context.Context, caller *tokens.Token) (Token, error) {
 	shown := Token{
 		Object: "token", ID: caller.ID, Name: caller.Name, Hint: caller.Hint, Group: caller.Group, Models: s.ModelNames(caller),
@@ -142,12 +143,12 @@ func (s *Service) ModelNames(caller *tokens.Token) []string {
 	return names
 }
 
-// Left returns what is left of the token's limits and money.
+// Left returns what remains of the token's limits and money.
 func (s *Service) Left(ctx context.Context, caller *tokens.Token) (left Left, err error) {
 	left.Limits = TokenLimit{
 		Concurrency: caller.Concurrency, MaxTasks: caller.MaxTasks, MaxSockets: caller.Sockets().Concurrency, Reads: caller.Reads(),
 	}
-	// A call of nothing says where the windows stand and takes nothing of them.
+	// A call without cost returns the state of the windows and uses nothing of them.
 	grant, err := s.Limits.Admit(ctx, storage.Allowance{
 		Token: caller.ID, RequestsPerMinute: caller.RequestsPerMinute, TokensPerMinute: caller.TokensPerMinute,
 	}, limits.Cost{})
@@ -185,13 +186,13 @@ func windowOf(w limits.Window) Window {
 	return Window{Limit: w.Limit, Remaining: w.Remaining, Reset: int((w.Reset + time.Second - 1) / time.Second)}
 }
 
-// permitted are the words of what a token may do.
+// permitted returns the operations for which a token may be used.
 func permitted(caller *tokens.Token) []string {
 	all := []string{tokens.OperationRelay, tokens.OperationVideo, tokens.OperationRealtime}
 	return slices.DeleteFunc(all, func(word string) bool { return !caller.Permits(word) })
 }
 
-// UsageReads is what a read of the token's own usage takes of its reads. The query has its days.
+// UsageReads returns how many reads a read of the token's own usage counts as, by the days of the query.
 func UsageReads(q operator.UsageQuery) int {
 	return admin.OwnUsage().DayReads * ledger.Days(q.From, q.To)
 }

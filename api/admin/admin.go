@@ -1,6 +1,6 @@
-// Package admin is the operators' actions over HTTP, behind keys of their own. What an action does is in package operator.
+// Package admin serves the operators' actions over HTTP, with separate keys. Package operator implements the actions.
 //
-// It knows no client's format but the one that its faults have, and no configuration file.
+// It must not know a client's format, except that of its faults, or the configuration file.
 package admin
 
 import (
@@ -14,30 +14,30 @@ import (
 )
 
 const (
-	// Root is the folder of the operator's paths.
+	// Root is the prefix of the operator's paths.
 	Root = "/admin"
 	// Scheme is the security scheme of the operator's operations.
 	Scheme = "admin"
-	// Tag is their category in the document.
+	// Tag is the tag of the operator's operations in the OpenAPI document.
 	Tag = "Operators"
-	// idPrefix begins the ids of their operations.
+	// idPrefix is the prefix of their operation ids.
 	idPrefix = "admin"
 )
 
-// Options are what the operator's operations work with. All of it stays the caller's.
+// Options are the dependencies of the operator's operations. The caller owns them.
 type Options struct {
-	// Operators are let in; while there is none, there is nothing at their paths.
+	// Operators authenticates operators. While there is no operator, all their paths are not found.
 	Operators *Operators
-	// Service performs their actions; nil: only the document is needed.
+	// Service performs the actions; nil: only the OpenAPI document is needed.
 	Service *operator.Service
-	// Content serves what a task made.
+	// Content serves the output of a task.
 	Content ServeContent
 }
 
 // Add adds the operator's operations to an API. Their faults have the format.
 func Add(api huma.API, format *edge.Format, o Options) {
 	g := edge.NewGroup(api, edge.GroupOptions{
-		Formats: []*edge.Format{format}, Title: "Admin", Enter: o.Operators.letIn, Security: []map[string][]string{{Scheme: {}}},
+		Formats: []*edge.Format{format}, Title: "Admin", Enter: o.Operators.authenticate, Security: []map[string][]string{{Scheme: {}}},
 		Kinds: faultKinds, Words: faultWords,
 	})
 	g.UseSimpleModifier(func(op *huma.Operation) { op.Tags = []string{Tag} })
@@ -50,7 +50,7 @@ func Add(api huma.API, format *edge.Format, o Options) {
 	logs.AddOperator(g, Root, o.Service.Logs, o.Service.TokenID)
 }
 
-// register adds an operation that is one method of the service, which records it.
+// register adds an operation that is a method of the service. The service records the action.
 func register[I, O any](g *edge.Group, op huma.Operation, do func(ctx context.Context, by operator.Actor, in *I) (O, error)) {
 	edge.Register(g, op, func(ctx context.Context, in *I) (O, error) {
 		x := edge.Of(ctx)

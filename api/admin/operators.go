@@ -18,7 +18,7 @@ import (
 	"modelrelay/storage/fair"
 )
 
-// wrongKeys is how many wrong keys a network may send before it has to wait: enough for a person who mistypes.
+// wrongKeys limits the wrong keys of a network: it allows enough for typing errors of a person.
 func wrongKeys() fair.Quota { return fair.Quota{Units: 10, Per: time.Minute} }
 
 // OperatorKey is an operator with its key.
@@ -28,27 +28,28 @@ type OperatorKey struct {
 	Key  providers.Secret
 }
 
-// Operators are those who are let in. They may change while they are served; nil are none. It is safe for concurrent use.
+// Operators are the configured operators. They may change at any time; nil: there are none. It is safe for concurrent use.
 type Operators struct {
 	list  atomic.Pointer[[]keyHolder]
 	wrong fair.Rate[netip.Prefix]
 }
 
-// keyHolder is one of them. The digest stands for the key, so that all have one length.
+// keyHolder is an operator with the digest of the key: digests have equal length.
 type keyHolder struct {
 	edge.Operator
 
 	digest [sha256.Size]byte
 }
 
-// NewOperators starts with a list, whose names are unique. One without a key is none.
+// NewOperators returns the operators of a list with unique names. It ignores an operator without a key.
 func NewOperators(list []OperatorKey) *Operators {
 	o := new(Operators)
 	o.Load(list)
 	return o
 }
 
-// Load replaces the list, for later requests, and returns the names of operators that came, left or have another key or role, sorted.
+// Load replaces the list for later requests. It returns the names of operators that were added, were removed, or have another key or role,
+// sorted.
 func (o *Operators) Load(list []OperatorKey) (changed []string) {
 	next := make([]keyHolder, 0, len(list))
 	for _, given := range list {
@@ -82,10 +83,10 @@ func (o *Operators) all() []keyHolder {
 	return *o.list.Load()
 }
 
-// Any reports whether there is an operator at all.
+// Any reports whether there is an operator.
 func (o *Operators) Any() bool { return len(o.all()) > 0 }
 
-// ByName finds an operator, as it is now; false: there is none of this name.
+// ByName returns the current state of an operator; false: there is none with this name.
 func (o *Operators) ByName(name string) (edge.Operator, bool) {
 	for _, one := range o.all() {
 		if one.Name == name {
@@ -95,7 +96,7 @@ func (o *Operators) ByName(name string) (edge.Operator, bool) {
 	return edge.Operator{}, false
 }
 
-// ByKey finds the operator of a key; false: no operator has it. Its duration reveals nothing of any key.
+// ByKey finds the operator of a key; false: no operator has it. The duration reveals nothing about keys.
 func (o *Operators) ByKey(key string) (found edge.Operator, ok bool) {
 	digest := sha256.Sum256([]byte(key))
 	for _, one := range o.all() {
@@ -106,13 +107,13 @@ func (o *Operators) ByKey(key string) (found edge.Operator, ok bool) {
 	return found, ok
 }
 
-// Wrong counts a wrong key of an address. It returns how long the address's network is to wait; 0 for the first wrong keys.
+// Wrong counts a wrong key for an address. It returns how long the address's network has to wait; 0 for the first wrong keys.
 func (o *Operators) Wrong(source netip.Addr) time.Duration {
 	return o.wrong.Take(fair.NetworkOf(source), 1, wrongKeys(), time.Now())
 }
 
-// letIn authenticates operators: by the key of the request, or as the internal caller of a request of this process.
-func (o *Operators) letIn(x *edge.Request, r *http.Request, op *huma.Operation) error {
+// authenticate authenticates an operator: by the key of the request, or as the internal caller of a request of this process.
+func (o *Operators) authenticate(x *edge.Request, r *http.Request, op *huma.Operation) error {
 	by, err := o.operatorOf(x.Source(), r)
 	if err != nil {
 		return err
@@ -122,11 +123,11 @@ func (o *Operators) letIn(x *edge.Request, r *http.Request, op *huma.Operation) 
 		return err
 	}
 	x.Act.Subject = subjectOf(op, r)
-	r.Header.Set("Content-Type", "application/json") // a body is JSON, whatever it is called
+	r.Header.Set("Content-Type", "application/json") // any body is parsed as JSON
 	return nil
 }
 
-// wordOf is an operation's in the audit log: create_token of adminCreateToken.
+// wordOf returns the name of an operation in the audit log: create_token for adminCreateToken.
 func wordOf(op *huma.Operation) string {
 	var word strings.Builder
 	for i, letter := range strings.TrimPrefix(op.OperationID, idPrefix) {
@@ -138,7 +139,7 @@ func wordOf(op *huma.Operation) string {
 	return word.String()
 }
 
-// subjectOf is what an operation is about: the last parameter of its path, "" for none.
+// subjectOf returns the object of an operation: the last parameter of its path, "" for none.
 func subjectOf(op *huma.Operation, r *http.Request) string {
 	_, rest, _ := strings.Cut(op.Path, "{")
 	name, _, _ := strings.Cut(rest, "}")
@@ -146,11 +147,11 @@ func subjectOf(op *huma.Operation, r *http.Request) string {
 }
 
 func (o *Operators) operatorOf(source netip.Addr, r *http.Request) (edge.Operator, error) {
-	if who := edge.InternalCallerOf(r.Context()); who != nil {
-		if who.Operator == "" { // a token's holder
+	if caller := edge.InternalCallerOf(r.Context()); caller != nil {
+		if caller.Operator == "" { // the holder of a token
 			return edge.Operator{}, edge.NothingHere()
 		}
-		return edge.Operator{Name: who.Operator, Role: who.Role}, nil
+		return edge.Operator{Name: caller.Operator, Role: caller.Role}, nil
 	}
 	return o.Admit(source, edge.Bearer(r))
 }

@@ -18,7 +18,7 @@ const (
 	reservationPath = unsettledPath + "/{id}"
 )
 
-// ServeContent answers with the output of a task that the query names.
+// ServeContent answers with the output of a task that the query selects.
 type ServeContent func(x *edge.Request, r *http.Request, task tasks.Task) error
 
 func addTasks(g *edge.Group, s *operator.Service) {

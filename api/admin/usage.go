@@ -15,25 +15,25 @@ import (
 	"modelrelay/storage/ledger"
 )
 
-// UsageGroups are the words that sums of the ledger may be by.
+// UsageGroups are the dimensions of sums of the ledger.
 type UsageGroups struct {
-	// All may be asked for, Standard are the default.
+	// All are the permitted dimensions, Standard the default.
 	All, Standard []string
-	// Tokens: the query may name one.
+	// Tokens: the query may select a token.
 	Tokens bool
-	// DayReads is what each day takes of the caller's reads; 0: nothing.
+	// DayReads is how many of the caller's reads a day of the query counts as; 0: none.
 	DayReads int
 }
 
-// AllUsage are the sums that operators read.
+// AllUsage returns the dimensions for operators.
 func AllUsage() UsageGroups {
 	return UsageGroups{All: ledger.Groups(), Standard: []string{ledger.ByDay, ledger.ByToken, ledger.ByModel}, Tokens: true}
 }
 
-// ownDayReads is what a day of a token's own usage takes of its reads: Redis hands out up to two thousand counters of each.
+// ownDayReads is how many reads a day of a token's own usage counts as: Redis returns up to two thousand counters for each.
 const ownDayReads = 10
 
-// OwnUsage are the sums that a token reads of its own: it learns nothing of the deployment's channels.
+// OwnUsage returns the dimensions for a token: without the deployment's channels.
 func OwnUsage() UsageGroups {
 	both := []string{ledger.ByDay, ledger.ByModel}
 	return UsageGroups{All: both, Standard: both, DayReads: ownDayReads}
@@ -44,7 +44,7 @@ func UsageResponses(registry huma.Registry) map[string]*huma.Response {
 	return body.DeclareTable[operator.UsageList](registry, "The sums")
 }
 
-// UsageParameters are those of an operation that answers as ServeUsage does.
+// UsageParameters declares the parameters of an operation that ServeUsage answers.
 func UsageParameters(groups UsageGroups) []*huma.Param {
 	text := &huma.Schema{Type: huma.TypeString}
 	words := &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}
@@ -110,7 +110,7 @@ func ServeUsage(
 		err = operator.CompleteDays(&query, time.Now())
 	}
 	if err == nil && groups.DayReads > 0 {
-		err = x.TakeReads(groups.DayReads*ledger.Days(query.From, query.To) - 1) // one read was taken already
+		err = x.TakeReads(groups.DayReads*ledger.Days(query.From, query.To) - 1) // one read was counted before
 	}
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Package anthropic is format A, Anthropic's: the bodies and routes of its relayed calls, the shape of its faults and of its model list.
+// Package anthropic is the Anthropic format: the bodies and routes of its relayed calls, the shape of its faults and of its model list.
 //
-// Wire structs are named as the OpenAPI document names their schemas. It must not know another format.
+// Wire structs have the names of their schemas in the OpenAPI document. It must not know another format.
 package anthropic
 
 import (
@@ -16,10 +16,10 @@ import (
 	"modelrelay/storage/limits"
 )
 
-// statusOverloaded is the format's own for an overloaded service.
+// statusOverloaded is the format's own status of an overloaded service.
 const statusOverloaded = 529
 
-// Format is the dialect.
+// Format returns the description of the format for the edge.
 func Format() *edge.Format {
 	return &edge.Format{
 		Name: providers.Anthropic, Title: "Anthropic", Speaks: speaks, SDK: bySDK, RequestID: "Request-Id",
@@ -36,29 +36,29 @@ func Format() *edge.Format {
 	}
 }
 
-// speaks knows a message by its path. A model list is in this format as the contract says; the vendor's own SDK sends its
-// version header with any credential, while the contract's counts only next to x-api-key.
+// speaks reports whether a path is that of a message. For the model list, headers decide: the vendor's SDK sends its version header with
+// any credential, but the contract's version header counts only with x-api-key.
 func speaks(r *http.Request) bool {
 	path := r.URL.Path
 	switch {
 	case path == messagesPath || strings.HasPrefix(path, messagesPath+"/"):
 		return true
-	case strings.HasPrefix(path, "/v1/files/"): // which has a path of Gemini's SDK
+	case strings.HasPrefix(path, "/v1/files/"): // a path of Gemini's SDK
 		return bySDK(r)
 	case path != "/v1/models" && !strings.HasPrefix(path, "/v1/models/"):
 		return false
-	case r.Method == http.MethodPost && strings.Contains(path, ":"): // format B's
+	case r.Method == http.MethodPost && strings.Contains(path, ":"): // Gemini format
 		return false
 	}
 	return bySDK(r)
 }
 
-// bySDK knows the version headers.
+// bySDK reports whether the request has a version header.
 func bySDK(r *http.Request) bool {
 	return r.Header.Get("Anthropic-Version") != "" || r.Header.Get("X-Api-Key") != "" && r.Header.Get("Vendora-Version") != ""
 }
 
-// version is the version header under the SDKs' name or the contract's, "" for none.
+// version returns the version header, by the SDKs' name or the contract's, "" for none.
 func version(r *http.Request) string {
 	return cmp.Or(r.Header.Get("Anthropic-Version"), r.Header.Get("Vendora-Version"))
 }
@@ -104,7 +104,8 @@ func classOf(kind providers.Kind) string {
 	}
 }
 
-// showLimit shows a limit in the vendor's headers, in whole seconds: the time is rounded up, so that a client returns no earlier.
+// showLimit adds a limit in the vendor's headers. The time has whole seconds. It is rounded up, so that a client that waits for it is not
+// too early.
 func showLimit(header http.Header, name string, window limits.Window) {
 	prefix := "anthropic-ratelimit-" + name
 	header.Set(prefix+"-limit", strconv.Itoa(window.Limit))

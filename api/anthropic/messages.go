@@ -13,10 +13,10 @@ import (
 	"modelrelay/providers"
 )
 
-// messagesPath is where the format lives.
+// messagesPath is the path of the format's messages.
 const messagesPath = "/v1/messages"
 
-// MessageFields are what a message and the count of its tokens share.
+// MessageFields are the fields of a message and of a token count.
 type MessageFields struct {
 	Model             string                                `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
 	Messages          []map[string]any                      `json:"messages" nullable:"false" doc:"Conversation messages"`
@@ -32,7 +32,7 @@ type MessageFields struct {
 	Speed             string                                `json:"speed,omitempty" enum:"standard,fast"`
 }
 
-// anthropicMessages is the body of a message in format A. It is never filled: the schema and the field checks are compiled from it.
+// anthropicMessages is the body of a message in Anthropic format. It is never filled: the schema and the field checks are compiled from it.
 type anthropicMessages struct {
 	MessageFields
 	MaxTokens     int                                 `json:"max_tokens" doc:"Max generated tokens"`
@@ -47,10 +47,10 @@ type anthropicMessages struct {
 	ServiceTier   string                              `json:"service_tier,omitempty" enum:"auto,standard_only"`
 }
 
-// anthropicCount is the body of a token count in format A: of a message, what it costs to read.
+// anthropicCount is the body of a token count in Anthropic format: it counts the input tokens of a message.
 type anthropicCount struct{ MessageFields }
 
-// anthropicTokens is the answer of a token count in format A.
+// anthropicTokens is the answer of a token count in Anthropic format.
 type anthropicTokens struct {
 	InputTokens int `json:"input_tokens"`
 }
@@ -93,18 +93,18 @@ func read(name providers.Operation, check *body.Checker) calls.Reader {
 		call.Events.Last = isStop
 		call.Output = max(body.Whole(b.Value("max_tokens")), body.Whole(b.Value("thinking").Get("budget_tokens")))
 		call.Affinity = affinityOf(x, b)
-		call.ContinuesFrom, err = goesOn(b)
+		call.ContinuesFrom, err = continuesFrom(b)
 		return call, err
 	}
 }
 
-// isStop reports whether bytes end with the last event of a stream.
+// isStop reports whether the bytes end with the last event of a stream.
 func isStop(events []byte) bool {
 	return bytes.Contains(events[max(0, len(events)-256):], []byte("event: message_stop"))
 }
 
-// affinityOf is the number that calls share which say that an upstream may cache their beginning, 0 for the others. A
-// breakpoint within the messages alone moves with every turn.
+// affinityOf returns the response affinity of a call that permits prompt caching, 0 for other calls. A breakpoint only within the messages
+// changes with every turn.
 func affinityOf(x *edge.Request, b *body.JSON) uint64 {
 	tools, system := b.Value("tools"), b.Value("system")
 	mark := []byte(`"cache_control"`)
@@ -114,28 +114,28 @@ func affinityOf(x *edge.Request, b *body.JSON) uint64 {
 	return calls.Affinity(x, b.Value("model"), tools, system)
 }
 
-// maxNamed bounds how much of earlier answers a call may name: each is looked up, all in one round trip.
+// maxNamed bounds the ids of earlier answers in a call: all are looked up, in one round trip.
 const maxNamed = 1024
 
-// goesOn lists what earlier answers made and the call names: its container, in front, and files that code in a container wrote.
-func goesOn(b *body.JSON) (goes []providers.Made, err error) {
+// continuesFrom lists the results of earlier answers to which a call refers: first its container, then files of code execution.
+func continuesFrom(b *body.JSON) (made []providers.Made, err error) {
 	if id := containerOf(b); len(id) > 0 {
-		goes = append(goes, providers.Made{ID: string(id), Param: "container"})
+		made = append(made, providers.Made{ID: string(id), Param: "container"})
 	}
 	seen := make(map[string]bool)
 	for place, text := range b.Value("messages").Texts(nil) {
 		if id := text.String(); id != "" && bytes.EqualFold(place.Name().Decoded(), []byte("file_id")) && !seen[id] {
 			seen[id] = true
-			goes = append(goes, providers.Made{ID: id, Param: "messages"})
+			made = append(made, providers.Made{ID: id, Param: "messages"})
 		}
-		if len(goes) > maxNamed {
+		if len(made) > maxNamed {
 			return nil, providers.InvalidField("messages", "Invalid request: 'messages' names more than %d files.", maxNamed)
 		}
 	}
-	return goes, nil
+	return made, nil
 }
 
-// containerOf is the container that an earlier answer made and the call continues in, nil for none.
+// containerOf returns the container of an earlier answer in which the call continues, nil for none.
 func containerOf(b *body.JSON) []byte {
 	container := b.Value("container")
 	if container.IsObject() {

@@ -7,7 +7,7 @@ import (
 	"modelrelay/providers/router"
 )
 
-// anthropicModel is one entry of the model list in format A.
+// anthropicModel is one entry of the model list in Anthropic format.
 type anthropicModel struct {
 	Type        string `json:"type" enum:"model"`
 	ID          string `json:"id"`
@@ -15,7 +15,7 @@ type anthropicModel struct {
 	CreatedAt   string `json:"created_at" format:"date-time"`
 }
 
-// anthropicModelList is the model list in format A. It has one page.
+// anthropicModelList is the model list in Anthropic format. It has one page.
 type anthropicModelList struct {
 	Data    []anthropicModel `json:"data" nullable:"false"`
 	HasMore bool             `json:"has_more"`
@@ -23,7 +23,7 @@ type anthropicModelList struct {
 	LastID  *string          `json:"last_id" doc:"null in an empty list"`
 }
 
-// ModelShape is how the format shows models.
+// ModelShape returns the functions that render models in this format.
 func ModelShape() calls.ModelShape {
 	return calls.NewModelShape(newModel, func(models []anthropicModel) anthropicModelList {
 		list := anthropicModelList{Data: models}

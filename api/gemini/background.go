@@ -24,14 +24,14 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// This file has the interactions that are tasks. The wire is that of Google's pages "Background execution" and "Interactions API"
-// (ai.google.dev/gemini-api/docs/background-execution, ai.google.dev/api/interactions-api) and of @google/genai 3.1.0: Interaction,
+// This file has the interactions that are tasks. The wire source is Google's pages "Background execution" and "Interactions API"
+// (ai.google.dev/gemini-api/docs/background-execution, ai.google.dev/api/interactions-api) and @google/genai 3.1.0: Interaction,
 // InteractionSSEEvent and GetInteractionByIdRequest in genai.d.ts, and the sentinel [DONE] of its event streams.
 
-// previousField is the member of a create that names the interaction from which it continues.
+// previousField is the member of a create with the interaction from which it continues.
 const previousField = "previous_interaction_id"
 
-// IsInteraction reports whether a path is that of the create of interactions.
+// IsInteraction reports whether the path is that of the create of interactions.
 func IsInteraction(path string) bool {
 	return path == "/v1beta"+interactionsPath || path == "/v1"+interactionsPath
 }
@@ -41,7 +41,7 @@ func isInteraction(t tasks.Task) bool {
 	return created && IsInteraction(path)
 }
 
-func (a *Interactions) asks(b *body.JSON) (bool, error) {
+func (a *Interactions) requested(b *body.JSON) (bool, error) {
 	switch {
 	case !b.Flag("background"):
 		return false, nil
@@ -54,18 +54,20 @@ func (a *Interactions) asks(b *body.JSON) (bool, error) {
 	return true, nil
 }
 
-// InteractionRequest returns the body that is sent for an interaction which is a task: without background, which the gateway does itself.
+// InteractionRequest returns the body that is sent upstream for an interaction that is a task: without background, which the gateway
+// implements.
 func InteractionRequest(request []byte) []byte {
 	return body.WithoutMember(rawjson.Trim(request), "background")
 }
 
-// RunningInteraction returns the body for an interaction that its upstream makes already: without the one before it, which may be gone.
+// RunningInteraction returns the body for an interaction that its upstream already generates: without the previous one, which may have
+// expired.
 func RunningInteraction(request []byte) []byte {
 	return body.WithoutMember(InteractionRequest(request), previousField)
 }
 
-// continues makes a call continue from the interaction that its body names. One that is a task is known to its vendor under another id,
-// which the client's answer does not have.
+// continues makes a call continue from the interaction in its body. The vendor knows an interaction that is a task under another id, which
+// the client's answer must not contain.
 func (a *Interactions) continues(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON, call *calls.Call) error {
 	previous := b.Text(previousField)
 	if previous == "" {
@@ -73,7 +75,7 @@ func (a *Interactions) continues(x *edge.Request, r *http.Request, ch *calls.Cha
 	}
 	made := providers.Made{ID: previous}
 	if a.tasks.IsCall(previous) {
-		if err := ch.Admit(r.Context()); err != nil { // it reads a store
+		if err := ch.Admit(r.Context()); err != nil { // the next step reads a store
 			return err
 		}
 		earlier, err := a.tasks.Call(r.Context(), x.Caller.ID, previous, isInteraction)
@@ -104,15 +106,15 @@ func (a *Interactions) continues(x *edge.Request, r *http.Request, ch *calls.Cha
 
 func (a *Interactions) start(x *edge.Request, r *http.Request, started tasks.Task, request []byte) error {
 	if started.Stream {
-		return a.tasks.Stream(x, r, started, -1, request, asItIs)
+		return a.tasks.Stream(x, r, started, -1, request, unchanged)
 	}
 	return a.answer(x, r, started, request)
 }
 
-// asItIs shows an event: its log has it as clients read it.
-func asItIs(event eventlog.Piece) []byte { return event.Data }
+// unchanged returns an event as it is stored: the log has events in the form for clients.
+func unchanged(event eventlog.Piece) []byte { return event.Data }
 
-// serve reads, cancels or deletes an interaction that is a task. For a token that may not call models there is none.
+// serve reads, cancels or deletes an interaction that is a task. A token that may not call models has none.
 func (a *Interactions) serve(x *edge.Request, r *http.Request, do providers.StoredVerb, id string) error {
 	found, err := a.tasks.Call(r.Context(), x.Caller.ID, id, isInteraction)
 	if err == nil {
@@ -163,10 +165,10 @@ func (a *Interactions) follow(x *edge.Request, r *http.Request, t tasks.Task) er
 	if !t.Stream {
 		return providers.InvalidField("stream", "Invalid request: the interaction was created without 'stream', so it has no events.")
 	}
-	return a.tasks.Stream(x, r, t, after, nil, asItIs)
+	return a.tasks.Stream(x, r, t, after, nil, unchanged)
 }
 
-// answer answers with an interaction as it is now. request is the body of the create; nil: it is read if it is needed.
+// answer answers with the current state of an interaction. request is the body of the create; nil: it is read if needed.
 func (a *Interactions) answer(x *edge.Request, r *http.Request, t tasks.Task, request []byte) error {
 	document, err := a.document(r.Context(), t, request, r.URL.Query().Get("include_input") == "true")
 	if err != nil {
@@ -208,7 +210,7 @@ func (a *Interactions) document(ctx context.Context, t tasks.Task, request []byt
 	return body.WithMembers(document, more...), nil
 }
 
-// interactionOf returns the interaction of the last event of a stream, with the steps of the events before it.
+// interactionOf returns the interaction in the last event of a stream, with the steps from the events before it.
 func interactionOf(stream io.Reader) (document []byte, err error) {
 	var collected steps
 	err = sse.Each(stream, func(event sse.Event) {
@@ -224,7 +226,7 @@ func interactionOf(stream io.Reader) (document []byte, err error) {
 	return body.WithMembers(document, body.Named("steps", collected.list())), nil
 }
 
-// statusOfTask returns the status of an interaction that is not completed, or is about to be.
+// statusOfTask returns the status of an interaction that is not completed, or is being completed.
 func statusOfTask(t tasks.Task) string {
 	if t.State == workflows.Queued {
 		return string(workflows.InProgress)
@@ -242,7 +244,7 @@ func newInteraction(t tasks.Task, request []byte) []byte {
 	return body.WithMembers(nil, members...)
 }
 
-// partialInteraction returns the members that events have as well.
+// partialInteraction returns the members that events also have.
 func partialInteraction(t tasks.Task, request []byte, status string) []body.Member {
 	maker, name := "model", rawjson.Trim(request).Get("model").Text()
 	if name.Empty() {
@@ -270,7 +272,7 @@ type interactionFault struct {
 	Message string `json:"message"`
 }
 
-// Opening returns the first events of an interaction's stream, which exist before its worker has begun.
+// Opening returns the first events of an interaction's stream. They are available before the worker begins.
 func Opening(t tasks.Task, request []byte) [][]byte {
 	status := string(workflows.InProgress)
 	return [][]byte{
@@ -289,27 +291,27 @@ func eventID(n int64) body.Member {
 	return body.Named("event_id", rawjson.Quote(strconv.FormatInt(n, 10)))
 }
 
-// InteractionError returns the event that ends the stream of an interaction which failed after n events.
+// InteractionError returns the final event of an interaction's stream that failed after n events.
 func InteractionError(fault *providers.Fault, n int64) []byte {
 	text, _ := json.Marshal(interactionFault{strings.ToLower(statusOf(fault.Kind)), fault.Message}) // plain strings always marshal
 	return interactionEvent("error", n, body.Named("error", text))
 }
 
-// InteractionWorker makes the upstream's answer to an interaction in the background that of its task: the id is the task's, and so are the
-// ids of the events. End must be called after the answer.
+// InteractionWorker rewrites the upstream's answer to a background interaction: it replaces the interaction's id by that of the task, and
+// the ids of the events. End must be called after the answer.
 type InteractionWorker struct {
 	*apitasks.Rewriter
 
 	task    tasks.Task
-	request []byte // what events repeat of it
+	request []byte // the members that events repeat
 	next    int64  // the number of the next event
 	done    bool   // [DONE] was sent
 	id      string
-	ended   bool // the interaction, or that of the last event, was seen
+	ended   bool // the interaction, or that in the last event, was read
 	failure *providers.VideoFailure
 }
 
-// NewInteractionWorker returns an InteractionWorker for the task with the id, which was created then. request is the body of the create.
+// NewInteractionWorker returns an InteractionWorker for the task with the id and the time of its create. request is the body of the create.
 func NewInteractionWorker(to http.ResponseWriter, id string, created time.Time, request []byte) *InteractionWorker {
 	w := &InteractionWorker{task: tasks.Task{ID: id, CreatedAt: created}, request: repeated(request)}
 	edits := []rawjson.Edit{{Name: "id", Value: rawjson.Quote(id)}}
@@ -320,7 +322,7 @@ func NewInteractionWorker(to http.ResponseWriter, id string, created time.Time, 
 	return w
 }
 
-// maxID bounds an id, and other words, of an upstream's answer, and maxErrors its errors, in bytes.
+// maxID bounds an id, and other short texts, of an upstream's answer, and maxErrors its errors, in bytes.
 const (
 	maxID     = 256
 	maxErrors = 64 << 10
@@ -337,7 +339,7 @@ func repeated(request []byte) []byte {
 	return body.WithMembers(nil, members...)
 }
 
-// event returns the task's events for one of the upstream. The first one begins the stream.
+// event returns the task's events for an event of the upstream. The first one begins the stream.
 func (w *InteractionWorker) event(upstream sse.Event) (out []byte) {
 	opening := Opening(w.task, w.request)
 	if w.next == 0 {
@@ -375,13 +377,13 @@ func (w *InteractionWorker) event(upstream sse.Event) (out []byte) {
 	return append(out, sse.Format(kind, body.WithMembers(data, members...))...)
 }
 
-// isRunning reports whether a status update says only that the interaction runs.
+// isRunning reports whether a status update only reports that the interaction runs.
 func isRunning(data rawjson.Value) bool {
 	status := data.Get("status").Text()
 	return (status.Is("in_progress") || status.Is("queued")) && data.Get("continuation_token") == nil
 }
 
-// own makes an interaction of the upstream that of the task.
+// own replaces the upstream's id of an interaction by the task's.
 func (w *InteractionWorker) own(interaction rawjson.Value) []byte {
 	w.id = cmp.Or(interaction.Get("id").Text().String(), w.id)
 	members := []body.Member{body.Named("id", rawjson.Quote(w.task.ID))}
@@ -394,8 +396,8 @@ func (w *InteractionWorker) own(interaction rawjson.Value) []byte {
 // CopyID returns the upstream's id of the interaction, "" if it has none.
 func (w *InteractionWorker) CopyID() string { return w.id }
 
-// End ends the answer. ended: it was read to its end. A stream without its last event then gets the error event,
-// which is the returned fault. failure is the one that a whole answer reports.
+// End ends the answer. ended: the answer was read completely. For a stream without its last event, End writes the error event and returns
+// its fault. failure is the failure in a whole answer.
 func (w *InteractionWorker) End(ended bool) (failure *providers.VideoFailure, fault *providers.Fault) {
 	if kept, ok := w.Kept(); ok {
 		w.id = kept.Get("id").Text().String()
@@ -406,9 +408,9 @@ func (w *InteractionWorker) End(ended bool) (failure *providers.VideoFailure, fa
 		return nil, nil
 	case w.next > 0 && !w.ended && w.failure == nil:
 		fault = &providers.Fault{Kind: providers.Upstream, Message: "The upstream ended its answer without finishing it."}
-		_, _ = w.ResponseWriter.Write(InteractionError(fault, w.next)) // the writer of a task records its own error
+		_, _ = w.ResponseWriter.Write(InteractionError(fault, w.next)) // the task's writer records the error
 		return nil, fault
-	case w.next > 0 && w.ended && !w.done: // a reader of the vendor's stream ends with its last event
+	case w.next > 0 && w.ended && !w.done: // the vendor's SDKs end at this event
 		_, _ = w.ResponseWriter.Write(sse.Format("done", []byte("[DONE]"))) // as above
 	}
 	return w.failure, nil

@@ -1,6 +1,6 @@
 package gemini
 
-// The bodies of format B. They are never filled: the schemas and the field checks are compiled from them.
+// The bodies of the Gemini format. They are never filled: the schemas and the field checks are compiled from them.
 
 type geminiGenerate struct {
 	Contents         []geminiContent        `json:"contents" nullable:"false" doc:"Conversation turns"`

@@ -1,6 +1,6 @@
-// Package gemini is format B, Google's: the bodies and routes of its relayed calls, the shape of its faults and of its model list.
+// Package gemini is the Gemini format: the bodies and routes of its relayed calls, the shape of its faults and of its model list.
 //
-// Wire structs are named as the OpenAPI document names their schemas. It must not know another format.
+// Wire structs have the names of their schemas in the OpenAPI document. It must not know another format.
 package gemini
 
 import (
@@ -13,7 +13,8 @@ import (
 	"modelrelay/providers"
 )
 
-// Format is the dialect. It is asked behind those whose headers choose the shape of the model list before its own do.
+// Format returns the description of the format for the edge. The edge must try the formats whose headers select the shape of the model list
+// before it.
 func Format() *edge.Format {
 	return &edge.Format{
 		Name: providers.Gemini, Title: "Gemini", Speaks: speaks, SDK: bySDK,
@@ -21,20 +22,20 @@ func Format() *edge.Format {
 			return geminiError{Error: geminiErrorBody{Code: status, Message: fault.Message, Status: statusOf(fault.Kind), Details: []any{}}}
 		},
 		FaultSchema: body.SchemaOf[geminiError],
-		// @google/genai 1.x raises the bare object alone, later versions and the SDKs of Go and Python either form (processStreamResponse in
+		// @google/genai 1.x only raises the bare object. Later versions and the SDKs of Go and Python raise either form (processStreamResponse in
 		// its src/_api_client.ts, iterateResponseStream of google.golang.org/genai, _iter_response_stream of google-genai).
 		BareError: true,
 	}
 }
 
-// speaks knows a call by its path, and a model list by the vendor's credentials.
+// speaks reports whether the request is of this format: a call by its path, a model list by the vendor's credentials.
 func speaks(r *http.Request) bool {
 	path := r.URL.Path
 	switch {
 	case strings.HasPrefix(path, "/v1beta/"), strings.HasPrefix(path, "/v1alpha/"), strings.HasPrefix(path, "/upload/v1"),
 		path == "/v1"+interactionsPath, strings.HasPrefix(path, "/v1"+interactionsPath+"/"):
 		return true
-	case strings.HasPrefix(path, "/v1/files/"): // OpenAI's are not here
+	case strings.HasPrefix(path, "/v1/files/"): // the gateway has no files of OpenAI
 		return strings.HasSuffix(path, ":download")
 	case path != "/v1/models" && !strings.HasPrefix(path, "/v1/models/"):
 		return false

@@ -12,10 +12,10 @@ import (
 	"modelrelay/providers"
 )
 
-// interactionsPath is where interactions are, behind either of the format's prefixes.
+// interactionsPath is the path of interactions, after a prefix of the format.
 const interactionsPath = "/interactions"
 
-// geminiInteraction is the body of an interaction, as far as the gateway reads one. It is never filled.
+// geminiInteraction is the body of an interaction, with the fields that the gateway reads. It is never filled.
 type geminiInteraction struct {
 	Model       string         `json:"model,omitempty" doc:"Model id; or agent names an agent, which channels list like a model"`
 	Agent       string         `json:"agent,omitempty"`
@@ -36,7 +36,7 @@ type objectOrMany = body.Either[map[string]any, []map[string]any]
 // InteractionsTag is the category of interactions in the document.
 const InteractionsTag = "Interactions"
 
-// Interactions has the interactions that make no video. Those in the background are tasks, others are relayed as they are.
+// Interactions serves interactions without video. Those in the background are tasks, others are relayed.
 type Interactions struct {
 	calls *calls.Calls
 	tasks *apitasks.Service // nil: there are none
@@ -45,16 +45,16 @@ type Interactions struct {
 // NewInteractions returns the interactions of a format.
 func NewInteractions(c *calls.Calls, t *apitasks.Service) *Interactions { return &Interactions{c, t} }
 
-// BeginVideo begins the video of a checked interaction; false for one that makes no video.
+// BeginVideo begins the video of a checked interaction; false for an interaction without video.
 type BeginVideo func(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON) (taken bool, err error)
 
-// Add adds the create of interactions below both prefixes of the format. begin begins those of a video.
+// Add adds the create of interactions below both prefixes of the format. begin begins those with video.
 func (a *Interactions) Add(g *edge.Group, begin BeginVideo) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[geminiInteraction](registry, "generation_config.max_output_tokens")
 	for _, under := range [...]struct{ prefix, suffix string }{{"/v1beta", ""}, {"/v1", "V1"}} {
 		prefix, suffix := under.prefix, under.suffix
-		g.With(edge.Access{Meter: edge.MeterCalls}).Handle(huma.Operation{ // its body decides which permission it needs
+		g.With(edge.Access{Meter: edge.MeterCalls}).Handle(huma.Operation{ // the permission depends on the body
 			OperationID: "createInteraction" + suffix, Method: http.MethodPost, Path: prefix + interactionsPath, Tags: []string{InteractionsTag},
 			Summary: "Create an interaction, " + prefix,
 			Description: "With background and a response_format of type video it makes a video task, at any vendor, and needs a token that may " +
@@ -81,14 +81,14 @@ func (a *Interactions) Add(g *edge.Group, begin BeginVideo) {
 	}
 }
 
-// relay relays an interaction that makes no video, or starts its task. What an upstream works on behind its answer is read there.
+// relay relays an interaction without video, or starts its task. The upstream's work after its answer is read at the upstream.
 func (a *Interactions) relay(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON, check *body.Checker) error {
 	if err := x.Permit(edge.RelayPermission); err != nil {
 		return err
 	}
 	raw := b.Raw
-	inBackground, err := a.asks(b)
-	if err == nil && inBackground { // the gateway does it itself
+	inBackground, err := a.requested(b)
+	if err == nil && inBackground { // the gateway runs it itself
 		b, err = check.Check(InteractionRequest(raw))
 	}
 	if err != nil {
@@ -98,7 +98,7 @@ func (a *Interactions) relay(x *edge.Request, r *http.Request, ch *calls.Charge,
 	switch agent := b.Text("agent"); {
 	case call.Model == "":
 		call.Model, call.ModelAt = agent, b.Span("agent")
-	case agent != "" && !x.Caller.Allows(agent): // it works with models of its own
+	case agent != "" && !x.Caller.Allows(agent): // an agent uses its own models
 		fault := calls.ModelNotFound(agent)
 		fault.Param = "agent"
 		return fault
@@ -113,12 +113,12 @@ func (a *Interactions) relay(x *edge.Request, r *http.Request, ch *calls.Charge,
 		call.Task = a.start
 	}
 	if ch.InBackground() {
-		call.Events.Fault = func(fault *providers.Fault) []byte { return InteractionError(fault, 0) } // its worker numbers the events
+		call.Events.Fault = func(fault *providers.Fault) []byte { return InteractionError(fault, 0) } // the worker numbers the events
 	}
 	return a.calls.Do(x, r, ch, call)
 }
 
-// Serve reads, cancels or deletes an interaction that makes no video: a task, or one that was relayed, at the upstream that made it.
+// Serve reads, cancels or deletes an interaction without video: a task, or a relayed interaction at its upstream.
 func (a *Interactions) Serve(x *edge.Request, r *http.Request, do providers.StoredVerb, id string) error {
 	if a.tasks.IsCall(id) {
 		return a.serve(x, r, do, id)

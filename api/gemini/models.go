@@ -14,19 +14,19 @@ import (
 	"modelrelay/providers/router"
 )
 
-// geminiModel is one entry of the model list in format B.
+// geminiModel is one entry of the model list in Gemini format.
 type geminiModel struct {
 	Name        string   `json:"name" doc:"models/ and the model id"`
 	DisplayName string   `json:"displayName"`
 	Methods     []string `json:"supportedGenerationMethods" nullable:"false" doc:"What the model takes in this format"`
 }
 
-// geminiModelList is the model list in format B. It has one page.
+// geminiModelList is the model list in Gemini format. It has one page.
 type geminiModelList struct {
 	Models []geminiModel `json:"models" nullable:"false"`
 }
 
-// ModelShape is how the format shows models.
+// ModelShape returns the functions that render models in this format.
 func ModelShape() calls.ModelShape {
 	return calls.NewModelShape(newModel, func(models []geminiModel) geminiModelList { return geminiModelList{models} })
 }

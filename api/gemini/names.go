@@ -8,8 +8,8 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// modelNames finds where a checked body of format B repeats the name of the path's model, so that an upstream that knows the model under
-// another name gets that one. A body that names another model is refused: the token may use the model of the path.
+// modelNames returns where the body repeats the name of the path's model, so that an upstream receives its own name of the model there. It
+// refuses a body with another model, because the permission was checked for the model of the path.
 func modelNames(b *body.JSON, model string) ([]providers.Span, error) {
 	var names []providers.Span
 	find := func(place string, value rawjson.Value) error {
@@ -23,7 +23,7 @@ func modelNames(b *body.JSON, model string) ([]providers.Span, error) {
 		at := b.SpanOf(value)
 		at.From, at.To = at.From+1, at.To-1
 		if prefix := "models/"; strings.HasPrefix(named, prefix) && named != model {
-			// The name follows the last slash that is no part of it; an escaped one is two bytes.
+			// The name follows the last slash of the prefix; an escaped slash has two bytes.
 			at.From += prefixLength(value[1:], len(prefix))
 		}
 		names = append(names, at)
@@ -43,7 +43,7 @@ func modelNames(b *body.JSON, model string) ([]providers.Span, error) {
 	return names, nil
 }
 
-// prefixLength is how many bytes the first n characters, all ASCII, of a JSON string's inside take.
+// prefixLength returns how many bytes of a JSON string's content encode its first n characters, all ASCII.
 func prefixLength(inside []byte, n int) int {
 	at := 0
 	for range n {

@@ -10,23 +10,23 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// steps collects the steps of an interaction from the events of its stream, as the vendor's whole object has them: the last event leaves
-// them out. The events are StepStart and StepDelta of @google/genai 3.1.0, and the deltas its StepDeltaData.
+// steps collects the steps of an interaction from the events of its stream, in the form of the vendor's whole object: the last event omits
+// them. The events are StepStart and StepDelta of @google/genai 3.1.0, and the deltas are its StepDeltaData.
 type steps struct {
 	all     []*step
 	byIndex map[int64]*step
 }
 
 type step struct {
-	members          rawjson.Value // of its start
+	members          rawjson.Value // of the start event
 	content, summary parts
 	arguments        strings.Builder // of a function call: its deltas are parts of a JSON text
-	set              []body.Member   // members that deltas have whole
+	set              []body.Member   // members of which each delta has the whole value
 }
 
 type parts []*part
 
-// part is a content. Its text grows with each delta, and so do the bytes of a sound.
+// part is a content. Each delta appends to its text, or to the bytes of its audio.
 type part struct {
 	members     rawjson.Value
 	text        strings.Builder
@@ -54,7 +54,7 @@ func (s *steps) event(data rawjson.Value) {
 	}
 }
 
-// add adds a delta, whose bytes it keeps.
+// add adds a delta. It keeps references to the delta's bytes.
 func (s *step) add(delta rawjson.Value) {
 	switch kind := delta.Get("type").Text().String(); kind {
 	case "text":
@@ -74,7 +74,7 @@ func (s *step) add(delta rawjson.Value) {
 		} else if content.IsObject() {
 			s.summary = append(s.summary, &part{members: content})
 		}
-	default: // a signature, or a call or result of a tool
+	default: // a signature, or a tool call or its result
 		for name, value := range delta.Members() {
 			switch {
 			case name.Is("type"):

@@ -12,7 +12,7 @@ import (
 	"modelrelay/providers"
 )
 
-// verb is one operation of format B, which is after the model in the path.
+// verb is one operation of the Gemini format. It follows the model in the path.
 type verb struct {
 	verb, summary, tag string
 	name               providers.Operation
@@ -21,7 +21,7 @@ type verb struct {
 
 func (v verb) streams() bool { return v.name == providers.StreamContent }
 
-// verbs is the table of format B, in the order the model list shows.
+// verbs is the table of the operations, in the order of the model list.
 func verbs() []verb {
 	const generation, embeddings = "Format B content generation", "Embeddings"
 	return []verb{
@@ -33,7 +33,7 @@ func verbs() []verb {
 	}
 }
 
-// declareAnswer declares the 200. Without alt=sse a stream is one JSON array, whose items come one by one.
+// declareAnswer declares the 200. Without alt=sse, a stream is a JSON array that is sent item by item.
 func declareAnswer(streams bool) map[string]*huma.Response {
 	answer := calls.DeclareAnswer("The upstream's answer", streams)
 	if streams {
@@ -42,8 +42,8 @@ func declareAnswer(streams bool) map[string]*huma.Response {
 	return answer
 }
 
-// newBody checks and declares a body, with what the gateway reads of this format beyond the fields of the contract. The vendor takes
-// every name in snake case as well.
+// newBody declares a body and its check, with the fields that the gateway reads in addition to the contract. The vendor also accepts every
+// name in snake case.
 func newBody[Body any](registry huma.Registry) (*body.Checker, *huma.RequestBody) {
 	c := body.NewChecker[Body](registry, "model", "generationConfig.maxOutputTokens", "generationConfig.candidateCount",
 		"generationConfig.thinkingConfig.thinkingBudget")
@@ -51,8 +51,8 @@ func newBody[Body any](registry huma.Registry) (*body.Checker, *huma.RequestBody
 	return c, body.DeclareJSON[Body](registry)
 }
 
-// Add adds the format: POST {prefix}/models/{model}:{verb} under both prefixes its SDK uses, and its model list. Long begins
-// a long-running operation with a model, and read reads one: they are another package's.
+// Add adds the format: POST {prefix}/models/{model}:{verb} under both prefixes of its SDK, and its model list. long begins a long-running
+// operation with a model, and read reads one: another package implements them.
 func Add(g *edge.Group, c *calls.Calls, long, read edge.PathOperation) {
 	addModels(g, c, read)
 	long.Document(g)
@@ -62,8 +62,8 @@ func Add(g *edge.Group, c *calls.Calls, long, read edge.PathOperation) {
 
 const longVerb = "predictLongRunning"
 
-// addVerbs declares each verb and routes all of them at once, with those that the routes have: a model's name may hold slashes and colons,
-// which no path parameter of the router does.
+// addVerbs declares each verb, and routes all of them and those in routes with one handler: a model's name may contain slashes and colons,
+// which the router's path parameters do not match.
 func addVerbs(g *edge.Group, c *calls.Calls, prefix, suffix string, routes map[string]edge.PathOperation) {
 	registry := g.OpenAPI().Components.Schemas
 	for _, verb := range verbs() {
@@ -94,7 +94,7 @@ func addVerbs(g *edge.Group, c *calls.Calls, prefix, suffix string, routes map[s
 	})
 }
 
-// target splits the path at its last colon. A path without one is a model's, which takes no POST.
+// target splits the path at its last colon. A path without a colon is that of a model, which has no POST.
 func target(routes map[string]edge.PathOperation, x *edge.Request, r *http.Request) (to edge.PathOperation, model string, err error) {
 	tail := edge.PathTail(r)
 	colon := strings.LastIndexByte(tail, ':')
@@ -122,7 +122,7 @@ func read(r *http.Request, raw []byte, model string, verb verb, check *body.Chec
 	return call, err
 }
 
-// sizeOf reads what a body's configuration says about its answer: the most tokens of one, and how many answers.
+// sizeOf reads the size of the answer from the body's configuration: the maximum tokens of one answer, and the number of answers.
 func sizeOf(b *body.JSON) (output, n int64) {
 	config := b.Value("generationConfig")
 	thinking := config.GetCamel("thinkingConfig")

@@ -11,7 +11,7 @@ import (
 	"modelrelay/providers"
 )
 
-// The bodies of the calls about sound. They are never filled: the schemas and the field checks are compiled from them.
+// The bodies of the audio calls. They are never filled: the schemas and the field checks are compiled from them.
 type (
 	openAITranscription struct {
 		File                   body.File `json:"file" doc:"The sound"`
@@ -40,7 +40,7 @@ type (
 	}
 )
 
-// openAIVoice is a voice's name, or an object that names one made from samples.
+// openAIVoice is the name of a voice, or an object with the name of a custom voice.
 type openAIVoice struct{}
 
 // Schema implements huma.SchemaProvider.
@@ -86,7 +86,7 @@ func addAudioForm[Form any](a adder, name providers.Operation, op huma.Operation
 	}))
 }
 
-// speechStream reports whether sound comes as events.
+// speechStream reports whether the answer is a stream of events.
 func speechStream(_ *http.Request, call *calls.Call, b *body.JSON) error {
 	call.Stream = b.Text("stream_format") == "sse"
 	return nil

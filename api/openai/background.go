@@ -24,13 +24,13 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// pollAfter is the wait, in milliseconds, after which a client reads a running response again.
+// pollAfter is the wait, in milliseconds, until a client should read a running response again.
 const pollAfter = "1000"
 
-// background has the responses that are tasks: those with background: true.
+// background serves the responses that are tasks: those with background: true.
 type background struct{ tasks *apitasks.Service }
 
-func (a *background) asks(b *body.JSON) (bool, error) {
+func (a *background) requested(b *body.JSON) (bool, error) {
 	if a == nil || !b.Flag("background") {
 		return false, nil
 	}
@@ -44,7 +44,7 @@ func (a *background) start(x *edge.Request, r *http.Request, started tasks.Task,
 	if started.Stream {
 		return a.stream(x, r, started, body, -1)
 	}
-	if started.Ended() { // of an earlier create
+	if started.Ended() { // the task of an earlier create
 		return a.answer(x, r, started)
 	}
 	return x.Document(newResponse(started, string(started.State), body))
@@ -69,11 +69,11 @@ func (a background) get(x *edge.Request, r *http.Request, t tasks.Task) error {
 	return a.stream(x, r, t, nil, after)
 }
 
-// stream sends the events of a response after a number. request is the body of the create; nil: it is read if it is needed.
+// stream sends the events of a response after a number. request is the body of the create; nil: it is read if needed.
 func (a background) stream(x *edge.Request, r *http.Request, t tasks.Task, request []byte, after int64) error {
 	plain := r.URL.Query().Get("include_obfuscation") == "false"
 	return a.tasks.Stream(x, r, t, after, request, func(event eventlog.Piece) []byte {
-		if plain && event.Begins && event.Ends { // a larger event is not padded
+		if plain && event.Begins && event.Ends { // larger events have no padding
 			return withoutObfuscation(event.Data)
 		}
 		return event.Data
@@ -142,7 +142,7 @@ func isVendorCode(code string) bool {
 		strings.HasPrefix(code, "image_") || strings.HasSuffix(code, "_image")
 }
 
-// final returns the archived response, or that of the last event of its stream.
+// final returns the archived response, or the one in the last event of its stream.
 func (a background) final(ctx context.Context, t tasks.Task) ([]byte, error) {
 	if !t.Stream {
 		return a.tasks.Output(ctx, t, io.ReadAll)
@@ -157,7 +157,7 @@ func (a background) final(ctx context.Context, t tasks.Task) ([]byte, error) {
 	})
 }
 
-// items returns the items in the events of a response that did not end, as an array.
+// items returns the items in the events of an unfinished response, as an array.
 func (a background) items(ctx context.Context, t tasks.Task) ([]byte, error) {
 	return a.tasks.Output(ctx, t, func(stream io.Reader) ([]byte, error) {
 		var items itemsOf
@@ -173,7 +173,7 @@ func eachEvent(stream io.Reader, visit func(kind string, data rawjson.Value)) er
 	})
 }
 
-// emptyResponse has the members of a response before its upstream has answered, with the defaults of those that repeat the request.
+// emptyResponse has the members of a response before its upstream has answered, with the defaults of members that repeat the request.
 const emptyResponse = `{"id":null,"object":"response","created_at":null,"status":null,"background":true,"error":null,` +
 	`"incomplete_details":null,"instructions":null,"max_output_tokens":null,"max_tool_calls":null,"model":null,"output":[],` +
 	`"parallel_tool_calls":true,"previous_response_id":null,"prompt_cache_key":null,"reasoning":{"effort":null,"summary":null},` +
@@ -182,11 +182,11 @@ const emptyResponse = `{"id":null,"object":"response","created_at":null,"status"
 
 // newResponse returns the response of a task before its upstream has answered, from the request.
 func newResponse(t tasks.Task, status string, request []byte) []byte {
-	asked := rawjson.Trim(request)
+	create := rawjson.Trim(request)
 	var out []byte
 	for key, value := range rawjson.Value(emptyResponse).Members() {
 		switch name := key.String(); name {
-		case "object", "background", "error", "incomplete_details", "output", "store", "usage": // not the request's
+		case "object", "background", "error", "incomplete_details", "output", "store", "usage": // not from the request
 		case "id":
 			value = rawjson.Value(rawjson.Quote(t.ID))
 		case "created_at":
@@ -194,7 +194,7 @@ func newResponse(t tasks.Task, status string, request []byte) []byte {
 		case "status":
 			value = rawjson.Value(rawjson.Quote(status))
 		default:
-			if given := asked.Get(name); len(given) > 0 {
+			if given := create.Get(name); len(given) > 0 {
 				value = given
 			}
 		}
@@ -212,20 +212,22 @@ func withoutObfuscation(event []byte) []byte {
 	return event
 }
 
-func lifeEvent(kind string, n int, response []byte) []byte {
+func statusEvent(kind string, n int, response []byte) []byte {
 	return sse.Format(kind, slices.Concat([]byte(`{"type":"`+kind+`","sequence_number":`+strconv.Itoa(n)+`,"response":`), response,
 		[]byte("}")))
 }
 
-// Opening returns what makes the first events of a response's stream, which exist before its worker has begun.
+// Opening returns the function that makes the first events of a response's stream. They are available before the worker begins.
 func Opening(t tasks.Task) func(request []byte) [][]byte {
 	return func(request []byte) [][]byte { return queuedEvents(t, repeated(request)) }
 }
 
-// repeatedMost bounds what the gateway's own events repeat of a request, in bytes: every reader of a stream has them in memory.
+// repeatedMost bounds the members of a request that the gateway's own events repeat, in bytes: every reader of a stream holds them in
+// memory.
 const repeatedMost = 256 << 10
 
-// repeated returns the members of a request that the events of its response repeat, as far as they fit. previous_response_id always does.
+// repeated returns the members of a request that the events of its response repeat, within the bound. It always includes
+// previous_response_id.
 func repeated(request []byte) []byte {
 	var out []byte
 	for name, value := range rawjson.Trim(request).Members() {
@@ -239,23 +241,24 @@ func repeated(request []byte) []byte {
 
 func queuedEvents(t tasks.Task, request []byte) [][]byte {
 	queued := newResponse(t, string(workflows.Queued), request)
-	return [][]byte{lifeEvent("response.created", 0, queued), lifeEvent("response.queued", 1, queued)}
+	return [][]byte{statusEvent("response.created", 0, queued), statusEvent("response.queued", 1, queued)}
 }
 
-// Worker makes the upstream's answer to a background response that of its task: its id and event numbers. End follows the answer.
+// Worker rewrites the upstream's answer to a background response: it replaces the id and the event numbers by those of the task. End must
+// be called after the answer.
 type Worker struct {
 	*apitasks.Rewriter
 
 	task    tasks.Task
-	request []byte // what events repeat of it
+	request []byte // the members that events repeat
 	input   []byte // the items of its input; nil if they are too many to be stored
 	next    int    // the number of the next event
-	final   []byte // the response, or that in the last event; nil if it is too large to be stored
-	status  string // of it
+	final   []byte // the response, or the one in the last event; nil if too large to store
+	status  string // of final
 	made    string // the id of the response at an upstream that stores it
 }
 
-// NewWorker returns a Worker for the task with the id, which was created then. request is the body of the create.
+// NewWorker returns a Worker for the task with the id and the time of its create. request is the body of the create.
 func NewWorker(to http.ResponseWriter, id string, created time.Time, request []byte) *Worker {
 	w := &Worker{task: tasks.Task{ID: id, CreatedAt: created}, request: repeated(request)}
 	if input := ownInput(request); len(input) <= responses.MaxSize {
@@ -269,24 +272,25 @@ func NewWorker(to http.ResponseWriter, id string, created time.Time, request []b
 	return w
 }
 
-// maxID bounds an id, and other words, of an upstream's answer, in bytes.
+// maxID bounds an id, and other short texts, of an upstream's answer, in bytes.
 const maxID = 256
 
-// Request returns the body that is sent for the response: without background, which the gateway does itself, and stored.
+// Request returns the body that is sent upstream for the response: without background, which the gateway implements, and with store.
 func Request(request []byte) []byte {
 	return body.WithMembers(body.WithoutMember(rawjson.Trim(request), "background"), body.Named("store", []byte("true")))
 }
 
-// Running returns the body for a response that its upstream makes already: without what the gateway would read of stored responses.
+// Running returns the body for a response that its upstream already generates: without references to stored responses, which the gateway
+// would read.
 func Running(request []byte) []byte {
 	return body.WithMembers(body.WithoutMember(Request(request), "previous_response_id"), body.Named("input", []byte(`""`)))
 }
 
-// event returns the task's events for one of the upstream. The first one begins the stream.
+// event returns the task's events for an event of the upstream. The first one begins the stream.
 func (w *Worker) event(upstream sse.Event) (out []byte) {
 	if w.next == 0 {
 		opening := queuedEvents(w.task, w.request)
-		opening = append(opening, lifeEvent("response.in_progress", len(opening), newResponse(w.task, string(workflows.InProgress), w.request)))
+		opening = append(opening, statusEvent("response.in_progress", len(opening), newResponse(w.task, string(workflows.InProgress), w.request)))
 		out, w.next = slices.Concat(opening...), len(opening)
 		w.Add(len(out))
 	}
@@ -312,27 +316,27 @@ func (w *Worker) event(upstream sse.Event) (out []byte) {
 func edited(object rawjson.Value, edits []rawjson.Edit) []byte {
 	var out bytes.Buffer
 	out.Grow(len(object) + maxEdited)
-	_, _ = (&rawjson.Editor{To: &out, Edits: edits}).Write(object) // a buffer does not fail
+	_, _ = (&rawjson.Editor{To: &out, Edits: edits}).Write(object) // a buffer never fails
 	return out.Bytes()
 }
 
-// maxEdited is how much longer an edited event is at most, in bytes, but for ids of a client's own.
+// maxEdited is the maximum number of bytes by which an edit lengthens an event, except for a client's own ids.
 const maxEdited = 1 << 10
 
-// own makes a response of the upstream that of the task.
+// own replaces the upstream's members of a response by the task's.
 func (w *Worker) own(response rawjson.Value) []byte {
 	w.see(response)
 	return body.WithMembers(response, w.members()...)
 }
 
-// see records the upstream's id of a response that it stores.
+// see records the upstream's id of a response that the upstream stores.
 func (w *Worker) see(response rawjson.Value) {
 	if w.made == "" && !response.Get("store").False() {
 		w.made = response.Get("id").Text().String()
 	}
 }
 
-// members are those that the task's response has in place of the upstream's.
+// members returns the members of the task's response that replace the upstream's.
 func (w *Worker) members() []body.Member {
 	previous := rawjson.Trim(w.request).Get("previous_response_id")
 	if previous.Absent() {
@@ -344,7 +348,7 @@ func (w *Worker) members() []body.Member {
 	}
 }
 
-// Holds is the number of bytes of the request that the worker holds.
+// Holds returns the number of bytes of the request that the worker holds.
 func (w *Worker) Holds() int { return len(w.request) + len(w.input) }
 
 // Made returns the id of the response at an upstream that stores it, "" for none.
@@ -359,7 +363,8 @@ func (w *Worker) End() (status string) {
 	return w.status
 }
 
-// ended returns a response of the caller that is an ended task, as it is stored, and its upstream's id; a fault if it is not completed.
+// ended returns the stored response of an ended task of the caller, and its upstream's id. The error is a fault if the task is not
+// completed.
 func (s *stored) ended(
 	x *edge.Request, r *http.Request, id string,
 ) (response responses.Response, made providers.Made, found bool, err error) {
@@ -382,7 +387,7 @@ func (s *stored) ended(
 			if err != nil {
 				return err
 			}
-		case previous != "" && made.ID == "": // else the upstream may have it
+		case previous != "" && made.ID == "": // otherwise the upstream may have it
 			return providers.InvalidField("previous_response_id", "Invalid request: the response %q continues from %q, which is not stored.", id,
 				previous)
 		}
@@ -392,7 +397,8 @@ func (s *stored) ended(
 	return response, made, found, err
 }
 
-// previous returns a response of the caller from which a call may continue, and its upstream's id if it is a task that its upstream stores.
+// previous returns a response of the caller from which a call may continue, and its upstream's id if it is a task and its upstream stores
+// it.
 func (s *stored) previous(
 	x *edge.Request, r *http.Request, id string,
 ) (response responses.Response, made providers.Made, found bool, err error) {
@@ -407,7 +413,7 @@ func (s *stored) previous(
 	return response, made, true, err
 }
 
-// made returns what apitasks.MadeBy does of a stored response that is a task, zero for any other.
+// made returns the result of apitasks.MadeBy for a stored response that is a task, zero for any other.
 func (s *stored) made(x *edge.Request, r *http.Request, id string, object rawjson.Value) (made providers.Made, err error) {
 	if !object.Get("background").True() {
 		return made, nil
@@ -419,7 +425,7 @@ func (s *stored) made(x *edge.Request, r *http.Request, id string, object rawjso
 	return apitasks.MadeBy(t), nil
 }
 
-// ownInput returns the items of a request's input with commas between them.
+// ownInput returns the items of a request's input, separated by commas.
 func ownInput(request []byte) []byte {
 	input := rawjson.Trim(request).Get("input")
 	switch {
@@ -431,10 +437,10 @@ func ownInput(request []byte) []byte {
 	return nil
 }
 
-// ResponseSaver stores a response of a token for a time: its items, the items before its own input, and its own input.
+// ResponseSaver stores a response of a token until it expires: the response, the items before its own input, and its own input.
 type ResponseSaver func(ctx context.Context, token, id string, object, earlier, input []byte)
 
-// Save stores the response of a worker with its whole chain, if that is known and nothing of it is too large.
+// Save stores the response of a worker with its whole chain, if the chain is known and nothing is too large.
 func (save ResponseSaver) Save(ctx context.Context, token string, w *Worker, earlier []byte) {
 	if save == nil || w.final == nil || w.input == nil || previousOf(w.request) != "" && earlier == nil {
 		return
@@ -442,7 +448,7 @@ func (save ResponseSaver) Save(ctx context.Context, token string, w *Worker, ear
 	save(ctx, token, w.task.ID, w.final, earlier, w.input)
 }
 
-// previousOf returns the id of the response that a request continues from, "" for none.
+// previousOf returns the id of the response from which a request continues, "" for none.
 func previousOf(request []byte) string {
 	return rawjson.Trim(request).Get("previous_response_id").Text().String()
 }

@@ -18,12 +18,12 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// Options are what the format needs. The models are those of calls that name none; "" refuses such calls.
+// Options are the dependencies of the format. The models are those of calls without a model; "" refuses such calls.
 type Options struct {
 	ModerationModel, RealtimeModel string
-	// Responses are those that the gateway has stored; nil: none.
+	// Responses are the stored responses; nil: there are none.
 	Responses StoredResponses
-	// Tasks has the calls in the background.
+	// Tasks has the background calls; nil: there are none.
 	Tasks *apitasks.Service
 }
 
@@ -50,19 +50,19 @@ type relayed struct {
 	huma.Operation
 
 	name providers.Operation
-	// stored, which may be nil, has the stored responses that a body may name.
+	// stored reads the stored responses to which a body may refer; nil: the body has no such references.
 	stored *stored
-	// background, which may be nil, makes a task of a call with background: true.
+	// background makes a call with background: true a task; nil: the operation has no tasks.
 	background *background
-	// finish, which may be nil, finishes the call of a checked body: what this operation asks and adds beyond its fields.
+	// finish completes the call of a checked body with what is specific to the operation; nil: nothing.
 	finish func(r *http.Request, call *calls.Call, b *body.JSON) error
-	// goesOn, which may be nil, lists what earlier answers made and the call continues from.
-	goesOn func(b *body.JSON) ([]providers.Made, error)
-	// route is the router's pattern where it is not Path.
+	// continuesFrom lists the results of earlier answers to which a body refers; nil: there are none.
+	continuesFrom func(b *body.JSON) ([]providers.Made, error)
+	// route is the router's pattern if it differs from Path.
 	route string
 }
 
-// addCall adds an operation whose JSON body, checked as Body says, goes upstream as it came.
+// addCall adds an operation with a JSON body that is checked as Body and relayed unchanged.
 func addCall[Body any](a adder, op relayed) {
 	registry := a.registry()
 	check := newChecker[Body](registry)
@@ -73,11 +73,11 @@ func addCall[Body any](a adder, op relayed) {
 	a.group.With(calls.Access()).HandleAt(op.route, op.Operation, a.calls.Relayed(readJSON(check, op)))
 }
 
-// cacheKey is the field with which a client says which calls share a beginning. It is not of the contract, so it is not checked.
+// cacheKey is the field that is equal for calls with a common prefix. It is not in the contract, so it is not checked.
 const cacheKey = "prompt_cache_key"
 
-// newChecker is body.NewChecker with what the gateway reads of this format beyond the fields of the contract. It is not
-// known which of the fields for the size of an answer an upstream reads, so each counts wherever it is.
+// newChecker is body.NewChecker with the fields that the gateway reads in addition to the contract. An upstream may read any of the fields
+// for the size of an answer, so each is read wherever it is.
 func newChecker[Body any](registry huma.Registry) *body.Checker {
 	return body.NewChecker[Body](registry, "max_completion_tokens", "max_output_tokens", "max_tokens", "n", "best_of",
 		cacheKey, "stream_options.include_usage", "parameters.n")
@@ -89,8 +89,8 @@ func readJSON(check *body.Checker, op relayed) calls.Reader {
 		if err != nil {
 			return call, err
 		}
-		inBackground, err := op.background.asks(b)
-		if err == nil && inBackground { // the gateway does it itself
+		inBackground, err := op.background.requested(b)
+		if err == nil && inBackground { // the gateway runs it itself
 			b, err = check.Check(Request(raw))
 		}
 		if err != nil {
@@ -123,7 +123,7 @@ func readJSON(check *body.Checker, op relayed) calls.Reader {
 	}
 }
 
-// read reads the call of a checked body. The chain describes what the body has of stored responses.
+// read returns the call of a checked body. The chain describes the stored responses in the body.
 func (op *relayed) read(x *edge.Request, r *http.Request, b *body.JSON, chain providers.Chain) (calls.Call, error) {
 	call := calls.JSONCall(providers.Endpoint{Format: providers.OpenAI, Operation: op.name}, b)
 	call.Header, call.Events.Last, call.Chain = keepHeader(r), isDone, chain
@@ -136,19 +136,19 @@ func (op *relayed) read(x *edge.Request, r *http.Request, b *body.JSON, chain pr
 			return call, err
 		}
 	}
-	if op.goesOn == nil {
+	if op.continuesFrom == nil {
 		return call, nil
 	}
 	var err error
-	call.ContinuesFrom, err = op.goesOn(b)
+	call.ContinuesFrom, err = op.continuesFrom(b)
 	if chain.Upstream != "" {
 		call.ContinuesFrom = slices.Insert(call.ContinuesFrom, 0, providers.Made{ID: chain.Upstream, Param: "previous_response_id"})
 	}
 	return call, err
 }
 
-// readForm reads the call of a multipart body. It is sent part by part as it came, but for the model's name where the channel has another
-// one for it. finish, which may be nil, checks what the operation asks beyond its fields.
+// readForm returns the call of a multipart body. It is relayed unchanged, except for the model's name if the channel has another one.
+// finish checks what is specific to the operation; nil: nothing.
 func readForm(
 	r *http.Request, raw []byte, boundary string, fields *body.Checker, name providers.Operation, finish func(f *body.Form) error,
 ) (calls.Call, error) {
@@ -174,7 +174,7 @@ func readForm(
 	}, nil
 }
 
-// soundOf is how long a file of sound lasts, 0 where that is not known.
+// soundOf returns the duration of an audio file, 0 if unknown.
 func soundOf(file []byte) time.Duration {
 	length, _ := media.Length(bytes.NewReader(file), int64(len(file)))
 	return length
@@ -182,24 +182,26 @@ func soundOf(file []byte) time.Duration {
 
 func keepHeader(r *http.Request) http.Header { return calls.KeepHeader(r, "Openai-Beta") }
 
-// isDone reports whether bytes end with the last event of a stream.
+// isDone reports whether the bytes end with the last event of a stream.
 func isDone(events []byte) bool {
 	return bytes.HasSuffix(bytes.TrimRight(events, "\r\n"), []byte("data: [DONE]"))
 }
 
-// sizeOf reads what a body says about its answer, by the largest of its fields: the tokens of one, and how many answers or images.
+// sizeOf reads the size of the answer from a body, from the largest of its fields: the tokens of one answer, and the number of answers or
+// images.
 func sizeOf(b *body.JSON) (output, n int64) {
 	for _, name := range [...]string{"max_completion_tokens", "max_output_tokens", "max_tokens"} {
 		output = max(output, body.Whole(b.Value(name)))
 	}
-	for _, name := range [...]string{"n", "best_of"} { // the best of so many are made, and paid for
+	for _, name := range [...]string{"n", "best_of"} { // all best_of answers are generated and cost money
 		n = max(n, body.Whole(b.Value(name)))
 	}
 	n = min(body.MaxWhole, max(1, n)*prompts(b.Value("prompt")))
-	return output, max(n, body.Whole(b.Value("parameters").Get("n"))) // the contract's own images say it there
+	return output, max(n, body.Whole(b.Value("parameters").Get("n"))) // the contract's own image calls have it there
 }
 
-// prompts is how many texts a completion continues, each with answers of its own: the elements of an array that is not one text's tokens.
+// prompts returns the number of texts that a completion continues, each with its own answers: the elements of an array that is not the
+// tokens of one text.
 func prompts(raw rawjson.Value) int64 {
 	for _, first := range raw.Items() {
 		if first.IsNumber() {
@@ -210,7 +212,7 @@ func prompts(raw rawjson.Value) int64 {
 	return max(1, int64(raw.Len()))
 }
 
-// setModel makes the model that the path or the configuration names the call's, whatever the body says of it.
+// setModel sets the model of the call to that of the path or the configuration. It ignores the model in the body.
 func setModel(call *calls.Call, b *body.JSON, model string) {
 	named := call.ModelAt != (providers.Span{})
 	switch {
@@ -219,7 +221,7 @@ func setModel(call *calls.Call, b *body.JSON, model string) {
 	case !named:
 		inside := body.InsertMember(b.Raw, 0, `"model":`)
 		call.ModelAt = inside.At
-		empty := len(inside.Text) == len(`"model":`) // no comma: there are no other members
+		empty := len(inside.Text) == len(`"model":`) // without a comma there are no other members
 		call.EncodeModel = func(model string) []byte {
 			name, _ := json.Marshal(model) // a string always marshals
 			text := append([]byte(`"model":`), name...)

@@ -9,18 +9,18 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// itemsOf collects the output of a response whose stream was cancelled, from its events: the complete items, and each unfinished one with
-// the status incomplete and the text that it had. The events are those of OpenAI's Responses API.
+// itemsOf collects the output of a cancelled response from the events of its stream: the complete items, and each unfinished item with the
+// status incomplete and its text so far. The events are those of OpenAI's Responses API.
 type itemsOf struct {
 	items []*outputItem
-	// open has the unfinished items by their output_index.
+	// open maps output_index to the unfinished item.
 	open map[int64]*outputItem
 }
 
-// outputItem is an item of a response. A complete one has neither parts nor texts.
+// outputItem is an item of a response. A complete item has neither parts nor texts.
 type outputItem struct {
 	members rawjson.Value
-	parts   map[string][]outputPart // of its lists content and summary
+	parts   map[string][]outputPart // of the lists content and summary
 	texts   texts
 	done    bool
 }
@@ -30,13 +30,14 @@ type outputPart struct {
 	texts   texts
 }
 
-// texts are the texts of members that grow with each event.
+// texts are the texts of members to which events append.
 type texts map[string]*strings.Builder
 
-// growth is a member that an event adds text to: of the item itself, or of the part of a list at the index that a member of the event has.
+// growth is the member to which an event appends: of the item, or of a part of the list. index is the event's member with the index of the
+// part.
 type growth struct{ member, list, index string }
 
-// grows returns the member that an event of the type adds text to; false for any other event.
+// grows returns the member to which an event of the type appends; false for any other event.
 func grows(kind string) (growth, bool) {
 	switch kind {
 	case "response.output_text.delta", "response.reasoning_text.delta":
@@ -112,7 +113,7 @@ func (t texts) add(member string, delta rawjson.Text) {
 	t[member].Write(delta.Decoded())
 }
 
-// of returns an object with the texts added to its members.
+// of returns an object with the texts appended to its members.
 func (t texts) of(object rawjson.Value) rawjson.Value {
 	var members []body.Member
 	for name, text := range t {

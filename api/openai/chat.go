@@ -54,35 +54,35 @@ func (a adder) addChat() {
 	})
 }
 
-// streamUsage makes calls whose streams report usage only when asked to ask for it.
+// streamUsage makes an upstream report the usage of a stream, which it does only on request.
 func streamUsage(_ *http.Request, call *calls.Call, b *body.JSON) error {
 	if call.Stream {
-		askUsage(call, b)
+		requestUsage(call, b)
 	}
 	return nil
 }
 
-const askForUsage = `"include_usage":true`
+const includeUsage = `"include_usage":true`
 
-// askUsage makes the upstream report what a stream used, by the smallest edit. Only a client that asked for the report sees it.
-func askUsage(call *calls.Call, b *body.JSON) {
+// requestUsage edits the body so that the upstream reports the usage of a stream. A client receives the report only if it requested it.
+func requestUsage(call *calls.Call, b *body.JSON) {
 	options := b.Span("stream_options")
 	switch {
 	case options == (providers.Span{}):
-		call.UsageEdit = body.InsertMember(b.Raw, 0, `"stream_options":{`+askForUsage+`}`)
+		call.UsageEdit = body.InsertMember(b.Raw, 0, `"stream_options":{`+includeUsage+`}`)
 		call.Edits = append(call.Edits, call.UsageEdit)
 	case b.Value("stream_options") == nil:
-		call.UsageEdit = providers.Edit{At: options, Text: []byte("{" + askForUsage + "}")}
+		call.UsageEdit = providers.Edit{At: options, Text: []byte("{" + includeUsage + "}")}
 		call.Edits = append(call.Edits, call.UsageEdit)
 	default:
 		asked := b.Value("stream_options").Get("include_usage")
 		switch string(asked) {
 		case "":
-			call.Edits = append(call.Edits, body.InsertMember(b.Raw, options.From, askForUsage))
+			call.Edits = append(call.Edits, body.InsertMember(b.Raw, options.From, includeUsage))
 		case "false", "null":
 			call.Edits = append(call.Edits, providers.Edit{At: b.SpanOf(asked), Text: []byte("true")})
 		default:
-			return // asked for, or not a boolean, which is the upstream's to refuse
+			return // already requested, or not a boolean, which the upstream refuses
 		}
 	}
 	call.HideUsage = true

@@ -5,18 +5,18 @@ import (
 	"strconv"
 )
 
-// numberWindow is how many bytes are scanned again with the next read: the member's name, whitespace and the digits of any int.
+// numberWindow is how many bytes the next scan repeats: the length of the member's name, whitespace and the digits of any int.
 const numberWindow = 48
 
-// eventNumbers follows the numbers of a response's events past what a stream carries. Its zero value has seen none.
+// eventNumbers finds the last event number in a response's stream. The zero value has found none.
 type eventNumbers struct {
-	tail [numberWindow]byte // the last bytes seen
-	kept int                // how many of them
+	tail [numberWindow]byte // the last bytes of the stream
+	kept int                // the length of tail
 	seen bool
 	last int
 }
 
-func (e *eventNumbers) saw(p []byte) {
+func (e *eventNumbers) scan(p []byte) {
 	var seam [2 * numberWindow]byte
 	n := copy(seam[:], e.tail[:e.kept])
 	n += copy(seam[n:], p[:min(len(p), numberWindow)])
@@ -31,7 +31,7 @@ func (e *eventNumbers) saw(p []byte) {
 	e.kept = copy(e.tail[:], seam[max(0, n-numberWindow):n])
 }
 
-// find takes the last number. Within a text of the answer the name's quotes would be escaped, so that it is not found.
+// find finds the last number. It does not match within a JSON string, because quotes are escaped there.
 func (e *eventNumbers) find(p []byte) {
 	name := []byte(`"sequence_number"`)
 	at := bytes.LastIndex(p, name)

@@ -18,7 +18,7 @@ func Checkers() map[string]*body.Checker {
 func NextEventNumber(stream string, size int) int {
 	var numbers eventNumbers
 	for ; stream != ""; stream = stream[min(size, len(stream)):] {
-		numbers.saw([]byte(stream[:min(size, len(stream))]))
+		numbers.scan([]byte(stream[:min(size, len(stream))]))
 	}
 	return numbers.next()
 }

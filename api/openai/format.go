@@ -1,7 +1,7 @@
-// Package openai is the OpenAI format: the bodies and routes of its relayed calls, realtime conversations, the shape of its
-// faults and of its model list. Paths that belong to no other format speak it too.
+// Package openai is the OpenAI format: the bodies and routes of its relayed calls, realtime conversations, the shape of its faults and of
+// its model list. Paths that belong to no other format use it too.
 //
-// Wire structs are named as the OpenAPI document names their schemas. It must not know another format.
+// Wire structs have the names of their schemas in the OpenAPI document. It must not know another format.
 package openai
 
 import (
@@ -16,7 +16,7 @@ import (
 	"modelrelay/providers/router"
 )
 
-// Format is the dialect of everything that belongs to no other one.
+// Format returns the description of the format for the edge. It has the requests of no other format.
 func Format() *edge.Format {
 	return &edge.Format{
 		Name: providers.OpenAI, Title: "OpenAI", Credential: socketCredential,
@@ -48,7 +48,8 @@ func newErrorBody(fault *providers.Fault) openAIErrorBody {
 	}
 }
 
-// newStreamErrorBody is the error of an event. Clients send a call again whose stream ends with the vendor's own word for its failures.
+// newStreamErrorBody is the error of an event. It uses the vendor's type for the vendor's own failures, because clients then send the call
+// again.
 func newStreamErrorBody(fault *providers.Fault) openAIErrorBody {
 	shown := newErrorBody(fault)
 	if shown.Type != nil && *shown.Type == apiError {
@@ -57,7 +58,7 @@ func newStreamErrorBody(fault *providers.Fault) openAIErrorBody {
 	return shown
 }
 
-// apiError is the type of the gateway's and the upstreams' own failures.
+// apiError is the type of failures of the gateway and of upstreams.
 const apiError = "api_error"
 
 func classOf(kind providers.Kind) (class, code string) {
@@ -86,7 +87,8 @@ func classOf(kind providers.Kind) (class, code string) {
 	return words[0], words[1]
 }
 
-// responseErrorEvent is the error event of a response's stream. The vendor's document has flat members, its SDKs raise those of "error".
+// responseErrorEvent is the error event of a response's stream. The vendor's documentation has flat members, but its SDKs read those in
+// "error".
 type responseErrorEvent struct {
 	Type           string          `json:"type"`
 	Code           string          `json:"code"`
@@ -96,7 +98,7 @@ type responseErrorEvent struct {
 	Error          openAIErrorBody `json:"error"`
 }
 
-// ResponseError is the event that ends the stream of a response that failed; its number follows the last event's.
+// ResponseError returns the final event of a failed response's stream. number follows that of the last event.
 func ResponseError(fault *providers.Fault, number int) []byte {
 	body := newStreamErrorBody(fault)
 	event, _ := json.Marshal(responseErrorEvent{ // plain strings always marshal
@@ -110,7 +112,7 @@ type openAIModel struct {
 	Object  string `json:"object" enum:"model"`
 	Created int64  `json:"created" doc:"Unix seconds"`
 	OwnedBy string `json:"owned_by"`
-	// Video is beyond the format's own keys.
+	// Video is an extension of the format.
 	Video *providers.VideoTable `json:"video,omitempty" doc:"Of a model that makes videos: what it takes, where that is known"`
 }
 
@@ -119,7 +121,7 @@ type openAIModelList struct {
 	Data   []openAIModel `json:"data" nullable:"false"`
 }
 
-// ModelShape is how the format shows models.
+// ModelShape returns the functions that render models in this format.
 func ModelShape() calls.ModelShape {
 	return calls.NewModelShape(newModel, func(models []openAIModel) openAIModelList { return openAIModelList{"list", models} })
 }

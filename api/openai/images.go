@@ -11,8 +11,8 @@ import (
 	"modelrelay/providers"
 )
 
-// The bodies of the calls about images, in the contract's nested shape and in OpenAI's: one of input and prompt must be
-// there. They are never filled: the schemas and the field checks are compiled from them.
+// The bodies of the image calls, in the contract's nested shape and in OpenAI's: input or prompt is required. They are never filled: the
+// schemas and the field checks are compiled from them.
 type (
 	openAIImage struct {
 		Model      string          `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
@@ -110,7 +110,7 @@ func (a adder) addImages() {
 	a.addAsyncImages(generation.Operation, edits, readGeneration, readEdit)
 }
 
-// needPrompt wants one of the two ways to say what an image shows.
+// needPrompt requires input or prompt.
 func needPrompt(_ *http.Request, _ *calls.Call, b *body.JSON) error {
 	if b.Value("input") == nil && b.Value("prompt") == nil {
 		return noPrompt()

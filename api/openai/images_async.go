@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// asyncSuffix ends the paths of image calls that are tasks. imageTasks is the path of these.
+	// asyncSuffix is the suffix of the paths of image calls that are tasks. imageTasks is the path of the tasks.
 	asyncSuffix = "/async"
 	imageTasks  = "/v1/images/tasks"
-	// imageRetry is the Retry-After, in seconds, of a task that has not ended.
+	// imageRetry is the Retry-After, in seconds, of an unfinished task.
 	imageRetry = "3"
 )
 
-// imageTask is an image call as a task. The keys after poll_url are those of a read.
+// imageTask is an image call as a task. Only a read has the keys after poll_url.
 type imageTask struct {
 	ID        string `json:"id"`
 	TaskID    string `json:"task_id" doc:"As in id"`

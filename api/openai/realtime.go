@@ -17,13 +17,13 @@ import (
 
 const realtimePath = "/v1/realtime"
 
-// What a browser, which can set no headers, offers as subprotocols.
+// The subprotocols that a browser offers, because it cannot set headers.
 const (
-	// realtimeProtocol is the only one that is ever selected.
+	// realtimeProtocol is the only subprotocol that the gateway selects.
 	realtimeProtocol = "realtime"
-	// keyProtocol stands before the client's key.
+	// keyProtocol is the prefix of the client's key.
 	keyProtocol = "openai-insecure-api-key."
-	// betaProtocol stands for the header OpenAI-Beta: realtime=v1.
+	// betaProtocol replaces the header OpenAI-Beta: realtime=v1.
 	betaProtocol = "openai-beta.realtime-v1"
 )
 
@@ -56,7 +56,7 @@ func (a adder) addRealtime(standard string) {
 	}))
 }
 
-// refusedEvent is the event by which a conversation says that a message of its client went no further.
+// refusedEvent is the event about a client's message that the gateway did not relay.
 type refusedEvent struct {
 	Type    string `json:"type"`
 	EventID string `json:"event_id"`
@@ -67,7 +67,7 @@ type refusedEvent struct {
 	} `json:"error"`
 }
 
-// refuseEvent is the refusal of an event, which it names where the event has an id.
+// refuseEvent returns the refusal of an event, with the event's id if it has one.
 func refuseEvent(event []byte, fault *providers.Fault) []byte {
 	refused := refusedEvent{Type: "error", EventID: "event_" + rand.Text()}
 	refused.Error.openAIErrorBody = newErrorBody(fault)
@@ -77,11 +77,11 @@ func refuseEvent(event []byte, fault *providers.Fault) []byte {
 	if json.Unmarshal(event, &named) == nil && named.EventID != "" {
 		refused.Error.EventID = &named.EventID
 	}
-	text, _ := json.Marshal(refused) // it holds texts alone
+	text, _ := json.Marshal(refused) // a struct of strings
 	return text
 }
 
-// realtimeCall makes the call of a request; standard is the model of one that names none, "" for none.
+// realtimeCall returns the call of a request; standard is the default model, "" for none.
 func realtimeCall(r *http.Request, standard string) (providers.RealtimeCall, error) {
 	query := r.URL.Query()
 	call := providers.RealtimeCall{Model: query.Get("model"), Header: make(http.Header), Query: make(url.Values)}
@@ -104,15 +104,15 @@ func realtimeCall(r *http.Request, standard string) (providers.RealtimeCall, err
 	return call, calls.CheckModel(call.Model)
 }
 
-// mayBeCredential reports whether a query parameter may hold the client's key, which no upstream gets.
+// mayBeCredential reports whether a query parameter may contain the client's key, which no upstream may receive.
 func mayBeCredential(name string) bool {
 	name = strings.ToLower(name)
 	return strings.Contains(name, "key") || strings.Contains(name, "token") || strings.Contains(name, "auth") ||
 		strings.Contains(name, "secret")
 }
 
-// checkUpgrade reports whether the request asks for a WebSocket as RFC 6455, section 4.2.1, has it. A client that does not is
-// answered here, in the format's own shape and with the contract's status.
+// checkUpgrade checks whether the request is a WebSocket handshake (RFC 6455, section 4.2.1). For any other request it returns a fault with
+// the contract's status.
 func checkUpgrade(answer http.Header, r *http.Request) error {
 	keys := r.Header.Values("Sec-Websocket-Key")
 	switch {
@@ -134,7 +134,7 @@ func offers(r *http.Request, protocol string) bool {
 	return edge.HeaderLists(r.Header, "Sec-Websocket-Protocol", protocol)
 }
 
-// socketCredential returns the key that a conversation offers as a subprotocol, "" where there is none.
+// socketCredential returns the key in the subprotocols of a conversation, "" for none.
 func socketCredential(r *http.Request) string {
 	if r.URL.Path != realtimePath {
 		return ""

@@ -49,7 +49,7 @@ func (a adder) addResponses(store StoredResponses) {
 	tags := []string{responsesTag}
 	stored := &stored{store, a.calls, a.background}
 	addCall[openAIResponse](a, relayed{
-		name: providers.Responses, background: &a.background, stored: stored, finish: responseEvents, goesOn: goesOn,
+		name: providers.Responses, background: &a.background, stored: stored, finish: responseEvents, continuesFrom: continuesFrom,
 		Operation: huma.Operation{
 			OperationID: "createResponse", Path: ResponsesPath, Tags: tags, Summary: "Create a response",
 			Description: "Streaming and non-streaming. Fields that are not listed here reach the upstream untouched.",
@@ -57,7 +57,7 @@ func (a adder) addResponses(store StoredResponses) {
 		},
 	})
 	addCall[openAICompaction](a, relayed{
-		name: providers.CompactResponse, stored: stored, goesOn: goesOn,
+		name: providers.CompactResponse, stored: stored, continuesFrom: continuesFrom,
 		Operation: huma.Operation{
 			OperationID: "compactResponse", Path: ResponsesPath + "/compact", Tags: tags, Summary: "Compact a long conversation",
 			Responses: calls.DeclareAnswer("The compacted conversation", false),
@@ -66,21 +66,21 @@ func (a adder) addResponses(store StoredResponses) {
 	a.addStored(stored)
 }
 
-// responseEvents follows the events of a response, which are numbered, and have an error of their own.
+// responseEvents handles the events of a response, which have numbers and their own error event.
 func responseEvents(_ *http.Request, call *calls.Call, _ *body.JSON) error {
 	if call.Chain.Previous != "" {
 		call.Rewrite = showPrevious(call.Chain)
 	}
 	if call.Stream {
 		numbers := new(eventNumbers)
-		call.Events.LastCounts, call.Events.Saw = true, numbers.saw
+		call.Events.LastCounts, call.Events.Saw = true, numbers.scan
 		call.Events.Fault = func(fault *providers.Fault) []byte { return ResponseError(fault, numbers.next()) }
 	}
 	return nil
 }
 
-// showPrevious returns a wrapper for the answer of an upstream that received stored items, or its own id, in place of a response's id: it
-// writes the id where the answer says what it continues from.
+// showPrevious returns a wrapper for the answer of an upstream that received stored items, or its own id, instead of a response's id. It
+// writes the client's id into previous_response_id.
 func showPrevious(chain providers.Chain) func(io.ReadCloser) io.ReadCloser {
 	const name = `"previous_response_id":`
 	old := [][]byte{[]byte(name + "null"), []byte(name + " null")}
@@ -91,24 +91,24 @@ func showPrevious(chain providers.Chain) func(io.ReadCloser) io.ReadCloser {
 	return body.Replaced(append([]byte(name), rawjson.Quote(chain.Previous)...), old...)
 }
 
-// eachReference calls visit with the items that only refer to a stored one, and their ids, until it says no. An item with
-// content of its own may come from another token's conversation: its id means nothing to the upstream.
+// eachReference calls visit for each item that only refers to a stored item, with its id, until visit returns false. An item with content
+// is not a reference: it may come from another token's conversation, and its id means nothing to the upstream.
 func eachReference(input rawjson.Value, visit func(item rawjson.Value, id []byte) bool) bool {
 	for _, item := range input.Items() {
 		var id, kind []byte
-		said := false
+		hasContent := false
 		for name, value := range item.Members() {
-			var room [64]byte
-			switch text := value.Text().Decoded(); string(body.AppendFolded(room[:0], name.Decoded())) {
+			var buf [64]byte
+			switch text := value.Text().Decoded(); string(body.AppendFolded(buf[:0], name.Decoded())) {
 			case "ID":
 				id = text
 			case "TYPE":
 				kind = text
 			case "ROLE", "CONTENT":
-				said = true
+				hasContent = true
 			}
 		}
-		refers := strings.EqualFold(string(kind), "item_reference") || len(kind) == 0 && !said // the type may be left out
+		refers := strings.EqualFold(string(kind), "item_reference") || len(kind) == 0 && !hasContent // the type is optional
 		if refers && !visit(item, id) {
 			return false
 		}
@@ -116,19 +116,19 @@ func eachReference(input rawjson.Value, visit func(item rawjson.Value, id []byte
 	return true
 }
 
-// maxNamed bounds how much of earlier answers a call may name: each is looked up, all in one round trip.
+// maxNamed bounds the ids of earlier answers in a call: all are looked up, in one round trip.
 const maxNamed = 1024
 
-// goesOn lists what earlier answers made and the call continues from: the previous response, conversations, containers and items.
-func goesOn(b *body.JSON) ([]providers.Made, error) {
-	var goes []providers.Made
+// continuesFrom lists the results of earlier answers to which a call refers: the previous response, conversations, containers and items.
+func continuesFrom(b *body.JSON) ([]providers.Made, error) {
+	var made []providers.Made
 	seen := make(map[string]bool)
 	add := func(id []byte, param string) bool {
 		if text := string(id); len(id) > 0 && !seen[text] {
 			seen[text] = true
-			goes = append(goes, providers.Made{ID: text, Param: param})
+			made = append(made, providers.Made{ID: text, Param: param})
 		}
-		return len(goes) <= maxNamed
+		return len(made) <= maxNamed
 	}
 	add(b.Value("previous_response_id").Text().Decoded(), "previous_response_id")
 	conversation := b.Value("conversation")
@@ -139,9 +139,9 @@ func goesOn(b *body.JSON) ([]providers.Made, error) {
 	for _, field := range [...]string{"tools", "input"} {
 		ok := true
 		for place, text := range b.Value(field).Texts(nil) {
-			var room [64]byte
-			switch string(body.AppendFolded(room[:0], place.Name().Decoded())) {
-			case "CONTAINER", "CONTAINER_ID": // an item of a code interpreter keeps its container in use
+			var buf [64]byte
+			switch string(body.AppendFolded(buf[:0], place.Name().Decoded())) {
+			case "CONTAINER", "CONTAINER_ID": // an item of a code interpreter refers to its container
 				ok = add(text.Decoded(), field)
 			}
 			if !ok {
@@ -155,7 +155,7 @@ func goesOn(b *body.JSON) ([]providers.Made, error) {
 			return nil, tooManyNamed(field)
 		}
 	}
-	return goes, nil
+	return made, nil
 }
 
 func tooManyNamed(field string) error {

@@ -26,17 +26,17 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// StoredResponses finds the responses that the gateway has stored for a token. Errors are those of storage.
+// StoredResponses finds the stored responses of a token. Errors are those of package storage.
 type StoredResponses interface {
 	Find(ctx context.Context, token, id string) (responses.Response, error)
-	// Items returns the output items that exist, by id. It passes their total size to room before it reads them.
+	// Items returns the output items that exist, by id. It passes their total size to room before it reads them; an error of room ends it.
 	Items(ctx context.Context, token string, ids []string, room func(size int) error) (map[string][]byte, error)
 	Delete(ctx context.Context, token, id string) error
 }
 
-// stored reads the responses that the gateway has stored, and asks an upstream for those that it has.
+// stored reads the responses that the gateway has stored, and requests others from their upstreams.
 type stored struct {
-	store      StoredResponses // nil: the gateway has none
+	store      StoredResponses // nil: the gateway stores none
 	calls      *calls.Calls
 	background background
 }
@@ -78,7 +78,7 @@ func (a adder) addStored(s *stored) {
 const storedWords = "The gateway stores the response of a translated model for responses.retention. For a day, another response is requested from " +
 	"the channel and key that made it, and the answer is that upstream's. For another token it does not exist."
 
-// find returns a stored response of the caller. It is false for one that an upstream may have.
+// find returns a stored response of the caller; false for a response that an upstream may have.
 func (s *stored) find(x *edge.Request, r *http.Request, id string) (response responses.Response, found bool, err error) {
 	if !s.serves(x) {
 		return response, false, nil
@@ -90,7 +90,7 @@ func (s *stored) find(x *edge.Request, r *http.Request, id string) (response res
 	return response, true, takeRead(x, len(response.Object)+len(response.Earlier)+len(response.Input))
 }
 
-// takeRead takes the caller's reads for so many bytes of stored responses: Redis is shared by all tokens.
+// takeRead counts reads of the caller for the bytes of stored responses: all tokens share Redis.
 func takeRead(x *edge.Request, size int) error {
 	if reads := size / apitasks.BytesPerRead; reads > 0 {
 		return x.TakeReads(reads)
@@ -102,7 +102,7 @@ func (s *stored) serves(x *edge.Request) bool {
 	return s.store != nil && x.Permit(edge.RelayPermission) == nil
 }
 
-// missing returns the fault of a search that failed, nil if what was searched may be an upstream's.
+// missing returns the fault of a failed search, nil if an upstream may have the response.
 func missing(err error, ids ...string) error {
 	switch {
 	case err == nil, errors.Is(err, storage.ErrNotFound):
@@ -169,12 +169,12 @@ func (s *stored) get(x *edge.Request, r *http.Request, id string) error {
 	}, "stream", "starting_after", "include", "include_obfuscation")
 }
 
-// ofTask answers for a response that is a task; false if it is none of the caller's.
+// ofTask answers for a response that is a task; false if the caller has no such task.
 func (s *stored) ofTask(
 	x *edge.Request, r *http.Request, id string, answer func(*edge.Request, *http.Request, tasks.Task) error,
 ) (bool, error) {
 	if err := x.Permit(edge.RelayPermission); err != nil {
-		return false, nil //nolint:nilerr // for such a token there are no responses
+		return false, nil //nolint:nilerr // such a token has no responses
 	}
 	task, found, err := s.background.tasks.Response(r.Context(), x.Caller.ID, id)
 	if err != nil || !found {
@@ -216,7 +216,7 @@ func (s *stored) cancel(x *edge.Request, r *http.Request, id string) error {
 	})
 }
 
-// maxPage and usualPage are the lengths of a page of items.
+// maxPage and usualPage are the maximum and the default length of a page of items.
 const (
 	maxPage   = 100
 	usualPage = 20
@@ -279,7 +279,7 @@ type inputItem struct {
 	json []byte
 }
 
-// inputItems are the items of a response's own input, with type and id. A missing id is derived from the response's and the place.
+// inputItems returns the items of a response's own input, with type and id. A missing id is derived from the response's id and the index.
 func inputItems(response string, input []byte) (items []inputItem) {
 	for i, item := range list(input).Items() {
 		id, kind := item.Get("id").Text().String(), item.Get("type").Text()
@@ -322,8 +322,9 @@ func (s *stored) names(b *body.JSON) bool {
 	return b.Text("previous_response_id") != "" || !eachReference(b.Value("input"), func(rawjson.Value, []byte) bool { return false })
 }
 
-// resolve replaces what a call names of the caller's stored responses by their items, and returns the new body; nil if there are none. What
-// the gateway does not have stays: an upstream may have it. input returns the input with only its references replaced; nil for none.
+// resolve replaces a call's references to the caller's stored responses by their items, and returns the new body; nil if there are none. It
+// keeps unknown references, because an upstream may have the response. input returns the input with only its references replaced; nil if
+// there are none.
 func (s *stored) resolve(
 	x *edge.Request, r *http.Request, b *body.JSON,
 ) (raw []byte, chain providers.Chain, input func() []byte, err error) {
@@ -367,7 +368,8 @@ func (s *stored) resolve(
 	return slices.Concat(pieces...), chain, input, nil
 }
 
-// earlier returns the items of a response of the caller from which a call continues, and its upstream's id: those of the create, if any.
+// earlier returns the items of a response of the caller from which a call continues, and its upstream's id. It prefers those of the create,
+// if any.
 func (s *stored) earlier(x *edge.Request, r *http.Request, previous string) (items []byte, made providers.Made, found bool, err error) {
 	staged, items, err := calls.StagedChain(r.Context(), previous, x.Hold)
 	if staged != nil || err != nil {
@@ -383,7 +385,7 @@ func (s *stored) earlier(x *edge.Request, r *http.Request, previous string) (ite
 	return earlierItems(response), made, true, nil
 }
 
-// references returns the edits that replace items of the input which refer to a stored item.
+// references returns the edits that replace references in the input by stored items.
 func (s *stored) references(x *edge.Request, r *http.Request, b *body.JSON) (edits []providers.Edit, err error) {
 	var ids []string
 	var at []providers.Span
@@ -417,7 +419,7 @@ func (s *stored) references(x *edge.Request, r *http.Request, b *body.JSON) (edi
 	return edits, nil
 }
 
-// earlierItems are a response's whole input and its output: items with commas between them.
+// earlierItems returns a response's whole input and its output: items separated by commas.
 func earlierItems(response responses.Response) []byte {
 	output := rawjson.Trim(response.Object).Get("output")
 	if output.IsArray() {
@@ -427,7 +429,7 @@ func earlierItems(response responses.Response) []byte {
 	return bytes.Join(parts, []byte(","))
 }
 
-// prepend returns the edits that put items in front of the input of a call.
+// prepend returns the edits that insert items at the beginning of a call's input.
 func prepend(b *body.JSON, items []byte) []providers.Edit {
 	input, at := b.Value("input"), b.Span("input")
 	switch {
@@ -443,7 +445,7 @@ func prepend(b *body.JSON, items []byte) []providers.Edit {
 		}
 	case input.IsArray():
 		begin := slices.Concat([]byte("["), items)
-		if input.IsSet() { // it has items
+		if input.IsSet() { // the input has items
 			begin = append(begin, ',')
 		}
 		return []providers.Edit{{At: providers.Span{From: at.From, To: at.From + 1}, Text: begin}}

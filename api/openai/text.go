@@ -12,10 +12,10 @@ import (
 	"modelrelay/providers"
 )
 
-// textOrTokens is a string, an array of strings, the tokens of a text, or an array of such.
+// textOrTokens is a string, an array of strings, the tokens of a text, or an array of such token arrays.
 type textOrTokens = body.Either[body.Either[string, []string], body.Either[[]int, [][]int]]
 
-// The bodies of the calls about texts. They are never filled: the schemas and the field checks are compiled from them.
+// The bodies of the text calls. They are never filled: the schemas and the field checks are compiled from them.
 type (
 	openAIEmbedding struct {
 		Model          string       `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
@@ -64,7 +64,7 @@ func (a adder) addText(moderationModel string) {
 			Responses: calls.DeclareAnswer("The vectors", false),
 		},
 	})
-	// A name may hold slashes and colons, which no path parameter of the router does.
+	// A name may contain slashes and colons, which the router's path parameters do not match.
 	addCall[openAIEngineEmbedding](a, relayed{
 		name: providers.Embeddings, route: "/v1/engines/*", finish: engineModel,
 		Operation: huma.Operation{
@@ -109,7 +109,7 @@ func engineModel(r *http.Request, call *calls.Call, b *body.JSON) error {
 	return nil
 }
 
-// moderationModelOf names the configured model where the body names none.
+// moderationModelOf sets the configured model if the body has no model.
 func moderationModelOf(model string) func(*http.Request, *calls.Call, *body.JSON) error {
 	return func(_ *http.Request, call *calls.Call, b *body.JSON) error {
 		if b.Value("model") != nil {

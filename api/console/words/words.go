@@ -53,8 +53,8 @@ func Load() Texts {
 	return all
 }
 
-// Text returns the text of a key in a language, with values for the names: name, value, name, value.
-// {name:one|more} is the part before the | for the value 1, else the part after it. The text of an unknown key is the key, so that tests find it.
+// Text returns the text of a key in a language, with the values of pairs: name, value, name, value. The placeholder {name:one|more} becomes
+// the part before the | for the value 1, else the part after it. The text of an unknown key is the key, so that tests find it.
 func (w Texts) Text(language, key string, pairs ...any) string {
 	text, ok := w[language][key]
 	if !ok {
