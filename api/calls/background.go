@@ -32,13 +32,13 @@ type Background interface {
 	Start(x *edge.Request, r *http.Request, create BackgroundCall) error
 }
 
-// BackgroundCall is a call that a client requests in the background, checked as a synchronous one is.
+// BackgroundCall is a call that a client requests in the background. It is checked like a synchronous call.
 type BackgroundCall struct {
 	// Request has the body as its first input, and the items of Call.Chain as a second one.
 	Request providers.VideoRequest
-	// Call lacks the body's object.
+	// Call lacks the object of the body.
 	Call *tasks.CallCreate
-	// Started is called after the task was created, before its client waits for it.
+	// Started is called after the task is created, and before the client waits for it.
 	Started func()
 	// Wait is how long the client waits for the end of the task. Waits: it requested a wait.
 	Wait  time.Duration
@@ -89,7 +89,7 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Ca
 		return true, err
 	}
 	if call.Stage != nil {
-		if err := x.Hold(len(call.Body)); err != nil { // which has the items too
+		if err := x.Hold(len(call.Body)); err != nil { // the body includes the items
 			return true, err
 		}
 		sent = call.Stage()
@@ -115,7 +115,7 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Ca
 	}
 	create.Started = func() {
 		ch.spent = keepEstimate
-		ch.release() // a client that waits for a task has no call in progress
+		ch.release() // a client that waits for a task does not count as a call
 	}
 	call.Token, call.Key = x.Caller.ID, x.Key()
 	create.Refusal = c.options.Relay.Check(r.Context(), x.Caller.Group, call.Call)
@@ -162,15 +162,15 @@ func (c *Calls) begin(x *edge.Request, ch *Charge, call *Call) {
 	o.Model, o.Operation = call.Model, call.Endpoint.Operation
 	ch.size = sizeOf(*call)
 	ch.price, o.Priced = c.options.Prices.Of(call.Model)
-	call.Stream = call.Stream || call.Endpoint.Operation == providers.StreamContent // the task has its events
+	call.Stream = call.Stream || call.Endpoint.Operation == providers.StreamContent // its task stores events
 	call.Begin, call.Ticketing, call.Gather = ch.run.Begin, ch.run.Ticketing, ch.run.Gather
 	if strings.HasPrefix(ch.run.TaskID, activities.ResponseIDs) {
 		call.Makes = ch.run.TaskID
 	}
 }
 
-// StagedChain returns what a background call continues from as its create found it, with its items; nil for any other call, and if it does
-// not continue from the response. hold is called with the size of the items before they are read.
+// StagedChain returns the response from which a background call continues, as stored at its create, with its items. It returns nil for any
+// other call, or if the call does not continue from previous. hold is called with the size of the items before they are read.
 func StagedChain(ctx context.Context, previous string, hold func(n int) error) (*activities.StagedChain, []byte, error) {
 	run := activities.CallRunOf(ctx)
 	if run == nil || run.Chain == nil || run.Chain.Previous != previous {

@@ -110,10 +110,10 @@ type Call struct {
 	Rewrite func(body io.ReadCloser) io.ReadCloser
 }
 
-// Reader reads a call from a request and its whole body.
+// Reader parses the call of a request and its whole body.
 type Reader func(x *edge.Request, r *http.Request, raw []byte) (Call, error)
 
-// Relayed returns the handler of an operation whose calls are read with read. The operation must have the access Access.
+// Relayed returns the handler of an operation with calls that read parses. The operation must have the access Access.
 func (c *Calls) Relayed(read Reader) edge.Handler {
 	return c.Charged(func(x *edge.Request, r *http.Request, ch *Charge) error {
 		raw, err := x.ReadBody(r)
@@ -247,12 +247,12 @@ func (c *Calls) check(x *edge.Request, call *Call) error {
 
 // refusesUnlisted reports whether channels serve the call's model, but none of them accepts unlisted enum values.
 func (c *Calls) refusesUnlisted(x *edge.Request, call Call) bool {
-	want := router.Request{Group: x.Caller.Group, Model: call.Model, Endpoint: call.Endpoint}
-	if !x.Caller.Allows(call.Model) || !c.options.Router.Serves(want) {
+	request := router.Request{Group: x.Caller.Group, Model: call.Model, Endpoint: call.Endpoint}
+	if !x.Caller.Allows(call.Model) || !c.options.Router.Serves(request) {
 		return false
 	}
-	want.OpenValues = true
-	return !c.options.Router.Serves(want)
+	request.OpenValues = true
+	return !c.options.Router.Serves(request)
 }
 
 // JSONCall returns the call of a checked JSON body, without a check of the model.
@@ -315,7 +315,7 @@ func DeclareContent(description string, mediaTypes ...string) map[string]*huma.R
 	return map[string]*huma.Response{"200": {Description: description, Content: content}}
 }
 
-// DeclareAnswer declares the answer 200 of a relayed call, whose body is the upstream's.
+// DeclareAnswer declares the answer 200 of a relayed call, with the body of the upstream.
 func DeclareAnswer(description string, streams bool) map[string]*huma.Response {
 	if streams {
 		return DeclareContent(description, "application/json", "text/event-stream")

@@ -30,14 +30,16 @@ type Charge struct {
 	request *edge.Request
 	size
 	price pricing.Price
-	// run is the background call that the request serves, whose task has the money and its place among the calls; nil for a client's request.
+	// run is the background call that the request serves. Its task holds the money and counts as a concurrent call; nil for a client's
+	// request.
 	run *activities.CallRun
 
 	// tokens is the estimate that the limits count before the body is read.
 	tokens   int
 	admitted bool
-	// place is the grant of the concurrent call, money that of the reservation: zero without a budget, place if one round trip granted both.
-	place, money limits.Grant
+	// concurrent is the grant of the concurrent call, and money that of the reservation in the budget: zero without a budget, and equal to
+	// concurrent if one round trip granted both.
+	concurrent, money limits.Grant
 
 	left   bool  // the client left before the end of the answer, after an upstream had received the call
 	unsent int64 // bytes of the answer that were received and not sent, because the client had left
@@ -62,7 +64,7 @@ func (c *Calls) Charged(h func(x *edge.Request, r *http.Request, ch *Charge) err
 		}
 		if ch.run != nil {
 			x.Outcome.Task = ch.run.TaskID
-			ch.admitted, ch.place = true, c.options.Limits.Resume(x.Caller.Counted(), ch.tokens)
+			ch.admitted, ch.concurrent = true, c.options.Limits.Resume(x.Caller.Counted(), ch.tokens)
 		}
 		defer ch.release()
 		if !x.Access.Reserves || x.Caller.Budget <= 0 || !x.IsShort(r) {
@@ -106,7 +108,7 @@ func (ch *Charge) take(grant limits.Grant) error {
 		x.Outcome.Refused, fault.Message = refusal(grant)
 		return fault
 	}
-	ch.place = grant
+	ch.concurrent = grant
 	return nil
 }
 
@@ -209,22 +211,22 @@ func (ch *Charge) settle(answer *relay.Answer, last int, broken bool) {
 		}
 	}
 	if ch.run != nil {
-		ch.place.Spend(ch.spent - ch.tokens) // counts in the present minute, not in that of the create
+		ch.concurrent.Spend(ch.spent - ch.tokens) // counts in the present minute, not in that of the create
 	}
-	ch.money.Settle(ch.spent, int64(o.Cost)) // first, because it may be the same grant as place
-	ch.place.Release(ch.spent)
+	ch.money.Settle(ch.spent, int64(o.Cost)) // first, because it may be the same grant as concurrent
+	ch.concurrent.Release(ch.spent)
 	ch.reservation = ch.money.Reservation()
 }
 
 // leave settles a call that its client or this process ended before the first byte of the answer, if an upstream had received the whole
 // call. The upstream bills at least the input, and the whole answer if it does not stop.
 func (ch *Charge) leave(r *http.Request, err error) {
-	gone := (*relay.Left)(nil)
-	if !errors.As(err, &gone) || r.Context().Err() == nil {
+	left := (*relay.Left)(nil)
+	if !errors.As(err, &left) || r.Context().Err() == nil {
 		return
 	}
 	o := &ch.request.Outcome
-	o.Channel, o.Attempts, o.Provider = gone.Channel, gone.Attempts, gone.Provider
+	o.Channel, o.Attempts, o.Provider = left.Channel, left.Attempts, left.Provider
 	ch.left, ch.spent = true, ch.unsaid()
 	ch.settle(new(relay.Answer), 0, true)
 }
@@ -293,7 +295,7 @@ func (ch *Charge) recordTurn(ctx context.Context, usage providers.Usage) (overdr
 	o.Usage.Audio += usage.Audio
 	tokens := int(usage.Input + usage.Output)
 	ch.spent += tokens
-	ch.place.Spend(tokens)
+	ch.concurrent.Spend(tokens)
 	cost := ch.price.Cost(pricing.Measure{Usage: usage})
 	o.Cost += cost
 	ch.enter(ledger.Entry{}, usage, cost)
@@ -316,5 +318,5 @@ const keepEstimate = -1
 
 func (ch *Charge) release() {
 	ch.money.Release(ch.spent)
-	ch.place.Release(ch.spent)
+	ch.concurrent.Release(ch.spent)
 }

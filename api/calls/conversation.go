@@ -91,18 +91,18 @@ func (c *Calls) Converse(x *edge.Request, r *http.Request, ch *Charge, call prov
 
 // admitSocket counts an open conversation of the caller until leave is called.
 func (c *Calls) admitSocket(x *edge.Request, r *http.Request) (leave func(), err error) {
-	place, err := c.options.Limits.Admit(r.Context(), x.Caller.Sockets(), limits.Cost{})
+	grant, err := c.options.Limits.Admit(r.Context(), x.Caller.Sockets(), limits.Cost{})
 	if err != nil {
 		return nil, err
 	}
-	if !place.Allowed {
+	if !grant.Allowed {
 		x.Outcome.Refused = edge.LimitSockets
 		return nil, &providers.Fault{
-			Kind: providers.RateLimited, RetryAfter: place.RetryAfter,
+			Kind: providers.RateLimited, RetryAfter: grant.RetryAfter,
 			Message: "Rate limit reached: too many open realtime connections.",
 		}
 	}
-	return func() { place.Release(0) }, nil
+	return func() { grant.Release(0) }, nil
 }
 
 // attend returns the context of a conversation. It ends when the process stops, when the key may no longer be used for conversations, when

@@ -25,8 +25,9 @@ const (
 // errBroken reports that an answer which is not a stream broke off. The connection is closed, so that no client takes a part for the whole.
 var errBroken = errors.New("the answer broke off")
 
-// copyPlain copies an answer that is not a stream. inParts: it is a JSON array whose elements the client uses as they arrive; if it fails
-// between two elements, it ends with the format's error as the last one. A failure before anything was sent is returned for the client.
+// copyPlain copies an answer that is not a stream. inParts: the answer is a JSON array, and the client uses its elements as they arrive. If
+// it fails between two elements, it ends with the format's error as the last one. If it fails before anything was sent, copyPlain returns
+// the error for the client.
 func (c *Calls) copyPlain(ch *Charge, r *http.Request, answer *relay.Answer, inParts bool) error {
 	x := ch.request
 	out := x.Paced()
@@ -40,7 +41,7 @@ func (c *Calls) copyPlain(ch *Charge, r *http.Request, answer *relay.Answer, inP
 	// Clients play sound and show images of unknown length as they arrive. A JSON document is of no use before its end.
 	eager := length < 0 && (inParts || !isJSON)
 	whole := !eager && (isJSON || length <= copyBuffer)
-	// Whitespace before a JSON answer that takes long, so that no proxy closes the idle connection, is sent on at once.
+	// An upstream may send whitespace before a slow JSON answer, so that no proxy closes the idle connection. It is passed on immediately.
 	thinking := isJSON
 	var array openArray
 	for {
@@ -61,7 +62,7 @@ func (c *Calls) copyPlain(ch *Charge, r *http.Request, answer *relay.Answer, inP
 		if n > 0 {
 			if err == nil && x.Sent()+int64(n) == length && n < len(buf) {
 				var more int
-				more, err = answer.Body.Read(buf[n : n+1]) // reads the end, which completes the usage
+				more, err = answer.Body.Read(buf[n : n+1]) // this reads the end, which completes the usage
 				n += more
 			}
 			if x.Sent()+int64(n) == length {
@@ -72,7 +73,7 @@ func (c *Calls) copyPlain(ch *Charge, r *http.Request, answer *relay.Answer, inP
 				return edge.ClientGone(failed)
 			}
 			if inParts {
-				array.saw(buf[:n])
+				array.scan(buf[:n])
 			}
 			// Work for the call continues after its answer, and without a flush net/http would hold the last bytes until then. The end of an
 			// answer of unknown length is sent with its last bytes.
@@ -110,7 +111,7 @@ func fill(r io.Reader, p []byte) (n int, err error) {
 	return n, err
 }
 
-// pooled returns a value of a pool of pointers to such, or a new one. The caller puts it back.
+// pooled returns a value of a pool of pointers to T, or a new one. The caller puts it back.
 func pooled[T any](pool *sync.Pool) *T {
 	if value, ok := pool.Get().(*T); ok {
 		return value
@@ -118,15 +119,16 @@ func pooled[T any](pool *sync.Pool) *T {
 	return new(T)
 }
 
-// openArray follows a JSON array of objects that is sent in parts, by quotes and brackets, to know whether an element may be appended.
+// openArray scans a JSON array of objects that is sent in parts, to determine whether another element may be appended. It reads only quotes
+// and brackets.
 type openArray struct {
 	depth           int
 	quoted, escaped bool
 	last            byte // the last byte that is not whitespace
 }
 
-// saw reads the next bytes that were sent.
-func (a *openArray) saw(p []byte) {
+// scan reads the next bytes that were sent.
+func (a *openArray) scan(p []byte) {
 	for _, c := range p {
 		switch {
 		case a.escaped:

@@ -77,7 +77,7 @@ func (s size) reads() providers.Usage {
 	return providers.Usage{Input: s.length / bytesPerToken}
 }
 
-// speaks returns the approximate usage of a call whose text is spoken.
+// speaks returns the approximate usage of a call for speech.
 func (s size) speaks() providers.Usage {
 	return providers.Usage{
 		Input: s.length / bytesPerToken, Output: s.length * spokenPerSecond / spokenBytes,
@@ -95,7 +95,7 @@ func (s size) heard() time.Duration {
 
 func guessInput(length int64) int64 { return min(length/bytesPerToken, maxInputEstimate) }
 
-// answersText reports whether the length of an answer of the operation determines the number of its tokens.
+// answersText reports whether the length of an operation's answer determines the number of its tokens.
 func answersText(operation providers.Operation) bool {
 	switch operation {
 	case providers.Chat, providers.Completions, providers.Responses, providers.CompactResponse, providers.Messages,
@@ -129,8 +129,8 @@ func stops(call providers.Call, background bool) bool {
 	}
 }
 
-// unsaid returns the tokens that the limits count for an answer without reported usage.
-func (s size) unsaid() int {
+// unreported returns the tokens that the limits count for an answer without reported usage.
+func (s size) unreported() int {
 	if s.operation == providers.CountTokens {
 		return 0 // the operation generates no tokens
 	}

@@ -102,7 +102,7 @@ type Events struct {
 	Last func(events []byte) bool
 	// LastCounts: the last event reports the usage.
 	LastCounts bool
-	// Saw, if set, receives all events that pass.
+	// Saw receives all events that are sent; nil: none.
 	Saw func(events []byte)
 	// Fault returns the event that ends a failed stream; nil: the format's own.
 	Fault func(fault *providers.Fault) []byte

@@ -9,7 +9,7 @@ import (
 	"modelrelay/storage/audit"
 )
 
-// Auditor keeps and reads what was changed, as audit.Log does.
+// Auditor records and reads the audit log; audit.Log implements it.
 type Auditor interface {
 	Record(ctx context.Context, entry audit.Entry)
 	Page(ctx context.Context, filter audit.Filter, cursor string, limit int) (found []audit.Entry, next string, err error)
@@ -39,7 +39,7 @@ func (s *Service) ListAudit(ctx context.Context, by Actor, in *AuditQuery) (Audi
 	return s.readAudit(ctx, by, in, in.limit())
 }
 
-// TableAudit is ListAudit for a table: without a limit it returns all entries that the log keeps.
+// TableAudit is ListAudit for a table: without a limit it returns all stored entries.
 func (s *Service) TableAudit(ctx context.Context, by Actor, in *AuditQuery) (AuditList, error) {
 	return s.readAudit(ctx, by, in, cmp.Or(in.Limit, audit.Recent))
 }
@@ -60,7 +60,7 @@ func (s *Service) readAudit(ctx context.Context, by Actor, in *AuditQuery, limit
 	return AuditList{Object: "list", Data: orNone(found), After: body.OrNull(next)}, StoreFault("entry", "", err)
 }
 
-// receiverHost is the scheme and host of a webhook's address, whose other parts may be secret; "" for none.
+// receiverHost returns the scheme and host of a webhook's address, "" for none. Its other parts may be secret.
 func receiverHost(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil || address == "" {

@@ -6,12 +6,12 @@ import (
 	"modelrelay/api/logs"
 )
 
-// CallName names one call.
+// CallName identifies one call.
 type CallName struct {
 	ID string `path:"id" doc:"Any of the call's ids"`
 }
 
-// ListCalls returns a page of the calls of all tokens, the newest first. The query has a token by id or name.
+// ListCalls returns a page of the calls of all tokens, the newest first. The query may have a token's id or name.
 func (s *Service) ListCalls(ctx context.Context, by Actor, in *logs.Query) (list logs.List, err error) {
 	if err := reads(by, nil); err != nil {
 		return list, err

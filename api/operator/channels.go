@@ -13,22 +13,22 @@ import (
 	"modelrelay/storage/audit"
 )
 
-// ChannelHealth reads and changes the health of channels, as health.Sharer does.
+// ChannelHealth reads and changes the health of channels; health.Sharer implements it.
 type ChannelHealth interface {
-	// States returns how the channels of these names are, by name, without those that the configuration does not have.
+	// States returns the states of the channels by name. Channels that are not in the configuration are absent.
 	States(ctx context.Context, names []string) ([]health.ChannelState, error)
-	// Faulty names the channels with the last faults, the newest first.
+	// Faulty returns the names of the channels with the last faults, the newest first.
 	Faulty(ctx context.Context) ([]string, error)
-	// Pause keeps a channel out of routing in every process within a second, or with nil lets it in again. The error is
-	// storage.ErrNotFound if the configuration does not have the channel.
+	// Pause excludes a channel from routing in every process within a second; nil ends the pause. The error is storage.ErrNotFound if the
+	// channel is not in the configuration.
 	Pause(ctx context.Context, channel string, pause *health.Pause) error
 	// EndCooldowns ends the cooldowns of a channel and its keys in every process within a second. Its errors are those of Pause.
 	EndCooldowns(ctx context.Context, channel string) error
 }
 
-// ChannelTester tests channels, as channeltest.Tester does.
+// ChannelTester tests channels; channeltest.Tester implements it.
 type ChannelTester interface {
-	// Test sends a channel's vendor a free request. key replaces the channel's own unless it is "", and is not stored.
+	// Test sends a free request to a channel's vendor. key replaces the channel's own unless it is "", and is not stored.
 	Test(ctx context.Context, channel string, key providers.Secret) (channeltest.Result, error)
 }
 
@@ -40,7 +40,7 @@ type ChannelList struct {
 	After   *string               `json:"after" doc:"What to send as after for the next page; null at the end"`
 }
 
-// ChannelName names one channel.
+// ChannelName identifies one channel.
 type ChannelName struct {
 	Name string `path:"name" doc:"The channel's name"`
 }
@@ -52,7 +52,7 @@ type PauseChannel struct {
 	Body ChannelPause
 }
 
-// ChannelPause is for how long a channel is paused, and why.
+// ChannelPause has the duration of and the reason for a pause.
 type ChannelPause struct {
 	Minutes int      `json:"minutes" minimum:"1" maximum:"43200" doc:"How long"`
 	Reason  string   `json:"reason,omitempty" maxLength:"200" doc:"What other operators read"`
@@ -66,7 +66,7 @@ type TestChannel struct {
 	Body *ChannelKey
 }
 
-// ChannelKey is a key to test a channel with.
+// ChannelKey is a key for a channel test.
 type ChannelKey struct {
 	Key string   `json:"key,omitempty" maxLength:"16384" doc:"Replaces the channel's first key for this test, and is not stored"`
 	_   struct{} `json:"-" additionalProperties:"false"`
@@ -107,7 +107,7 @@ func (s *Service) Channel(ctx context.Context, by Actor, in *ChannelName) (healt
 	return states[0], nil
 }
 
-// PauseChannel keeps a channel out of routing, in every process within a second. A pause that is there already is replaced.
+// PauseChannel excludes a channel from routing, in every process within a second. It replaces an earlier pause.
 func (s *Service) PauseChannel(ctx context.Context, by Actor, in *PauseChannel) (health.ChannelState, error) {
 	return changeChannel(ctx, s, by, "pause_channel", &in.ChannelName, in, func(entry *audit.Entry) error {
 		entry.Changes = []audit.Change{audit.Set("minutes", in.Body.Minutes), audit.Set("reason", in.Body.Reason)}
@@ -137,7 +137,7 @@ func changeChannel(
 	})
 }
 
-// TestChannel sends a channel's vendor a free request with one key. It counts neither for nor against the channel.
+// TestChannel sends a free request to a channel's vendor with one key. The result does not affect the channel's health.
 func (s *Service) TestChannel(ctx context.Context, by Actor, in *TestChannel) (ChannelTested, error) {
 	return change(ctx, s, by, "test_channel", in.Name, in, func(entry *audit.Entry) (ChannelTested, error) {
 		var key providers.Secret
@@ -152,15 +152,15 @@ func (s *Service) TestChannel(ctx context.Context, by Actor, in *TestChannel) (C
 
 const mostShown = 20
 
-// ChannelSummary is how all channels are, in short.
+// ChannelSummary summarizes the states of all channels.
 type ChannelSummary struct {
-	// All counts the channels that are not disabled, Out those of them that get no calls: they are paused, or their circuits are open.
+	// All counts the enabled channels, and Out those without calls: they are paused, or their circuits are open.
 	All, Out int
-	// FirstOut lists the first of those that get no calls, Faulty the channels with the last faults, the newest first.
+	// FirstOut lists the first channels without calls, Faulty the channels with the last faults, the newest first.
 	FirstOut, Faulty []health.ChannelState
 }
 
-// SummarizeChannels returns how all channels are. It reads the states of those that it lists.
+// SummarizeChannels summarizes the states of all channels. It reads only the states of the listed channels.
 func (s *Service) SummarizeChannels(ctx context.Context, by Actor) (sum ChannelSummary, err error) {
 	if err := reads(by, nil); err != nil {
 		return sum, err

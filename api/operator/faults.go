@@ -10,7 +10,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// StoreFault is the fault of a store's error about a named thing of a kind. It has the cause of an outage, for operators.
+// StoreFault returns the fault of a store's error about an object of a kind. For an outage it contains the cause, for operators.
 func StoreFault(kind, name string, err error) error {
 	refused := func(fault providers.Kind, format string) error {
 		return &providers.Fault{Kind: fault, Message: fmt.Sprintf(format, kind, name), Err: err}

@@ -10,24 +10,24 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// GroupRules are what the tokens of a group have in common.
+// GroupRules are the rules for the tokens of a group.
 type GroupRules struct {
 	tokens.GroupLimits
 
-	Forbid   []string // what its tokens may not ask for
-	Channels []string // that they may use, by name
+	Forbid   []string // what its tokens may not request
+	Channels []string // the channels for its tokens, by name
 }
 
 // Limits are all limits of a token, or of a group.
 type Limits struct {
-	tokens.LimitChange         // all are there
+	tokens.LimitChange         // all are present
 	Budget             float64 `json:"budget" doc:"Money, in the unit of prices; 0: no limit"`
 }
 
-// TransformSchema declares that all limits are there, which in a change none need be.
+// TransformSchema declares that all limits are present; in a change they are optional.
 func (Limits) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return withLimits(s) }
 
-// withLimits requires all limits of a token, as documents name them.
+// withLimits requires all limits of a token in a schema.
 func withLimits(s *huma.Schema) *huma.Schema {
 	for _, limit := range tokens.ListLimits(tokens.Limits{}) {
 		s.Required = append(s.Required, limit.Key)
@@ -51,7 +51,7 @@ type GroupList struct {
 	Data   []Group `json:"data" nullable:"false"`
 }
 
-// ListGroups returns the groups that the configuration file describes, those that channels name, and default, by name.
+// ListGroups returns the groups of the configuration file, the groups that channels name, and default, by name.
 func (s *Service) ListGroups(_ context.Context, by Actor, _ *struct{}) (GroupList, error) {
 	if err := reads(by, nil); err != nil {
 		return GroupList{}, err

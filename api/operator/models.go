@@ -20,25 +20,25 @@ import (
 	"modelrelay/storage/taskindex"
 )
 
-// Durations has how long jobs usually take, as taskindex.Durations does.
+// Durations returns the usual durations of jobs; taskindex.Durations implements it.
 type Durations interface {
 	UsualOf(ctx context.Context, of []taskindex.Timed) (map[taskindex.Timed]time.Duration, error)
 }
 
 const (
-	// million is the number of tokens that prices are shown for.
+	// million is the number of tokens of a displayed price.
 	million = 1_000_000
-	// modelUseTTL is how long the sums of what models were used for are reused: they read every token's days.
+	// modelUseTTL is how long the sums of the models' usage are reused: a read scans every token's days.
 	modelUseTTL = time.Minute
-	// modelUseTimeout bounds the reading of them.
+	// modelUseTimeout bounds such a read.
 	modelUseTimeout = 10 * time.Second
-	// mostChannels is how many channels of a model its entry in the list has.
+	// mostChannels is the maximum number of channels of a model in the list.
 	mostChannels = 20
-	// mostNamed is how many open channels, and how many models without a price, a list has.
+	// mostNamed is the maximum number of open channels, and of models without a price, in a list.
 	mostNamed = 100
 )
 
-// ModelPrice is what a model costs. A part that is null is not charged.
+// ModelPrice is the price of a model. A part that is null costs nothing.
 type ModelPrice struct {
 	Input       pricing.Decimal  `json:"input" doc:"For a million input tokens"`
 	CachedInput pricing.Decimal  `json:"cached_input" doc:"For a million cached ones; null: what input says"`
@@ -51,7 +51,7 @@ type ModelPrice struct {
 	Tiers       []ModelPriceTier `json:"tiers,omitempty" doc:"The first that fits counts in place of second and video"`
 }
 
-// ModelPriceTier is what videos of one kind cost.
+// ModelPriceTier is the price of videos of one kind.
 type ModelPriceTier struct {
 	Resolution string          `json:"resolution,omitempty" doc:"Absent: every one"`
 	Audio      string          `json:"audio,omitempty" enum:"true,false" doc:"Absent: with and without sound"`
@@ -59,14 +59,14 @@ type ModelPriceTier struct {
 	Video      pricing.Decimal `json:"video"`
 }
 
-// PricePart is a part of a price that is charged.
+// PricePart is a part of a price that costs something.
 type PricePart struct {
-	// Name is its JSON name.
+	// Name is the JSON name.
 	Name   string
 	Amount pricing.Decimal
 }
 
-// Parts lists the parts of the price that are charged, without the tiers.
+// Parts lists the parts of the price that cost something, without the tiers.
 func (p *ModelPrice) Parts() []PricePart {
 	return slices.DeleteFunc([]PricePart{
 		{"input", p.Input},
@@ -98,7 +98,7 @@ type ModelChannel struct {
 	UsualSeconds *float64 `json:"usual_seconds,omitempty" doc:"How long a video job of the model usually takes there; absent: too few are known"`
 }
 
-// ModelUse is what a model was used for.
+// ModelUse is the usage of a model.
 type ModelUse struct {
 	Requests int64         `json:"requests"`
 	Tasks    int64         `json:"tasks"`
@@ -106,7 +106,7 @@ type ModelUse struct {
 	Cost     pricing.Money `json:"cost" doc:"In the currency of the prices"`
 }
 
-// Model is a model as operators see it.
+// Model is a model for operators.
 type Model struct {
 	ID           string                `json:"id" doc:"The name that clients ask for"`
 	AliasOf      string                `json:"alias_of,omitempty" doc:"The public name that it stands for; absent: it is one"`
@@ -119,7 +119,7 @@ type Model struct {
 	LastMonth    *ModelUse             `json:"last_30_days,omitempty" doc:"Absent: not used, or not known now"`
 }
 
-// TransformSchema declares that a model may have no price.
+// TransformSchema declares that the price of a model may be null.
 func (Model) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	return body.Nullable(s, "price")
 }
@@ -141,12 +141,12 @@ type ModelList struct {
 	UsedAt   *time.Time      `json:"used_at" doc:"When the uses were summed, at most a minute ago; null: they are not known now"`
 }
 
-// ModelName names one model.
+// ModelName identifies one model.
 type ModelName struct {
 	Name string `path:"name" doc:"The name that clients ask for"`
 }
 
-// modelUses are sums of the ledger by model, shared by all callers within a minute.
+// modelUses has sums of the ledger by model. All callers share them for modelUseTTL.
 type modelUses struct {
 	mu sync.Mutex
 	at time.Time
@@ -155,7 +155,7 @@ type modelUses struct {
 	of   map[string]ledger.Row
 }
 
-// readUses returns the sums of the last 30 days. It reads the ledger unless they are fresh.
+// readUses returns the sums of the last 30 days. It reads the ledger if they are older than modelUseTTL.
 func (s *Service) readUses(ctx context.Context) (sums []ledger.Row, of map[string]ledger.Row, at time.Time, err error) {
 	u := &s.uses
 	u.mu.Lock()
@@ -220,7 +220,7 @@ func (s *Service) Model(ctx context.Context, by Actor, in *ModelName) (Model, er
 	return models[0], nil
 }
 
-// describe returns the models of these names, with at most so many channels of each; 0: all. Unknown states and durations are absent.
+// describe returns the models with the names, with at most channels channels of each; 0: all. Unknown states and durations are absent.
 func (s *Service) describe(ctx context.Context, channels int, uses map[string]ledger.Row, names []string) []Model {
 	models := make([]Model, 0, len(names))
 	var timed []taskindex.Timed
@@ -263,7 +263,7 @@ func (s *Service) describe(ctx context.Context, channels int, uses map[string]le
 	return models
 }
 
-// statesOf returns the states of channels by name; none if they cannot be read now.
+// statesOf returns the states of channels by name; none if they cannot be read.
 func (s *Service) statesOf(ctx context.Context, channels map[string]bool) map[string]string {
 	found, err := s.Channels.States(ctx, slices.Sorted(maps.Keys(channels)))
 	if err != nil {
@@ -282,7 +282,7 @@ func (s *Service) describeModel(listed router.Listed) Model {
 		model.AliasOf = listed.Public
 	}
 	for _, endpoint := range listed.Endpoints {
-		model.Formats = append(model.Formats, strings.TrimPrefix(endpoint.String(), ".")) // a task has no format
+		model.Formats = append(model.Formats, strings.TrimPrefix(endpoint.String(), ".")) // the endpoint of tasks has no format
 	}
 	for _, channel := range listed.Channels {
 		channel.Groups = orNone(channel.Groups)

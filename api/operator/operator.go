@@ -1,5 +1,6 @@
-// Package operator has the operators' actions, one method of Service for each, with its role check, validation and audit entry. HTTP, the
-// pages of a browser and the command line are thin layers over it. It knows no HTTP request and no configuration file.
+// Package operator has the operators' actions, each a method of Service. HTTP, the console and the command line are thin layers over it: an
+// action's role check, validation and audit entry are here, and its input and result are what they transmit. It must not know HTTP requests
+// or the configuration file.
 package operator
 
 import (
@@ -25,25 +26,26 @@ import (
 type Actor struct {
 	// Operator is the name and the role. The command line has the name audit.CLI, which no configured operator has.
 	edge.Operator
-	// From is the address of the request, or the host of the command; "" if it is not known.
+	// From is the address of the request, or the host of the command; "" if unknown.
 	From string
 	// RequestID is the id of the request, "" for none.
 	RequestID string
 }
 
-// Options are what the actions work with. All of it stays the caller's.
+// Options are the dependencies of the actions. The caller owns them.
 type Options struct {
 	// Tokens has the client tokens.
 	Tokens TokenStore
-	// CheckToken returns a new token (was is nil), or a changed one, as it is stored. Its error is a *providers.Fault that names a field.
+	// CheckToken returns a new token (was is nil), or a changed one, in the form to be stored. Its error is a *providers.Fault that names a
+	// field.
 	CheckToken func(was *tokens.Token, token tokens.Token) (tokens.Token, error)
-	// Groups are all groups by their names.
+	// Groups returns all groups by name.
 	Groups func() map[string]GroupRules
 	// Tasks has the tasks of all tokens, Webhooks their deliveries; Counter counts the tasks.
 	Tasks    TaskStore
 	Webhooks Redeliverer
 	Counter  Counter
-	// Ledger has what was used, Money what tokens with a budget have spent and reserved, Prices what models cost.
+	// Ledger has the usage, Money what tokens with a budget have spent and reserved, Prices the prices of models.
 	Ledger UsageReader
 	Money  Settler
 	Prices *pricing.List
@@ -53,12 +55,12 @@ type Options struct {
 	Router   *router.Router
 	Channels ChannelHealth
 	Tester   ChannelTester
-	// Durations has how long videos usually take.
+	// Durations has the usual durations of videos.
 	Durations Durations
-	// Checks are those of the setup; Version is the program's own.
+	// Checks are the checks of the setup. Version is the program's version.
 	Checks  []setup.Check
 	Version string
-	// Audit keeps what operators do; nil: nothing is kept.
+	// Audit records the actions of operators; nil: they are not recorded.
 	Audit Auditor
 }
 
@@ -71,11 +73,11 @@ type Service struct {
 	setup lastSetup
 }
 
-// New makes a service. It starts nothing.
+// New returns a service. It starts no goroutine.
 func New(o Options) *Service { return &Service{Options: o, texts: words.Load()} }
 
-// change performs an action that changes something. It refuses an actor without the operator's role and an input that breaks the rules of
-// its type, and records the action, whatever comes of it. do adds to the entry what it is about and what it changed.
+// change performs an action with a change. It refuses an actor without the operator's role, and an input that violates the rules of its
+// type. It records the action, even if it fails. do adds the subject and the changes to the entry.
 func change[O any](
 	ctx context.Context, s *Service, by Actor, what, subject string, in any, do func(entry *audit.Entry) (O, error),
 ) (out O, err error) {
@@ -90,7 +92,7 @@ func change[O any](
 	return out, err
 }
 
-// reads checks whether an actor may read, and whether the input of the read breaks the rules of its type.
+// reads checks whether an actor may read, and whether the input violates the rules of its type.
 func reads(by Actor, in any) error {
 	if err := by.Permit(http.MethodGet); err != nil {
 		return err
@@ -98,7 +100,7 @@ func reads(by Actor, in any) error {
 	return check(in)
 }
 
-// record notes in the audit log what an actor did, or tried and failed with err.
+// record adds an actor's action to the audit log, with err if it failed.
 func (s *Service) record(ctx context.Context, by Actor, entry audit.Entry, err error) {
 	if s.Audit == nil {
 		return
@@ -113,7 +115,7 @@ func (s *Service) record(ctx context.Context, by Actor, entry audit.Entry, err e
 	s.Audit.Record(ctx, entry)
 }
 
-// check returns the fault of the first field of the body, or else of the query, that breaks the rules in its tags.
+// check returns the fault of the first field of the body, or else of the query, that violates the rules in its tags.
 func check(in any) error {
 	if in == nil {
 		return nil
@@ -138,7 +140,7 @@ func check(in any) error {
 	return nil
 }
 
-// orNone is a list that JSON never has as null.
+// orNone returns an empty list for nil, so that JSON never has null.
 func orNone[T any](list []T) []T {
 	if list == nil {
 		return []T{}

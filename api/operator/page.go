@@ -14,13 +14,13 @@ import (
 	"modelrelay/providers"
 )
 
-// Lengths of a page: where none is asked for, and at most.
+// The default and the maximum length of a page.
 const (
 	DefaultPage = 50
 	MostPage    = 500
 )
 
-// PageOf is which page of a list is asked for. A limit of 0 is the default.
+// PageOf selects a page of a list. A limit of 0 is the default.
 type PageOf struct {
 	After string `query:"after" json:"after,omitempty" doc:"The cursor of the page before"`
 	Limit int    `query:"limit" json:"limit,omitempty" minimum:"1" maximum:"500" default:"50" doc:"Length of the page"`
@@ -28,7 +28,7 @@ type PageOf struct {
 
 func (p PageOf) limit() int { return cmp.Or(p.Limit, DefaultPage) }
 
-// NamesOf is which page of a list by name is asked for.
+// NamesOf selects a page of a list by name.
 type NamesOf struct {
 	Q     string   `query:"q" json:"q,omitempty" maxLength:"128" doc:"Those whose name holds this, in any case"`
 	Names []string `query:"name,explode" json:"name,omitempty" maxItems:"100" doc:"Those of these names alone, as far as they are there; other filters mean nothing"`
@@ -38,7 +38,7 @@ type NamesOf struct {
 
 const defaultNames = 100
 
-// Page returns the page of the sorted names, and the cursor of the next one, nil at the end. A name that equals the text comes first.
+// Page returns the page of the sorted names, and the cursor of the next page, nil at the end. A name that equals Q comes first.
 func (q *NamesOf) Page(names []string) (page []string, next *string, err error) {
 	cursor, err := PageOf{After: q.After}.cursor("q", q.Q)
 	if err != nil {
@@ -72,7 +72,7 @@ func (q *NamesOf) Page(names []string) (page []string, next *string, err error) 
 	return page, nil, nil
 }
 
-// FindNames returns a page of the names of channels or models, which are all, and whether there are more. It reads nothing of them.
+// FindNames returns a page of names of channels or models, and whether there are more. all has all names. It reads no states.
 func (s *Service) FindNames(by Actor, in *NamesOf, all []string) (names []string, more bool, err error) {
 	if err := reads(by, in); err != nil {
 		return nil, false, err
@@ -81,7 +81,7 @@ func (s *Service) FindNames(by Actor, in *NamesOf, all []string) (names []string
 	return names, next != nil, err
 }
 
-// cursor is where the page begins, empty for the first one. filters are names and values of what else is asked for.
+// cursor returns the beginning of the page, empty for the first page. filters are names and values of the other parameters.
 func (p PageOf) cursor(filters ...string) ([]byte, error) {
 	if err := plainFilters(filters...); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func span(sinceText, untilText string) (since, until time.Time, err error) {
 	return since, until, err
 }
 
-// after is the cursor of the next page as clients have it, nil at the end.
+// after returns the cursor of the next page for clients, nil at the end.
 func after(next []byte) *string {
 	if len(next) == 0 {
 		return nil
@@ -115,12 +115,12 @@ func after(next []byte) *string {
 	return new(writeCursor(next))
 }
 
-// writeCursor writes a cursor with a checksum in front: each store answers another thing to what is no cursor of its own.
+// writeCursor encodes a cursor with a checksum as its prefix: each store handles an invalid cursor differently.
 func writeCursor(cursor []byte) string {
 	return base64.RawURLEncoding.EncodeToString(append(checksum(cursor), cursor...))
 }
 
-// readCursor is the cursor that was written; of "" the empty one.
+// readCursor decodes a cursor; "" is the empty one.
 func readCursor(text string) (cursor []byte, ok bool) {
 	if text == "" {
 		return nil, true
@@ -136,7 +136,7 @@ func checksum(cursor []byte) []byte {
 	return binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(cursor))
 }
 
-// plainFilters refuses filters, given as names and values, that no name of anything here matches and no query takes.
+// plainFilters refuses filters, given as names and values, that can match no name and are not valid in a query.
 func plainFilters(pairs ...string) error {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if !providers.Plain(pairs[i+1]) {

@@ -16,7 +16,7 @@ import (
 	"modelrelay/storage/audit"
 )
 
-// MostPriceList is the largest price list in bytes: the public ones have one to two MB.
+// MostPriceList is the maximum size of a price list in bytes: the public ones have one to two MB.
 const MostPriceList = 8 << 20
 
 // The changes of a price.
@@ -26,7 +26,7 @@ const (
 	PriceSame    = "same"
 )
 
-// PriceChange is what a public list changes of the price of a model.
+// PriceChange is the change of a model's price by a public list.
 type PriceChange struct {
 	Model  string      `json:"model"`
 	Found  string      `json:"found" doc:"The list's name for it"`
@@ -35,7 +35,7 @@ type PriceChange struct {
 	After  *ModelPrice `json:"after" doc:"What the list says, and of the price that it has what the list says nothing of"`
 }
 
-// TransformSchema declares that a model may have had no price.
+// TransformSchema declares that the earlier price may be null.
 func (PriceChange) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	return body.Nullable(s, "before")
 }
@@ -46,7 +46,7 @@ type AmbiguousPrice struct {
 	Found []string `json:"found" nullable:"false" doc:"Entries of the list that say different things"`
 }
 
-// PriceDraft is what a public list changes of the prices.
+// PriceDraft has the changes of the prices by a public list.
 type PriceDraft struct {
 	Object    string           `json:"object" enum:"price_draft"`
 	YAML      string           `json:"yaml" doc:"What is new or changed, to be put into the configuration file's prices; empty: nothing is"`
@@ -76,7 +76,7 @@ func (s *Service) draftPrices(list []byte) (PriceDraft, error) {
 	for _, name := range s.Router.ModelNames() {
 		model, known := s.Router.Listed(name)
 		if !known || model.Public != model.ID {
-			continue // an alias costs what its model does
+			continue // an alias has the price of its model
 		}
 		offer, found, others := findOffer(offers, model)
 		switch {
@@ -98,7 +98,7 @@ func (s *Service) draftPrices(list []byte) (PriceDraft, error) {
 	return draft, nil
 }
 
-// findOffer looks for a model under the names that its channels' upstreams have for it, and then under its own.
+// findOffer finds a model in a list: first by the upstream names of its channels, then by its own name.
 func findOffer(offers *pricing.Offers, model router.Listed) (offer pricing.Offer, found bool, others []string) {
 	for _, channel := range model.Channels {
 		var also []string
@@ -141,7 +141,7 @@ func (s *Service) priceChange(model string, offer pricing.Offer) PriceChange {
 }
 
 func writePrice(yaml *bytes.Buffer, model string, price *ModelPrice) {
-	name, _ := json.Marshal(model) // a text can be written, and YAML reads what JSON writes
+	name, _ := json.Marshal(model) // a string always marshals, and YAML includes JSON
 	list := func(parts []PricePart) (written []string) {
 		for _, part := range parts {
 			if part.Amount != "" {

@@ -25,7 +25,7 @@ type lastSetup struct {
 	Setup
 }
 
-// Setup runs all checks, or returns their outcome of the last two seconds.
+// Setup runs all checks, or returns the result of the last two seconds.
 func (s *Service) Setup(ctx context.Context, by Actor, _ *struct{}) (Setup, error) {
 	if err := reads(by, nil); err != nil {
 		return Setup{}, err
@@ -34,7 +34,7 @@ func (s *Service) Setup(ctx context.Context, by Actor, _ *struct{}) (Setup, erro
 	last.mu.Lock()
 	defer last.mu.Unlock()
 	if time.Since(last.CheckedAt) >= setupTTL {
-		results := setup.Run(context.WithoutCancel(ctx), s.texts, s.Checks) // a caller that leaves does not end the checks of the next one
+		results := setup.Run(context.WithoutCancel(ctx), s.texts, s.Checks) // a caller that leaves must not end the checks for the next one
 		last.Setup = Setup{
 			Object: "setup", Status: setup.Worst(results), Version: s.Version, CheckedAt: time.Now().UTC(), Data: results,
 		}

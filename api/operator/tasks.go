@@ -13,36 +13,36 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// TaskStore sees and moves the tasks of all tokens, as tasks.Operator does.
+// TaskStore reads and changes the tasks of all tokens; tasks.Operator implements it.
 type TaskStore interface {
-	// Page reads tasks newest first behind a cursor, empty for the first page; next is empty at the end.
+	// Page reads tasks after a cursor, the newest first; the cursor is empty for the first page. next is empty at the end.
 	Page(ctx context.Context, filter tasks.Filter, cursor []byte, limit int) (found []tasks.Listed, next []byte, err error)
-	// Deliveries reads deliveries of webhooks as Page reads tasks.
+	// Deliveries reads deliveries of webhooks in the same way.
 	Deliveries(ctx context.Context, filter tasks.DeliveryFilter, cursor []byte, limit int) (found []tasks.ListedDelivery, next []byte,
 		err error)
 	Show(ctx context.Context, id string) (tasks.Details, error)
 	Task(ctx context.Context, id string) (tasks.Task, error)
 	Cancel(ctx context.Context, id string) error
 	Fail(ctx context.Context, id, reason string) error
-	// Wait returns the task when it has ended, or as it is after so long.
+	// Wait returns the task after its end, or its state after most.
 	Wait(ctx context.Context, id string, most time.Duration) (tasks.Task, error)
 	RetryArchive(ctx context.Context, id string) (run string, err error)
 	// Runs reports whether the task's execution is open.
 	Runs(ctx context.Context, id string) (bool, error)
 }
 
-// Redeliverer delivers the end of a task to its webhook once more, as tasks.Client does.
+// Redeliverer delivers the end of a task to its webhook again; tasks.Client implements it.
 type Redeliverer interface {
 	Redeliver(ctx context.Context, id string, wait time.Duration) (tasks.Notice, error)
 }
 
-// Counter counts the tasks of all tokens, as tasks.Counter does.
+// Counter counts the tasks of all tokens; tasks.Counter implements it.
 type Counter interface {
 	Counts(ctx context.Context) (tasks.RecentCounts, error)
 }
 
 const (
-	// MostWait is how many seconds an action waits at most.
+	// MostWait is the maximum wait of an action in seconds.
 	MostWait = 60
 	// anyState selects deliveries in all states.
 	anyState = "any"
@@ -69,7 +69,7 @@ type TaskList struct {
 	After  *string        `json:"after" doc:"What to send as after for the next page, which may be empty; null at the end"`
 }
 
-// TaskName names one task.
+// TaskName identifies one task.
 type TaskName struct {
 	ID string `path:"task_id" doc:"Task id"`
 }
@@ -93,13 +93,13 @@ type FailTask struct {
 	Body TaskFailure
 }
 
-// TaskFailure is why a task is ended as failed.
+// TaskFailure is the reason for which an operator fails a task.
 type TaskFailure struct {
 	Reason string   `json:"reason" minLength:"1" maxLength:"1000" doc:"What the client reads"`
 	_      struct{} `json:"-" additionalProperties:"false"`
 }
 
-// Notice is how far a delivery got.
+// Notice is the state of a delivery.
 type Notice struct {
 	WorkflowID string     `json:"workflow_id" doc:"The delivery's own, in the Temporal UI"`
 	EventID    string     `json:"event_id" doc:"The event's id, the same in every try"`
@@ -112,7 +112,7 @@ type Notice struct {
 	Next       *time.Time `json:"next" doc:"When it is tried again"`
 }
 
-// TaskCounts is how many tasks there are.
+// TaskCounts are the numbers of tasks.
 type TaskCounts struct {
 	Object      string    `json:"object" enum:"task_counts"`
 	Queued      int64     `json:"queued"`
@@ -127,7 +127,7 @@ type TaskCounts struct {
 	CountedAt   time.Time `json:"counted_at" doc:"At most ten seconds ago"`
 }
 
-// Running is the number of tasks that vendors work on, or whose results are copied, and of calls.
+// Running returns the number of videos at vendors or in archiving, and of running calls.
 func (c TaskCounts) Running() int64 { return c.Submitting + c.Polling + c.Archiving + c.Calling }
 
 // DeliveryQuery selects deliveries of webhooks. A state of "" is undelivered.
@@ -211,7 +211,7 @@ func (s *Service) CountTasks(ctx context.Context, by Actor, _ *struct{}) (TaskCo
 	}, err
 }
 
-// Task returns all that is known of a task.
+// Task returns all data of a task.
 func (s *Service) Task(ctx context.Context, by Actor, in *TaskName) (story tasks.Details, err error) {
 	if err := reads(by, nil); err != nil {
 		return story, err
@@ -224,7 +224,7 @@ func (s *Service) Task(ctx context.Context, by Actor, in *TaskName) (story tasks
 	return story, err
 }
 
-// CancelTask ends a task as its client could, and waits a moment for the end.
+// CancelTask cancels a task like its client, and waits a moment for the end.
 func (s *Service) CancelTask(ctx context.Context, by Actor, in *EndTask) (tasks.Details, error) {
 	return change(ctx, s, by, "cancel_task", in.ID, in, func(*audit.Entry) (tasks.Details, error) {
 		return s.ended(ctx, by, in, s.Tasks.Cancel(ctx, in.ID))
@@ -244,11 +244,11 @@ func (s *Service) ended(ctx context.Context, by Actor, in *EndTask, err error) (
 	if err != nil {
 		return tasks.Details{}, err
 	}
-	_, _ = s.Tasks.Wait(ctx, in.ID, time.Duration(cmp.Or(in.Wait, 2))*time.Second) // the result is read next
+	_, _ = s.Tasks.Wait(ctx, in.ID, time.Duration(cmp.Or(in.Wait, 2))*time.Second) // the next line reads the result
 	return s.Task(ctx, by, &in.TaskName)
 }
 
-// RetryArchive lets a task that failed with archive_failed try it again.
+// RetryArchive makes a task that failed with archive_failed archive again.
 func (s *Service) RetryArchive(ctx context.Context, by Actor, in *TaskName) (tasks.Details, error) {
 	return change(ctx, s, by, "retry_archive", in.ID, nil, func(*audit.Entry) (tasks.Details, error) {
 		if _, err := s.Tasks.RetryArchive(ctx, in.ID); err != nil {
@@ -269,7 +269,7 @@ func (s *Service) Redeliver(ctx context.Context, by Actor, in *RedeliverTask) (N
 	})
 }
 
-// ReadContent serves what a task made, and records that.
+// ReadContent serves an output of a task, and records this.
 func (s *Service) ReadContent(ctx context.Context, by Actor, in *TaskName, serve func(tasks.Task) error) error {
 	err := reads(by, nil)
 	if err == nil {

@@ -14,7 +14,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// Token is a token as an operator sees it.
+// Token is a token for operators.
 type Token struct {
 	Object string `json:"object" enum:"token"`
 	ID     string `json:"id" doc:"Stable: it survives rotation; of a token of the configuration file its name"`
@@ -27,7 +27,7 @@ type Token struct {
 	Operations         []string   `json:"operations" nullable:"false" doc:"What it may do; none: everything"`
 	Networks           []string   `json:"networks" nullable:"false" doc:"Where its connections may come from, CIDR; none: anywhere"`
 	Expires            *time.Time `json:"expires" doc:"When it ends; null: never"`
-	tokens.LimitChange            // all are there
+	tokens.LimitChange            // all are present
 	Budget             float64    `json:"budget" doc:"Money it may spend in its life, in the unit of prices; 0: no limit"`
 
 	InForce Limits `json:"in_force" doc:"The limits that hold: its own, where it has none those of its group, and none above the group's ceilings"`
@@ -39,7 +39,7 @@ type Token struct {
 	Lane          string `json:"lane" doc:"high, normal or low"`
 	WebhookURL    string `json:"webhook_url" doc:"Where the events of its tasks go; empty: nowhere"`
 	WebhookSigned bool   `json:"webhook_signed" doc:"It has a webhook secret"`
-	// OldSecretsUntil are for secrets that were replaced and still sign.
+	// OldSecretsUntil has the times until which replaced secrets still sign.
 	OldSecretsUntil []time.Time `json:"old_webhook_secrets_until,omitempty" doc:"Until when webhook secrets from before go on signing, the newest first"`
 
 	Disabled  bool       `json:"disabled"`
@@ -52,10 +52,10 @@ type Token struct {
 	WebhookSecret string `json:"webhook_secret,omitempty" doc:"The webhook secret, in the answer that made it and nowhere else"`
 }
 
-// TransformSchema declares that all limits of a token are there, which in a change none need be.
+// TransformSchema declares that all limits of a token are present; in a change they are optional.
 func (Token) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return withLimits(s) }
 
-// newToken is a token but for the limits of its group.
+// newToken returns a token without the limits of its group.
 func newToken(t tokens.Token, now time.Time) Token {
 	token := Token{
 		Object: "token", ID: t.ID, Name: t.Name, State: t.State(now), Hint: t.Hint, Group: t.Group,
@@ -78,7 +78,8 @@ func (g GroupRules) shown(t tokens.Token, now time.Time) Token {
 	return token
 }
 
-// complete adds the last use of tokens, and what those with a budget have spent and reserved. It hides what viewers must not read.
+// complete adds the last use of tokens, and the money that tokens with a budget have spent and reserved. It hides what viewers must not
+// read.
 func (s *Service) complete(ctx context.Context, by Actor, tokens []Token) error {
 	var all, ids []string
 	hide := by.Role == edge.RoleViewer
@@ -114,7 +115,7 @@ func (s *Service) complete(ctx context.Context, by Actor, tokens []Token) error 
 	return nil
 }
 
-// TokenChange is what an operator may set of a token. What is absent stays as it is.
+// TokenChange has the fields of a token that an operator may set. Absent fields do not change.
 type TokenChange struct {
 	tokens.Change
 	Expires       *string  `json:"expires,omitempty" doc:"Date or RFC 3339 time; empty: never" help:"Date, RFC 3339 time, or duration from now such as 720h; empty: never." placeholder:"WHEN"`
@@ -129,17 +130,17 @@ type TokenCreate struct {
 	_ struct{} `json:"-" additionalProperties:"false"`
 }
 
-// TokenUpdate is a change of a token, made from what it was at a version.
+// TokenUpdate is a change of a token, based on a version of it.
 type TokenUpdate struct {
 	TokenChange
 	Version *int64   `json:"version,omitempty" minimum:"0" doc:"The version that the change was made from: 409 where the token has another one by now; absent: whatever it is"`
 	_       struct{} `json:"-" additionalProperties:"false"`
 }
 
-// NewSecret as the webhook secret of a change asks for one that the gateway makes.
+// NewSecret is the value of WebhookSecret that requests a generated secret.
 const NewSecret = "new"
 
-// secret is the webhook secret that the gateway makes for this change, "" where it makes none.
+// secret returns a generated webhook secret if the change requests one, else "".
 func (c *TokenChange) secret() string {
 	if c.WebhookSecret == nil || *c.WebhookSecret != NewSecret {
 		return ""
@@ -147,7 +148,7 @@ func (c *TokenChange) secret() string {
 	return tokens.NewWebhookSecret().Reveal()
 }
 
-// apply puts what is there into the token; made, unless empty, is its new webhook secret.
+// apply sets the present fields of the token. made is its generated webhook secret, "" for none.
 func (c *TokenChange) apply(t *tokens.Token, made string) error {
 	c.Apply(t)
 	switch {

@@ -15,10 +15,10 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// sortedTokens is among how many tokens a list is sorted by anything but their names: all of them are read for each page.
+// sortedTokens is the maximum number of tokens for which a list is sorted by anything but names: each page reads all of them.
 const sortedTokens = 10_000
 
-// partOfID is the length from which a part is looked for in ids and hints, most letters of which mean nothing.
+// partOfID is the minimum length of a text that is searched in ids and hints, because shorter texts match random letters.
 const partOfID = 4
 
 const (
@@ -59,8 +59,8 @@ func (q *TokenQuery) selects(t *tokens.Token, now time.Time) bool {
 	return (q.Group == "" || t.Group == q.Group) && (q.State == "" || t.State(now) == q.State)
 }
 
-// byName reads a page in the order of names. The token whose name or id is the text that is searched for comes first: a search reads
-// a bounded number of tokens, which may not have it among them.
+// byName reads a page in the order of names. A token with the searched text as name or id comes first: a search reads a bounded number of
+// tokens, which may not include it.
 func (s *Service) byName(ctx context.Context, in *TokenQuery, cursor []byte, now time.Time) (found []tokens.Token, next []byte, err error) {
 	wanted, limit := in.wanted(now), in.limit()
 	if in.Q != "" {
@@ -77,7 +77,7 @@ func (s *Service) byName(ctx context.Context, in *TokenQuery, cursor []byte, now
 			wanted = func(t *tokens.Token) bool { return t.ID != exact.ID && others(t) }
 		}
 	}
-	if len(found) == limit { // a page of one
+	if len(found) == limit { // the page has length one
 		limit++
 	}
 	page, err := s.Tokens.Page(ctx, tokens.PageQuery{After: string(cursor), Limit: limit - len(found), Wanted: wanted})
@@ -98,7 +98,7 @@ func (s *Service) these(ctx context.Context, ids []string) (found []tokens.Token
 	return found, nil
 }
 
-// ListTokens returns a page of tokens, by name unless another order is asked for; revoked ones too.
+// ListTokens returns a page of tokens, also of revoked ones, by name unless the query has another order.
 func (s *Service) ListTokens(ctx context.Context, by Actor, in *TokenQuery) (list TokenList, err error) {
 	if err := reads(by, in); err != nil {
 		return list, err
@@ -129,7 +129,7 @@ func (s *Service) ListTokens(ctx context.Context, by Actor, in *TokenQuery) (lis
 	return list, StoreFault("token", "", s.complete(ctx, by, list.Data))
 }
 
-// place is the position of a token in an order: the least first, and those that are equal by id.
+// place is the position of a token in an order: ascending by value, then by id.
 type place struct {
 	Sort  string `json:"sort"`
 	Value int64  `json:"value"`
@@ -140,7 +140,7 @@ func (p place) compare(other place) int {
 	return cmp.Or(cmp.Compare(p.Value, other.Value), cmp.Compare(p.ID, other.ID))
 }
 
-// SortsTokens reports whether ListTokens sorts by anything but the name: there are few enough tokens.
+// SortsTokens reports whether ListTokens can sort by anything but names: only up to sortedTokens tokens.
 func (s *Service) SortsTokens(ctx context.Context, by Actor) (bool, error) {
 	if err := reads(by, nil); err != nil {
 		return false, err
@@ -149,7 +149,7 @@ func (s *Service) SortsTokens(ctx context.Context, by Actor) (bool, error) {
 	return count <= sortedTokens, StoreFault("token", "", err)
 }
 
-// sorted reads all tokens that fit and returns those of a page in another order than by name, with the cursor behind them.
+// sorted returns a page in another order than by names, and the next cursor. It reads all selected tokens.
 func (s *Service) sorted(ctx context.Context, in *TokenQuery, cursor []byte, now time.Time) (page []tokens.Token, next []byte, err error) {
 	var last *place
 	if len(cursor) > 0 {
@@ -194,13 +194,13 @@ func (s *Service) sorted(ctx context.Context, in *TokenQuery, cursor []byte, now
 			return page, next, nil
 		default:
 			page = append(page, all[i])
-			next, _ = json.Marshal(places[i]) // a number and two texts
+			next, _ = json.Marshal(places[i]) // a number and two strings always marshal
 		}
 	}
 	return page, nil, nil
 }
 
-// never is behind every time.
+// never is after every time.
 const never = int64(1) << 62
 
 func (s *Service) places(ctx context.Context, sort string, all []tokens.Token) ([]place, error) {

@@ -13,7 +13,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// TokenStore makes and changes tokens, as tokens.Store does.
+// TokenStore creates and changes tokens; tokens.Store implements it.
 type TokenStore interface {
 	Page(ctx context.Context, q tokens.PageQuery) (tokens.Page, error)
 	Count(ctx context.Context) (int64, error)
@@ -25,10 +25,10 @@ type TokenStore interface {
 	RotateWebhookSecret(ctx context.Context, idOrName string, overlap time.Duration) (tokens.Token, secret.Text, error)
 }
 
-// DefaultGroup is the group of a token that names none.
+// DefaultGroup is the group of a token without a group.
 const DefaultGroup = "default"
 
-// TokenName names one token.
+// TokenName identifies one token.
 type TokenName struct {
 	Token string `path:"token" doc:"Id or name"`
 }
@@ -50,13 +50,13 @@ type RotateSecret struct {
 	Body *SecretRotation
 }
 
-// SecretRotation is how a webhook secret is replaced.
+// SecretRotation has the options of the replacement of a webhook secret.
 type SecretRotation struct {
 	Overlap *int     `json:"overlap_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"How long the secret before goes on signing beside the new one; a day where it is absent"`
 	_       struct{} `json:"-" additionalProperties:"false"`
 }
 
-// TokenID returns the stable id of a token by id or name. It returns a name that is not known as it is: it may have been one.
+// TokenID returns the stable id of a token by id or name. It returns an unknown name unchanged: it may be a former name.
 func (s *Service) TokenID(ctx context.Context, idOrName string) (string, error) {
 	if idOrName == "" {
 		return "", nil
@@ -74,13 +74,13 @@ func (s *Service) TokenID(ctx context.Context, idOrName string) (string, error) 
 	return token.ID, nil
 }
 
-// shown is a token as the actor sees it, or the fault of the one that was named.
+// shown returns a token for the actor, or the fault of err, which names the token.
 func (s *Service) shown(ctx context.Context, by Actor, name string, token tokens.Token, err error) (Token, error) {
 	if err != nil {
 		return Token{}, StoreFault("token", name, err)
 	}
 	one := []Token{s.Groups()[token.Group].shown(token, time.Now())}
-	_ = s.complete(ctx, by, one) // the action is done, and these are not its result
+	_ = s.complete(ctx, by, one) // the action is done; its result does not depend on this
 	return one[0], nil
 }
 
@@ -93,7 +93,7 @@ func (s *Service) Token(ctx context.Context, by Actor, in *TokenName) (Token, er
 	return s.shown(ctx, by, in.Token, token, err)
 }
 
-// CreateToken makes a token. The result holds its key.
+// CreateToken creates a token. The result has its key.
 func (s *Service) CreateToken(ctx context.Context, by Actor, in *CreateToken) (Token, error) {
 	return change(ctx, s, by, "create_token", in.Body.Name, in, func(entry *audit.Entry) (Token, error) {
 		made := in.Body.secret()
@@ -154,7 +154,7 @@ func (s *Service) RevokeToken(ctx context.Context, by Actor, in *TokenName) (Tok
 	})
 }
 
-// RotateToken gives a token a new key, which the result holds. The one before is unknown within a second.
+// RotateToken gives a token a new key, which is in the result. The old key is invalid within a second.
 func (s *Service) RotateToken(ctx context.Context, by Actor, in *TokenName) (Token, error) {
 	return change(ctx, s, by, "rotate_token", in.Token, nil, func(entry *audit.Entry) (Token, error) {
 		token, key, err := s.Tokens.Rotate(ctx, in.Token)
@@ -167,7 +167,7 @@ func (s *Service) RotateToken(ctx context.Context, by Actor, in *TokenName) (Tok
 	})
 }
 
-// RotateWebhookSecret gives a token a new webhook secret, which the result holds.
+// RotateWebhookSecret gives a token a new webhook secret, which is in the result.
 func (s *Service) RotateWebhookSecret(ctx context.Context, by Actor, in *RotateSecret) (Token, error) {
 	return change(ctx, s, by, "rotate_webhook_secret", in.Token, in, func(entry *audit.Entry) (Token, error) {
 		overlap := tokens.SecretOverlap
@@ -184,7 +184,7 @@ func (s *Service) RotateWebhookSecret(ctx context.Context, by Actor, in *RotateS
 	})
 }
 
-// tokenChanges are the fields in which a token differs, for the audit log, without secrets and without the path of a webhook's address.
+// tokenChanges returns the changed fields of a token for the audit log, without secrets and without the path of a webhook's address.
 func tokenChanges(before, after tokens.Token) []audit.Change {
 	now := time.Now()
 	plain := func(t tokens.Token) Token {
@@ -193,7 +193,7 @@ func tokenChanges(before, after tokens.Token) []audit.Change {
 	}
 	var changes []audit.Change
 	for _, c := range audit.Diff(plain(before), plain(after)) {
-		if c.Field != "version" && c.Field != "created_at" { // which the entry's own time says
+		if c.Field != "version" && c.Field != "created_at" { // the entry has its own time
 			changes = append(changes, c)
 		}
 	}
@@ -203,7 +203,7 @@ func tokenChanges(before, after tokens.Token) []audit.Change {
 	return changes
 }
 
-// madeFrom is nil where the token is as it was when the change was made.
+// madeFrom returns nil if the token still has the version on which the change is based.
 func (c *TokenUpdate) madeFrom(from tokens.Token) error {
 	if c.Version == nil || *c.Version == from.Version {
 		return nil

@@ -16,32 +16,32 @@ import (
 	"modelrelay/storage/ledger"
 )
 
-// Settler reads what tokens have spent and reserved, and ends reservations, as ledger.Budgets does.
+// Settler reads what tokens have spent and reserved, and ends reservations; ledger.Budgets implements it.
 type Settler interface {
-	// Balances are those of tokens, by their ids.
+	// Balances returns the balances of tokens by id.
 	Balances(ctx context.Context, tokenIDs []string) (map[string]ledger.Balance, error)
-	// LastUsed is when the ledger last recorded something of tokens, by their ids.
+	// LastUsed returns the times of the ledger's last entries of tokens by id.
 	LastUsed(ctx context.Context, tokenIDs []string) (map[string]time.Time, error)
-	// Reservations lists what is reserved by one token or, if the id is empty, by all; the oldest first.
+	// Reservations lists the reservations of one token or, if the id is empty, of all; the oldest first.
 	Reservations(ctx context.Context, tokenID string) ([]ledger.Reservation, error)
 	Release(ctx context.Context, r ledger.Reservation, charge bool) error
 }
 
 const (
-	// startsWithin is how long after its reservation a task surely runs, if it ever does.
+	// startsWithin is the time after its reservation within which a task starts, if it starts at all.
 	startsWithin = time.Minute
-	// looksAtOnce is how many tasks are read at a time: thousands may be running.
-	looksAtOnce = 16
+	// lookupsAtOnce is how many tasks are read concurrently: thousands may be running.
+	lookupsAtOnce = 16
 )
 
-// unsettled is a reservation that no process is going to settle, and why.
+// unsettled is a reservation that no process will settle, with the reason.
 type unsettled struct {
 	ledger.Reservation
 
 	why string
 }
 
-// UnsettledRow is a reservation that no process is going to settle.
+// UnsettledRow is a reservation that no process will settle.
 type UnsettledRow struct {
 	ID     string        `json:"id" doc:"Reservation id; a task's reservation has the task's id"`
 	Token  string        `json:"token" doc:"Token id"`
@@ -51,7 +51,7 @@ type UnsettledRow struct {
 	Why    string        `json:"why" doc:"Why it will not be settled by itself"`
 }
 
-// UnsettledList is reservations, and what they add up to.
+// UnsettledList has reservations and their sum.
 type UnsettledList struct {
 	Object string         `json:"object" enum:"list"`
 	Data   []UnsettledRow `json:"data" nullable:"false"`
@@ -64,13 +64,13 @@ type UnsettledQuery struct {
 	Model string `query:"model" json:"model,omitempty" doc:"Only of this model"`
 }
 
-// UnsettledName names one reservation, or all that a query selects.
+// UnsettledName selects one reservation, or all of a query.
 type UnsettledName struct {
 	ID string `path:"id" doc:"Of a reservation; all: each that is listed"`
 	UnsettledQuery
 }
 
-// everyUnsettled is in the path for all that are listed.
+// everyUnsettled is the path value that selects all of the query.
 const everyUnsettled = "all"
 
 func newUnsettledList(found []unsettled) UnsettledList {
@@ -82,7 +82,7 @@ func newUnsettledList(found []unsettled) UnsettledList {
 	return list
 }
 
-// unsettled lists the reservations of calls whose gateway is gone, and of tasks that do not run; id selects one of them, "" all.
+// unsettled lists the reservations of calls without a gateway process, and of tasks that do not run; id selects one of them, "" all.
 func (s *Service) unsettled(ctx context.Context, id string, in *UnsettledQuery) ([]unsettled, error) {
 	token, err := s.TokenID(ctx, in.Token)
 	if err != nil {
@@ -93,8 +93,8 @@ func (s *Service) unsettled(ctx context.Context, id string, in *UnsettledQuery) 
 		return nil, StoreFault("reservation", id, err)
 	}
 	found := make([]unsettled, len(list))
-	var looks errgroup.Group
-	looks.SetLimit(looksAtOnce)
+	var lookups errgroup.Group
+	lookups.SetLimit(lookupsAtOnce)
 	for i, r := range list {
 		found[i].Reservation = r
 		switch {
@@ -102,7 +102,7 @@ func (s *Service) unsettled(ctx context.Context, id string, in *UnsettledQuery) 
 		case r.Lost:
 			found[i].why = "its gateway is gone"
 		case r.Task && time.Since(r.Since) > startsWithin:
-			looks.Go(func() error {
+			lookups.Go(func() error {
 				task, _, _ := strings.Cut(r.ID, ".")
 				runs, err := s.Tasks.Runs(ctx, task)
 				if err == nil && !runs {
@@ -112,11 +112,11 @@ func (s *Service) unsettled(ctx context.Context, id string, in *UnsettledQuery) 
 			})
 		}
 	}
-	err = looks.Wait()
+	err = lookups.Wait()
 	return slices.DeleteFunc(found, func(u unsettled) bool { return u.why == "" }), StoreFault("reservation", id, err)
 }
 
-// ListUnsettled returns the reservations of calls whose gateway is gone, and of tasks that do not run.
+// ListUnsettled returns the reservations of calls without a gateway process, and of tasks that do not run.
 func (s *Service) ListUnsettled(ctx context.Context, by Actor, in *UnsettledQuery) (UnsettledList, error) {
 	if err := reads(by, nil); err != nil {
 		return UnsettledList{}, err
@@ -125,17 +125,17 @@ func (s *Service) ListUnsettled(ctx context.Context, by Actor, in *UnsettledQuer
 	return newUnsettledList(found), err
 }
 
-// ChargeUnsettled counts a reservation as spent.
+// ChargeUnsettled records a reservation as spent.
 func (s *Service) ChargeUnsettled(ctx context.Context, by Actor, in *UnsettledName) (UnsettledList, error) {
 	return s.endUnsettled(ctx, by, "charge_unsettled", in, true)
 }
 
-// RefundUnsettled gives a reservation back to its token.
+// RefundUnsettled returns a reservation to its token.
 func (s *Service) RefundUnsettled(ctx context.Context, by Actor, in *UnsettledName) (UnsettledList, error) {
 	return s.endUnsettled(ctx, by, "refund_unsettled", in, false)
 }
 
-// endUnsettled ends what the input selects and returns what it has ended. What was settled meanwhile is none of it.
+// endUnsettled ends the reservations that the input selects, and returns those that it ended. Others may have been settled meanwhile.
 func (s *Service) endUnsettled(ctx context.Context, by Actor, what string, in *UnsettledName, charge bool) (UnsettledList, error) {
 	return change(ctx, s, by, what, in.ID, nil, func(entry *audit.Entry) (UnsettledList, error) {
 		id := in.ID

@@ -13,18 +13,18 @@ import (
 	"modelrelay/storage/ledger"
 )
 
-// UsageReader reads the ledger, as ledger.Reader does.
+// UsageReader reads the ledger; ledger.Reader implements it.
 type UsageReader interface {
-	// Sums returns a page of sums, and the cursor of the next one.
+	// Sums returns a page of sums, and the next cursor.
 	Sums(ctx context.Context, q ledger.Query) (rows []ledger.Row, next string, err error)
 }
 
-// usageDays is how many days usage is shown of by default, today among them.
+// usageDays is the default number of days of usage, including today.
 const usageDays = 30
 
 const day = 24 * time.Hour
 
-// UsageRow is a sum of the ledger as operators read it, in JSON and CSV alike.
+// UsageRow is a sum of the ledger in JSON and CSV for operators.
 type UsageRow struct {
 	ledger.Row
 	AudioSeconds float64       `json:"audio_seconds"`
@@ -44,14 +44,14 @@ func newUsageRow(r ledger.Row, prices *pricing.List) UsageRow {
 	}
 }
 
-// UsageHead names the columns of UsageRow.Cells: the words that the sums are by, and the counters.
+// UsageHead returns the names of the columns of UsageRow.Cells: the dimensions and the counters.
 func UsageHead(by []string) []string {
 	return slices.Concat(by, []string{
 		"requests", "tasks", "failed", "input_tokens", "cached_tokens", "output_tokens", "images", "audio_seconds", "video_seconds", "cost",
 	})
 }
 
-// Cells is the row as text, in the order of UsageHead.
+// Cells returns the row as texts, in the order of UsageHead.
 func (u UsageRow) Cells(by []string) []string {
 	names := map[string]string{
 		ledger.ByDay: u.Day, ledger.ByToken: u.Token, ledger.ByModel: u.Model, ledger.ByChannel: u.Channel,
@@ -78,13 +78,13 @@ type UsageList struct {
 	After  *string    `json:"after" doc:"What to send as after for the next page; null at the end"`
 }
 
-// Lengths of a page of sums: where none is asked for, and at most.
+// The default and the maximum length of a page of sums.
 const (
 	DefaultUsage = 1000
 	MostUsage    = 5000
 )
 
-// UsageQuery selects sums of the ledger. Of zero days it takes 30 up to the last, and today. Usage takes a token's name too.
+// UsageQuery selects sums of the ledger. Zero days mean 30 days up to the last, and today. Usage also accepts a token's name.
 type UsageQuery = ledger.Query
 
 // Usage returns a page of sums of the ledger, by day, token, model and channel.
@@ -99,7 +99,7 @@ func (s *Service) Usage(ctx context.Context, by Actor, in *UsageQuery) (list Usa
 	return s.UsageOf(ctx, query)
 }
 
-// CompleteDays completes the days of a query. It returns the fault of days in the wrong order.
+// CompleteDays completes the days of a query. The error is a fault if they are in the wrong order.
 func CompleteDays(q *UsageQuery, now time.Time) error {
 	if q.To.IsZero() {
 		q.To = now.UTC()
@@ -107,13 +107,13 @@ func CompleteDays(q *UsageQuery, now time.Time) error {
 	if q.From.IsZero() {
 		q.From = q.To.AddDate(0, 0, 1-usageDays)
 	}
-	if q.From.Truncate(day).After(q.To) { // days count, not their hours
+	if q.From.Truncate(day).After(q.To) { // only the day matters, not the time
 		return providers.InvalidField("from", "Invalid request: 'from' lies after 'to'.")
 	}
 	return nil
 }
 
-// UsageOf returns a page of sums of the ledger for the one token whose id the query has, or for all.
+// UsageOf returns a page of sums of the ledger for the token whose id is in the query, or for all.
 func (s *Service) UsageOf(ctx context.Context, q UsageQuery) (list UsageList, err error) {
 	if err := CompleteDays(&q, time.Now()); err != nil {
 		return list, err

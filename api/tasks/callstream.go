@@ -17,9 +17,11 @@ import (
 )
 
 const (
-	// streamEndWait is how long a stream whose events are all sent waits for its call's end, which a client that has read all finds then.
+	// streamEndWait is how long a stream stays open after its last event, until its call has ended: then a client that has read the whole
+	// stream finds an ended call.
 	streamEndWait = 10 * time.Second
-	// endWait is how long a call waits for the end of the one that it continues from: a client may have read only the last event.
+	// endWait is how long a call waits for the end of the call from which it continues: the client may have sent it directly after the last
+	// event.
 	endWait = time.Second
 )
 
@@ -45,8 +47,8 @@ func (s *Service) serveStream(x *edge.Request, r *http.Request, of tasks.Task) e
 	})
 }
 
-// Stream streams the events of a call after a number, as show writes them, until the end of the call. The first events of its log are sent
-// before there is one. request is the body of the create; nil: it is read if it is needed.
+// Stream streams the events of a call after a number, converted by show, until the call ends. It sends the first events before the log has
+// any. request is the body of the create; nil: it is read if needed.
 func (s *Service) Stream(
 	x *edge.Request, r *http.Request, of tasks.Task, after int64, request []byte, show func(event eventlog.Piece) []byte,
 ) error {
@@ -75,7 +77,7 @@ func (s *Service) Stream(
 	opened := int64(len(opening)) - 1
 	after = max(after, opened)
 	last := after
-	x.ReleaseBody() // of the create, or what was read of it: a call may take long
+	x.ReleaseBody() // of the create: a call may take long
 	reading, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	var watching sync.WaitGroup
@@ -95,34 +97,34 @@ func (s *Service) Stream(
 		ahead  *eventlog.AheadError
 	)
 	switch {
-	case err == nil || ctx.Err() != nil && r.Context().Err() == nil && !out.within: // the end, or the process stops: the client reconnects
+	case err == nil || ctx.Err() != nil && r.Context().Err() == nil && !out.within: // the end; or the process stops, and the client reconnects
 		return nil
 	case edge.Left(r.Context()):
 		return r.Context().Err()
 	case r.Context().Err() != nil: // the token may no longer be used
 		err = context.Cause(r.Context())
 	case errors.As(context.Cause(reading), &failed):
-		if failed.fault == nil || after == opened+1 { // it has the error event
+		if failed.fault == nil || after == opened+1 { // the stream has the error event
 			return nil
 		}
-		err, last = failed.fault, opened // any other event that it has was lost
+		err, last = failed.fault, opened // any other stored event was lost
 	case errors.As(err, &ahead):
 		err = &providers.Fault{Kind: providers.Upstream, Message: "Events of the stream were lost.", Err: err}
-		last = ahead.Events - 2 // the error event has the number of the last stored one, after which there are no more
+		last = ahead.Events - 2 // the error event gets the number of the last stored event
 	}
 	fault := providers.AsFault(err)
 	if out.within {
 		x.Fault = fault
-		panic(http.ErrAbortHandler) // the client must notice that the event is incomplete, and resumes before it
+		panic(http.ErrAbortHandler) // the client must detect the incomplete event, and resume before it
 	}
 	if fault.Kind != providers.Canceled {
 		staged := activities.StagedCall{Path: strings.TrimPrefix(of.Operation, http.MethodPost+" "), Format: of.Format}
-		_ = out.write(whole(last+1, s.Faults(staged, fault, last+1)), true) // the client may be gone
+		_ = out.write(whole(last+1, s.Faults(staged, fault, last+1)), true) // the client may have left
 	}
 	return fault
 }
 
-// openingEvents are the first events of a call's log, which exist before the call is sent.
+// openingEvents returns the first events of a call's log, which are available before the call is sent.
 func (s *Service) openingEvents(ctx context.Context, of tasks.Task, request []byte) (events [][]byte, err error) {
 	open := s.Opening(of)
 	if open == nil {
@@ -136,13 +138,13 @@ func (s *Service) openingEvents(ctx context.Context, of tasks.Task, request []by
 	return open(request), nil
 }
 
-// noEvents reports the end of a call whose stream never began. fault is nil for a cancelled one.
+// noEvents reports the end of a call without events. fault is nil for a cancelled call.
 type noEvents struct{ fault *providers.Fault }
 
 // Error implements error.
 func (*noEvents) Error() string { return "the call ended without events" }
 
-// attend sends a comment after each silence, and ends the read of a call that ends without events.
+// attend sends a comment after each silence, and ends the read of the log if the call ends without events.
 func (s *Service) attend(ctx context.Context, end context.CancelCauseFunc, of tasks.Task, out *liveStream) {
 	for ctx.Err() == nil {
 		if of.Ended() {
@@ -174,15 +176,15 @@ func (s *Service) attend(ctx context.Context, end context.CancelCauseFunc, of ta
 	}
 }
 
-// liveStream is a stream that events and comments are written to concurrently.
+// liveStream is a stream to which events and comments are written concurrently.
 type liveStream struct {
 	mu     sync.Mutex
 	out    *EventStream
 	last   time.Time
-	within bool // an event was written in part
+	within bool // a part of an event was written
 }
 
-// write writes a piece of an event; ends: its last one.
+// write writes a piece of an event; ends: it is the last piece.
 func (l *liveStream) write(piece []byte, ends bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,7 +192,7 @@ func (l *liveStream) write(piece []byte, ends bool) error {
 	return l.out.WriteEvent(piece)
 }
 
-// comment sends a comment unless something was sent within the silence. Within an event there is no place for one.
+// comment sends a comment unless something was sent within the silence. It sends none within an event.
 func (l *liveStream) comment(silence time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

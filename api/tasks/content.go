@@ -21,15 +21,15 @@ type Archive interface {
 	Open(ctx context.Context, key string) (*archive.Reader, error)
 }
 
-// Object is an archived result that is served.
+// Object is an archived result.
 type Object struct {
 	Key, ContentType, SHA256 string
 	Size                     int64
 	Modified                 time.Time
-	// Noun names it in messages. Gone is the fault of an object that the archive does not have.
+	// Noun is its name in messages. Gone is the fault if the archive does not have the object.
 	Noun string
 	Gone *providers.Fault
-	// Status is that of the whole object; 0: 200.
+	// Status is the status of the whole object; 0: 200.
 	Status int
 }
 
@@ -49,7 +49,7 @@ func ServeObject(x *edge.Request, r *http.Request, from Archive, of Object) erro
 // maxRanges bounds the ranges of one request. Each is a request to the archive; players use one.
 const maxRanges = 16
 
-// keepRange removes a Range header that RFC 9110 permits to ignore: of another unit than bytes, or of more than maxRanges ranges.
+// keepRange removes a Range header that RFC 9110 permits to ignore: with a unit other than bytes, or with more than maxRanges ranges.
 func keepRange(header http.Header) {
 	unit, set, found := strings.Cut(header.Get("Range"), "=")
 	if found && strings.EqualFold(unit, "bytes") && strings.Count(set, ",") < maxRanges {
@@ -61,7 +61,7 @@ func keepRange(header http.Header) {
 
 // objectReader reads an object of known size. It opens the object at the first read, so a HEAD does not access the archive.
 type objectReader struct {
-	ctx     context.Context //nolint:containedctx // it lives within one request, as http.Request's own
+	ctx     context.Context //nolint:containedctx // the reader is used within one request
 	archive Archive
 	key     string
 	size    int64
@@ -109,7 +109,7 @@ func (o *objectReader) Read(p []byte) (int, error) {
 	n, err := o.object.Read(p)
 	o.at += int64(n)
 	switch {
-	case err == io.EOF && o.at < o.size: //nolint:errorlint // io.Reader's own contract
+	case err == io.EOF && o.at < o.size: //nolint:errorlint // the contract of io.Reader
 		o.err = io.ErrUnexpectedEOF
 		return n, o.err
 	case err != nil && err != io.EOF: //nolint:errorlint // as above
@@ -137,7 +137,7 @@ func (o *objectReader) close() {
 	}
 }
 
-// lateWriter sends the header with the first byte, so that a fault of the archive or the range can still be sent.
+// lateWriter sends the header with the first byte, so that a fault of the archive or the range can replace it.
 type lateWriter struct {
 	*edge.Writer
 	x      *edge.Request
@@ -192,7 +192,7 @@ func (w *lateWriter) finish(r *http.Request, content *objectReader) error {
 		return w.refuse(providers.Faultf(providers.Internal, "The %s cannot be read.", w.of.Noun))
 	case content.err != nil:
 		w.x.Fault = w.of.fault(content.err)
-		panic(http.ErrAbortHandler) // the client must notice that the body is incomplete
+		panic(http.ErrAbortHandler) // the client must detect the incomplete body
 	}
 	w.send()
 	return nil

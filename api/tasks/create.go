@@ -12,7 +12,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// MaxIdempotencyKey is in characters.
+// MaxIdempotencyKey is the maximum length of a key in characters.
 const MaxIdempotencyKey = 255
 
 // NewCreate returns the caller's create of a task.

@@ -10,14 +10,14 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// TaskEvents is the shape of a stream whose events are the task at each change.
+// TaskEvents is the shape of a stream. An event is the task after a change.
 type TaskEvents struct {
 	// ID identifies a state of a task. Name is the name of the events, "" for none.
 	ID   func(task tasks.Task) string
 	Name string
 	// Object returns the data of an event.
 	Object func(ctx context.Context, task tasks.Task) any
-	// Over is the status for a client that has seen the end.
+	// Over is the status for a client that has already received the end.
 	Over int
 }
 
@@ -58,7 +58,7 @@ func (t *Reader) Stream(x *edge.Request, r *http.Request, shape TaskEvents) erro
 	}
 	fault := providers.AsFault(err)
 	if fault.Kind != providers.Canceled {
-		_ = out.WriteEvent(slices.Concat(x.FaultEvents(fault)...)) // the client may be gone
+		_ = out.WriteEvent(slices.Concat(x.FaultEvents(fault)...)) // the client may have left
 	}
 	return fault
 }

@@ -13,7 +13,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// task is a task of any kind. All keys are always present.
+// task is the JSON of a task of any kind. All keys are always present.
 type task struct {
 	ID            string          `json:"id"`
 	Object        string          `json:"object" enum:"task"`
@@ -59,7 +59,7 @@ type taskResult struct {
 	SHA256      string `json:"sha256" doc:"Digest in hexadecimal"`
 }
 
-// statusOf returns the status of a task. A cancelled video is a failed one in its own formats.
+// statusOf returns the status of a task. In the formats of videos, a cancelled video is a failed one.
 func statusOf(t tasks.Task) workflows.State {
 	if t.State == workflows.Failed && t.Failure != nil && t.Failure.Code == workflows.CodeCancelled {
 		return workflows.Cancelled
@@ -97,7 +97,7 @@ func newTask(t tasks.Task) task {
 			shown.Cost = new(float64(call.Cost) / 1e9)
 		}
 	}
-	if len(t.Outputs) > 0 && shown.Status != string(workflows.Cancelled) { // whose result is a conflict
+	if len(t.Outputs) > 0 && shown.Status != string(workflows.Cancelled) { // the result of a cancelled task is a conflict
 		output, status := t.Outputs[0], 200
 		if t.Call != nil {
 			status = t.Call.Status

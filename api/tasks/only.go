@@ -8,7 +8,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// Only returns the tasks of one kind: any other is NotFound.
+// Only returns the tasks of one kind: any other task is NotFound.
 func Only(all Tasks, kind activities.Kind) Tasks { return only{all, kind} }
 
 type only struct {

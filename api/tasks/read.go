@@ -13,7 +13,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// MaxWait bounds the wait of a status read: below the idle timeouts of common proxies.
+// MaxWait bounds the wait of a status read. It is shorter than the idle timeouts of common proxies.
 const MaxWait = 60 * time.Second
 
 // WaitParameter declares the wait of a status read that is not registered with waitQuery.
@@ -65,7 +65,7 @@ func (t *Reader) Read(ctx context.Context, id string, wait time.Duration) (tasks
 	return t.await(ctx, task, wait, func(tasks.Task) bool { return true })
 }
 
-// Status is Read for the changes of status alone.
+// Status is Read, but waits only for a change of the status.
 func (t *Reader) Status(ctx context.Context, id string, wait time.Duration) (tasks.Task, error) {
 	task, err := t.Read(ctx, id, 0)
 	if err != nil {
@@ -74,7 +74,7 @@ func (t *Reader) Status(ctx context.Context, id string, wait time.Duration) (tas
 	return t.await(ctx, task, wait, func(now tasks.Task) bool { return now.State != task.State })
 }
 
-// End returns the task when it has ended, or as it is after the wait. A token that may not wait now gets the task as it is.
+// End returns the task after its end, or its state after the wait. If the token has too many waits, End returns the present state.
 func (t *Reader) End(ctx context.Context, task tasks.Task, wait time.Duration) (tasks.Task, error) {
 	now, err := t.await(ctx, task, wait, tasks.Task.Ended)
 	if providers.AsFault(err) != nil && providers.AsFault(err).Kind == providers.RateLimited {
@@ -83,7 +83,7 @@ func (t *Reader) End(ctx context.Context, task tasks.Task, wait time.Duration) (
 	return now, err
 }
 
-// await returns the task at the first change that is enough.
+// await returns the task at the first change for which enough is true.
 func (t *Reader) await(ctx context.Context, task tasks.Task, wait time.Duration, enough func(tasks.Task) bool) (tasks.Task, error) {
 	x := edge.Of(ctx)
 	if wait <= 0 || task.Ended() {

@@ -19,16 +19,16 @@ const (
 	maxWord     = 64
 )
 
-// Reported finds the failure that a background call's answer reports with a status 2xx: in an event, or in a response's status.
+// Reported finds the failure in a background call's answer with a status 2xx: in an event, or in the status of a response.
 type Reported struct {
 	http.ResponseWriter
 
 	status   int
 	failure  *providers.VideoFailure
-	document rawjson.Editor // finds what look reads of an answer that is no stream
+	document rawjson.Editor // extracts the members that search reads from an answer that is not a stream
 }
 
-// Unwrap lets http.ResponseController reach the writer.
+// Unwrap gives http.ResponseController access to the writer.
 func (w *Reported) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
@@ -37,31 +37,31 @@ func (w *Reported) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter. Events come whole.
+// Write implements http.ResponseWriter. Each call has whole events.
 func (w *Reported) Write(p []byte) (int, error) {
 	switch kind := w.Header().Get("Content-Type"); {
-	case w.status/100 != 2: // it is a failure anyway
+	case w.status/100 != 2: // the status is a failure
 	case strings.HasPrefix(kind, "text/event-stream"):
 		if len(p) <= maxReported && bytes.Contains(p, []byte(`"error"`)) {
-			_ = sse.Each(bytes.NewReader(p), func(event sse.Event) { w.look(event.Data) }) // it is in memory
+			_ = sse.Each(bytes.NewReader(p), func(event sse.Event) { w.search(event.Data) }) // reading memory never fails
 		}
 	case strings.HasPrefix(kind, "application/json"):
 		w.document.Keep = map[string]int{"error": maxFailure, "type": maxWord, "object": maxWord, "status": maxWord}
-		_, _ = w.document.Write(p) // it has no writer that may fail
+		_, _ = w.document.Write(p) // an Editor without a writer never fails
 	}
 	return w.ResponseWriter.Write(p)
 }
 
-// Failure returns the failure once the answer has ended, nil for none.
+// Failure returns the failure after the end of the answer, nil for none.
 func (w *Reported) Failure() *providers.VideoFailure {
 	if w.failure == nil {
-		w.look(w.document.Kept())
+		w.search(w.document.Kept())
 	}
 	return w.failure
 }
 
-// look searches an event, or what is kept of another answer.
-func (w *Reported) look(document []byte) {
+// search searches an event, or the extracted members of another answer.
+func (w *Reported) search(document []byte) {
 	if !rawjson.Valid(document) {
 		return
 	}
@@ -72,7 +72,7 @@ func (w *Reported) look(document []byte) {
 	failed := value.Get("error")
 	switch {
 	case failed.IsObject():
-	case value.Get("type").Text().Is("error"): // an event of Responses has its members flat
+	case value.Get("type").Text().Is("error"): // an event of Responses has flat members
 		failed = value
 	case value.Get("object").Text().Is("response") && value.Get("status").Text().Is("failed"):
 		failed = rawjson.Value("{}")

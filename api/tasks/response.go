@@ -14,7 +14,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// Response finds the task of a token's Response; false if there is none.
+// Response finds a token's Response task; false if there is none.
 func (s *Service) Response(ctx context.Context, tokenID, id string) (tasks.Task, bool, error) {
 	if !tasks.IsTaskID(id) || !strings.HasPrefix(id, activities.ResponseIDs) {
 		return tasks.Task{}, false, nil
@@ -45,7 +45,7 @@ func (s *Service) Items(ctx context.Context, of tasks.Task) ([]byte, error) {
 	return s.read(ctx, of, of.Items, io.ReadAll)
 }
 
-// Output returns what read does of the archived answer of a call.
+// Output returns the result of read for the archived answer of a call.
 func (s *Service) Output(ctx context.Context, of tasks.Task, read func(io.Reader) ([]byte, error)) ([]byte, error) {
 	if len(of.Outputs) == 0 {
 		return nil, noResult(of)
@@ -58,7 +58,7 @@ func (s *Service) read(ctx context.Context, of tasks.Task, key string, read func
 	if err != nil {
 		return nil, Object{Gone: noResult(of)}.fault(err)
 	}
-	defer func() { _ = object.Close() }() // it was only read
+	defer func() { _ = object.Close() }() // only read
 	if err := s.hold(ctx, object.Object().Size); err != nil {
 		return nil, err
 	}
@@ -69,10 +69,10 @@ func (s *Service) read(ctx context.Context, of tasks.Task, key string, read func
 	return content, nil
 }
 
-// BytesPerRead is how much of an object that a request reads into memory counts as one of the token's reads, in bytes.
+// BytesPerRead is how many bytes of an object that a request reads into memory count as one of the token's reads.
 const BytesPerRead = 64 << 10
 
-// hold counts an object that a request reads into memory: as reads of its token, and in the memory of bodies until the end of the request.
+// hold counts an object that a request reads into memory: as reads of its token, and in the memory of bodies until the request ends.
 func (s *Service) hold(ctx context.Context, size int64) error {
 	x := edge.Of(ctx)
 	if reads := int(size / BytesPerRead); reads > 0 {
@@ -87,7 +87,7 @@ func noResult(of tasks.Task) *providers.Fault {
 	return providers.Faultf(providers.NotFound, "The result of %s does not exist.", of.ID)
 }
 
-// Latest returns when a call expires, before its end the latest possible time.
+// Latest returns the expiry of a call; before the call's end, the latest possible one.
 func (s *Service) Latest(of tasks.Task) time.Time {
 	if !of.ExpiresAt.IsZero() {
 		return of.ExpiresAt
@@ -95,22 +95,22 @@ func (s *Service) Latest(of tasks.Task) time.Time {
 	return of.CreatedAt.Add(s.CallTTL)
 }
 
-// IsCall reports whether an id has the form of that of a call.
+// IsCall reports whether an id has the form of a call's id.
 func (s *Service) IsCall(id string) bool {
 	return tasks.IsTaskID(id) && activities.KindOf(id) == activities.KindCall
 }
 
-// Wait returns a task at the next change of its status, or as it is after the wait.
+// Wait returns a task at the next change of its status, or its state after the wait.
 func (s *Service) Wait(ctx context.Context, of tasks.Task, wait time.Duration) (tasks.Task, error) {
 	return s.reader.await(ctx, of, wait, func(now tasks.Task) bool { return now.State != of.State })
 }
 
-// AwaitEnd returns a call after its end, or as it is after a second.
+// AwaitEnd returns a call after its end, or its state after a second.
 func (s *Service) AwaitEnd(ctx context.Context, of tasks.Task) (tasks.Task, error) {
 	return s.reader.await(ctx, of, endWait, tasks.Task.Ended)
 }
 
-// Call finds a call of a token that is of the format; any other task is NotFound.
+// Call finds a call of a token for which is returns true; any other task is NotFound.
 func (s *Service) Call(ctx context.Context, tokenID, id string, is func(tasks.Task) bool) (tasks.Task, error) {
 	found, err := s.Tasks.Find(ctx, id, tokenID)
 	if err == nil && (found.Kind() != activities.KindCall || !is(found) || found.Expired()) {
@@ -119,7 +119,7 @@ func (s *Service) Call(ctx context.Context, tokenID, id string, is func(tasks.Ta
 	return found, err
 }
 
-// MadeBy returns the upstream's id of a call that its upstream stores, with the channel and key that made it; zero for none.
+// MadeBy returns the upstream's id of a call that its upstream stores, with the channel and key; zero for none.
 func MadeBy(of tasks.Task) providers.Made {
 	if of.Call == nil || of.Call.Copy == nil {
 		return providers.Made{}

@@ -45,7 +45,7 @@ func (s *Service) serveResult(x *edge.Request, r *http.Request) error {
 	return s.ServeResult(x, r, found)
 }
 
-// ServeResult answers with the result of a task, without a check of permissions: the caller has made it.
+// ServeResult answers with the result of a task. The caller has checked the permissions.
 func (s *Service) ServeResult(x *edge.Request, r *http.Request, t tasks.Task) error {
 	x.Outcome.Model = t.Request.Model
 	gone := noResult(t)

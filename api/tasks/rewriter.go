@@ -9,7 +9,7 @@ import (
 	"modelrelay/providers/sse"
 )
 
-// Rewriter makes the upstream's answer to a background call that of its task. It holds an event whole, and nothing of another answer.
+// Rewriter rewrites the upstream's answer to a background call as the answer of its task. It holds a whole event, but not other answers.
 type Rewriter struct {
 	http.ResponseWriter
 
@@ -18,8 +18,8 @@ type Rewriter struct {
 	status   int
 }
 
-// NewRewriter returns a Rewriter. event returns the events in place of one of the upstream's. The edits are made in the object of a 2xx
-// answer, of which the values of the names in keep are kept, up to the sizes there. Other answers stay as they are.
+// NewRewriter returns a Rewriter. event returns the events that replace an event of the upstream. edits apply to the object of any other
+// 2xx answer. Of that object, Kept returns the values of the names in keep, up to their sizes. Answers with other statuses are unchanged.
 func NewRewriter(w http.ResponseWriter, event func(sse.Event) []byte, edits []rawjson.Edit, keep map[string]int) *Rewriter {
 	return &Rewriter{ResponseWriter: w, event: event, document: rawjson.Editor{To: w, Edits: edits, Keep: keep}}
 }
@@ -33,7 +33,7 @@ func (w *Rewriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets http.ResponseController reach the writer.
+// Unwrap gives http.ResponseController access to the writer.
 func (w *Rewriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Add excludes n bytes, which the gateway adds to an answer, from the limit of answers.
@@ -43,7 +43,7 @@ func (w *Rewriter) Add(n int) {
 	}
 }
 
-// Write implements http.ResponseWriter. Events come whole.
+// Write implements http.ResponseWriter. Each call has whole events.
 func (w *Rewriter) Write(p []byte) (int, error) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
@@ -70,12 +70,12 @@ func (w *Rewriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Kept returns the kept values of an object, the upstream's; false if the answer is none.
+// Kept returns the upstream's values of the kept names; false if the answer is not an object.
 func (w *Rewriter) Kept() (kept rawjson.Value, ok bool) {
 	return w.document.Kept(), w.document.IsObject()
 }
 
-// Held returns the whole answer that is no stream, if the writer of the task has it in memory; else nil.
+// Held returns a whole answer that is not a stream, if the task's writer has it in memory; else nil.
 func (w *Rewriter) Held() []byte {
 	if holder, ok := w.ResponseWriter.(interface{ Held() []byte }); ok {
 		return holder.Held()

@@ -30,7 +30,7 @@ func (e *EventStream) Send(id, name string, data any) error {
 	return e.WriteEvent(e.buf.Bytes())
 }
 
-// WriteEvent writes one event as it is.
+// WriteEvent writes one encoded event.
 func (e *EventStream) WriteEvent(event []byte) error {
 	if _, err := e.Write(event); err != nil {
 		return edge.ClientGone(err)

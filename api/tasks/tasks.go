@@ -1,7 +1,7 @@
-// Package tasks has the operations on tasks of every kind, /v1/tasks, the creates of background calls, and what the formats share that
-// show tasks of their own: the owner of a create, reads that wait, streams of events, and archived results.
+// Package tasks has the operations on tasks of every kind, /v1/tasks, and the creates of background calls. Formats with their own tasks
+// share its parts: the owner of a create, reads that wait, streams of events, and archived results.
 //
-// It does not know how a task is created or where it is stored.
+// It must not know how a task is created or where it is stored.
 package tasks
 
 import (
@@ -23,19 +23,19 @@ import (
 type Tasks interface {
 	Create(ctx context.Context, create tasks.Create) (tasks.Task, error)
 	Find(ctx context.Context, id, tokenID string) (tasks.Task, error)
-	// Repeated finds the task of an equal create, by its key or as an SDK's retry, and creates none; it returns NotFound if there is none.
+	// Repeated finds the task of an equal create, by its key or as an SDK's retry, without a create. It returns NotFound if there is none.
 	Repeated(ctx context.Context, create tasks.Create) (tasks.Task, error)
-	// List reads a page; an unknown After is Invalid.
+	// List reads a page. An unknown After is Invalid.
 	List(ctx context.Context, query tasks.ListQuery) (tasks.Page, error)
-	// Cancel returns the task as it is after at most two seconds.
+	// Cancel returns the state of the task after at most two seconds.
 	Cancel(ctx context.Context, id, tokenID string) (tasks.Task, error)
 	// Delete returns when the task can no longer be found.
 	Delete(ctx context.Context, id, tokenID string) error
-	// Watch returns the task at the first change after last, at once if last has ended. Its error is that of ctx, or NotFound.
+	// Watch returns the task at the first change after last, immediately if last has ended. The error is that of ctx, or NotFound.
 	Watch(ctx context.Context, last tasks.Task) (tasks.Task, error)
 }
 
-// Options configure a Service. The caller keeps ownership of all parts.
+// Options configure a Service. The caller owns all parts.
 type Options struct {
 	Tasks   Tasks
 	Archive Archive
@@ -44,15 +44,16 @@ type Options struct {
 	Deleted func(ctx context.Context, tokenID, id string)
 	// CallTTL is the longest time from the create of a call to its expiry.
 	CallTTL time.Duration
-	// Faults returns what ends a call's stream that failed after n events.
+	// Faults returns the final events of a call's stream that failed after n events.
 	Faults func(call activities.StagedCall, fault *providers.Fault, n int64) []byte
-	// Opening returns what makes, of a call's request, the first events of its log, which exist before the call is sent; nil: there are none.
+	// Opening returns the function that makes the first events of a call's log from its request. They are available before the call is sent.
+	// nil: there are none.
 	Opening func(of tasks.Task) func(request []byte) [][]byte
 }
 
-// EventLog has the events of streamed calls. *eventlog.Log implements it.
+// EventLog stores the events of streamed calls. *eventlog.Log implements it.
 type EventLog interface {
-	// Read calls each for every event after a number, in order, and follows the log to its end.
+	// Read calls each for every event after a number, in order, and waits for further events until the end of the log.
 	Read(ctx context.Context, id, prefix string, after int64, each func(p eventlog.Piece) error) error
 }
 

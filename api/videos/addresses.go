@@ -9,8 +9,8 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// linkLife is the lifetime of a link: enough to download a video, and too short for misuse.
-const linkLife = time.Hour
+// linkTTL is the lifetime of a link: enough to download a video, and too short for misuse.
+const linkTTL = time.Hour
 
 // addresses returns the addresses of a task's outputs, in order: links that require no token if the deployment has them, else paths below
 // base for the token of the task. It returns none before the task is completed and after the outputs have expired.
@@ -18,7 +18,7 @@ func (s *Service) addresses(ctx context.Context, task tasks.Task, base string) [
 	if task.State != workflows.Completed || task.Expired() {
 		return []string{}
 	}
-	life := linkLife
+	life := linkTTL
 	if !task.ExpiresAt.IsZero() {
 		life = max(time.Second, min(life, time.Until(task.ExpiresAt)))
 	}

@@ -43,7 +43,7 @@ func commonInputs() map[string]providers.InputRole {
 	}
 }
 
-// takeCommon reads the common fields of a body. The request's inputs so far are those of input_reference.
+// takeCommon reads the common fields of a body. req.Inputs has only those of input_reference so far.
 func takeCommon(req *providers.VideoRequest, b *body.JSON) error {
 	if err := takeRoles(req, b.Value("input_reference_role")); err != nil {
 		return err
@@ -86,7 +86,7 @@ func takeCommon(req *providers.VideoRequest, b *body.JSON) error {
 	return takeSwitch(&req.GenerateAudio, "generate_audio", b.Value("generate_audio"))
 }
 
-// maxWord bounds the values of ratio and resolution in bytes. The longest in use has a dozen.
+// maxWord bounds the values of ratio and resolution in bytes. The longest values of vendors have a dozen.
 const maxWord = 64
 
 func takeRoles(req *providers.VideoRequest, raw rawjson.Value) error {

@@ -62,7 +62,7 @@ func (s *Service) serveOutput(x *edge.Request, r *http.Request, id string, index
 	return apitasks.ServeObject(x, r, s.archive, output)
 }
 
-// ServeContent serves the output of a task that the query selects, without a check of permissions: the caller has made it.
+// ServeContent serves the output of a task that the query selects. The caller has checked the permissions.
 func (s *Service) ServeContent(x *edge.Request, r *http.Request, task tasks.Task) error {
 	index, variant, err := outputAsked(r)
 	if err != nil {
@@ -97,7 +97,8 @@ func outputOf(task tasks.Task, index int, variant string) (apitasks.Object, erro
 	return object, noContent()
 }
 
-// contentType returns the type of an output or variant: the vendor's only if it is a video or a picture, never a page or a script.
+// contentType returns the media type of an output or variant. It is the vendor's only for a video or a picture, never for a page or a
+// script.
 func contentType(called, variant string) string {
 	kind := upstream.MediaType(http.Header{"Content-Type": {called}})
 	switch {
@@ -112,7 +113,7 @@ func contentType(called, variant string) string {
 	}
 }
 
-// outputAsked reads the query of a content request: the index of the output, and the variant of it, "" for the video itself.
+// outputAsked parses the query of a content request: the index of the output, and its variant, "" for the video itself.
 func outputAsked(r *http.Request) (index int, variant string, err error) {
 	query := r.URL.Query()
 	switch variant = query.Get("variant"); {

@@ -15,12 +15,13 @@ import (
 )
 
 const (
-	// maxEchoed bounds, in bytes, the prompt and the metadata, which every answer about a task repeats; vendors accept half as long a prompt.
-	// Upstreams' answers must stay within the adapters' limit too: a job whose answer cannot be read may be paid for and lost.
+	// maxEchoed bounds, in bytes, the fields that every answer about a task repeats: the prompt, and the metadata. No vendor accepts a prompt
+	// half as long. An upstream may repeat them too, and its answers must stay within the adapters' limit. A job with an unreadable answer
+	// costs money and its result is lost.
 	maxEchoed = 128 << 10
 )
 
-// dialect reads the creates of one format and shows tasks in it.
+// dialect parses the creates of one format and renders its tasks.
 type dialect struct {
 	format providers.Format
 	read   func(x *edge.Request, r *http.Request) (providers.VideoRequest, error)
@@ -29,7 +30,8 @@ type dialect struct {
 	bare bool
 }
 
-// creator creates the tasks of canonical requests: completes them, checks that a channel supports them, starts tasks, finds repeats.
+// creator creates the tasks of canonical requests. It completes a request, checks that a channel supports it, starts the task, and finds
+// repeats.
 type creator struct {
 	tasks  Tasks
 	router *router.Router
@@ -39,7 +41,7 @@ type creator struct {
 	defaultModel string
 }
 
-// create returns the handler of a format's creates: read → canonical request → task.
+// create returns the handler of a format's creates: it reads the body into a canonical request, and starts the task.
 func (c *creator) create(d dialect) edge.Handler {
 	return c.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
 		req, err := d.read(x, r)

@@ -88,7 +88,7 @@ func (c fieldChecks) readBody(x *edge.Request, r *http.Request, check *body.Chec
 	return c.read(b)
 }
 
-// read reads the fields that a create's format documents, but for the model's other names, and what else the create has.
+// read reads the fields that a create's format documents, except other names of the model, and the remaining members.
 func (c fieldChecks) read(b *body.JSON) (req providers.VideoRequest, err error) {
 	req.Model = b.Text("model")
 	if req.Metadata, req.Extra, err = c.readFreely(b); err != nil {

@@ -62,7 +62,7 @@ type gemini struct {
 	check   *body.Checker
 }
 
-// AddGemini adds the download of files, and returns the operations that start and read a task, whose paths the format routes.
+// AddGemini adds the download of files. It returns the operations that start and read a task; the format routes their paths.
 func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
 	registry, tags := g.OpenAPI().Components.Schemas, []string{edge.VideoTag}
 	f := gemini{service: s, check: body.NewChecker[geminiVideoBody](registry)}

@@ -59,7 +59,7 @@ func imageTypes() []string {
 	return []string{"image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp", "image/tiff", "image/heic", "image/heif"}
 }
 
-// newMedia returns an input of a text: a data URL or Base64 is an upload, a URL is never fetched. It does not retain text.
+// newMedia returns the input in a text: a data URL or Base64 is an upload, and a URL is never fetched. It does not retain text.
 func newMedia(role providers.InputRole, param string, text []byte) (providers.Media, error) {
 	if len(text) == 0 {
 		return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' is empty.", param)

@@ -29,7 +29,7 @@ type Interaction struct {
 	Input   string             `json:"input,omitempty" doc:"The prompt; where include_input asks for it"`
 	Steps   []interactionStep  `json:"steps" nullable:"false" doc:"The videos, as what the model put out; none until it has completed, and none once they have expired"`
 	Errors  []interactionError `json:"errors,omitempty" nullable:"false" doc:"Why a failed task failed"`
-	// Progress and QueuePosition are beyond the format's own members.
+	// Progress and QueuePosition are extensions of the format.
 	Progress      int `json:"progress" minimum:"0" maximum:"100" doc:"Percent; 100 only when completed"`
 	QueuePosition int `json:"queue_position,omitempty" minimum:"1" doc:"Position in the line at a full upstream; 1 is next"`
 }
@@ -83,7 +83,8 @@ func interactionOf(task tasks.Task, base string) Interaction {
 
 type interactions struct{ service *Service }
 
-// AddInteractions adds read, cancel and delete of interactions, and returns what starts a task. others serves those without a video.
+// AddInteractions adds read, cancel and delete of interactions, and returns the function that starts a task. others serves interactions
+// without a video.
 func (s *Service) AddInteractions(
 	g *edge.Group, others func(x *edge.Request, r *http.Request, do providers.StoredVerb, id string) error,
 ) (begin func(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON) (taken bool, err error)) {
@@ -140,7 +141,7 @@ func (s *Service) AddInteractions(
 	return a.begin
 }
 
-// declareInteraction declares an interaction, which is the upstream's object unless it makes a video, and other forms of it.
+// declareInteraction declares an interaction. It is the upstream's object unless it generates a video. streams are further media types.
 func declareInteraction(registry huma.Registry, streams ...string) map[string]*huma.Response {
 	content := map[string]*huma.MediaType{
 		"application/json": {Schema: &huma.Schema{AnyOf: []*huma.Schema{body.SchemaOf[Interaction](registry), body.AnyObject()}}},
@@ -151,7 +152,7 @@ func declareInteraction(registry huma.Registry, streams ...string) map[string]*h
 	return map[string]*huma.Response{"200": {Description: "The interaction of a video, or that of the upstream", Content: content}}
 }
 
-// storedWords describe how long relayed interactions are known.
+// storedWords describes how long the gateway can find relayed interactions.
 const storedWords = "For a day, a relayed interaction is requested from the channel and key that made it, and the answer is that upstream's. " +
 	"For another token it does not exist."
 

@@ -18,7 +18,8 @@ import (
 // defaultSeconds is the length in an answer if neither the client nor the vendor specified it.
 const defaultSeconds = "4"
 
-// openAIVideo is the Sora-compatible video object. All of its thirteen keys are always present, metadata only if the client sent some.
+// openAIVideo is the Sora-compatible video object. All of its thirteen keys are always present. metadata is present only if the client sent
+// it.
 type openAIVideo struct {
 	ID          string          `json:"id" doc:"Video task id"`
 	Object      string          `json:"object" enum:"video"`

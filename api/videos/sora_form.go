@@ -44,7 +44,7 @@ type videoForm struct {
 	// reference has the members of an input_reference in separate parts.
 	reference map[string]string
 	metadata  map[string]string
-	// sources: the video may be a task, whose id is source then.
+	// sources: the video may be the id of a task, which is stored in source.
 	sources   bool
 	source    string
 	extra     []*formValue
@@ -52,7 +52,7 @@ type videoForm struct {
 	extraSize int // bytes of extra
 }
 
-// formValue is an undocumented field. One that is repeated, or named "name[]", is an array.
+// formValue is an undocumented field. A repeated field, or one named "name[]", is an array.
 type formValue struct {
 	name  string
 	texts []string
@@ -116,7 +116,7 @@ func (f *videoForm) add(part body.Part) error {
 	return f.addText(name, field, member, string(part.Content))
 }
 
-// splitName splits "metadata[style]", and "metadata.style" as openai-go writes it. An array's "name[]" is not split.
+// splitName splits "metadata[style]", and "metadata.style" in the syntax of openai-go. It does not split an array's "name[]".
 func splitName(name string) (field, member string) {
 	field, rest, found := strings.Cut(name, "[")
 	if found {

@@ -12,7 +12,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// openAISourceBody is the JSON body of an edit and of an extension. It is never filled. The vendor's own has prompt, video (an id) and
+// openAISourceBody is the JSON body of an edit and of an extension. It is never filled. The vendor's body has prompt, video (an id) and
 // seconds: VideoEditParams and VideoExtendParams of openai-go 3.95.
 type openAISourceBody struct {
 	Prompt     string         `json:"prompt" minLength:"1" doc:"What is to change, or to follow"`
@@ -41,7 +41,7 @@ type openAICharacterForm struct {
 	Video body.File `json:"video"`
 }
 
-// videoSource is a video to work on: a task in an object, or a text with its id, a URL or bytes.
+// videoSource is a video to edit or extend: a task in an object, or a string with its id, a URL or bytes.
 type videoSource struct{}
 
 // Schema implements huma.SchemaProvider.
@@ -88,7 +88,7 @@ func (s *Service) addSources(g *edge.Group, tags []string) {
 	}
 }
 
-// readSource reads an edit or an extension. A source that is a task is returned as its id; another is the request's first input.
+// readSource reads an edit or an extension. It returns a source that is a task as its id; any other source is the request's first input.
 func (c fieldChecks) readSource(
 	x *edge.Request, r *http.Request, check *body.Checker,
 ) (req providers.VideoRequest, source string, err error) {

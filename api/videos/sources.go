@@ -61,7 +61,7 @@ func (c *creator) remixes(asked providers.VideoRequest, on work) bool {
 		asked.Model == "" && asked.Seconds == "" && asked.Size == "" && len(asked.Inputs) == 0 && c.checks.refuseFields(&asked) == nil
 }
 
-// repeatedWork returns the task of an earlier equal edit or extension whose source is gone, and otherwise the failure.
+// repeatedWork returns the task of an earlier equal edit or extension if its source no longer exists, and otherwise the failure.
 func (c *creator) repeatedWork(
 	x *edge.Request, r *http.Request, ch *calls.Charge, in wording, asked providers.VideoRequest, on work, otherwise error,
 ) (tasks.Task, error) {
@@ -86,7 +86,7 @@ func (c *creator) repeatedWork(
 	create.Request = req
 	task, err := apitasks.Create(x, r, c.tasks, create, otherwise)
 	model := c.router.Public(asked.Model)
-	asked.Model = "" // the remix has that of its source
+	asked.Model = "" // the remix has the model of its source
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.Mismatch && c.remixes(asked, on) {
 		asked.RemixOf, _ = parseSource(on.source)
 		remix, other := c.remix(x, r, ch, in, asked)
@@ -123,7 +123,7 @@ func parseSource(source string) (task string, index int) {
 	return source, 0
 }
 
-// sourceName returns one name for an output of a task, whichever way a client named it.
+// sourceName returns one canonical name for an output of a task.
 func sourceName(task string, index int) string {
 	if index == 0 {
 		return task

@@ -43,7 +43,7 @@ type vendorCSubmitted struct {
 	TaskID string `json:"task_id" doc:"Video task id"`
 }
 
-// vendorCResult is the data of a result. The fields of other services of the vendor are present and empty, as in its own answers.
+// vendorCResult is the data of a result. The fields of the vendor's other services are present and empty, as in the vendor's answers.
 type vendorCResult struct {
 	Status        string   `json:"status" enum:"in_queue,generating,done,not_found,expired"`
 	VideoURL      string   `json:"video_url" doc:"Once done: an address of this service, which needs the token, or a link that needs none"`
@@ -69,7 +69,7 @@ func (s *Service) addVendorC(g *edge.Group) {
 	registry := g.OpenAPI().Components.Schemas
 	v := vendorC{service: s, check: body.NewChecker[vendorCBody](registry)}
 	v.submit = s.creator.create(dialect{
-		format: providers.VendorC, bare: true, // its req_key may suffice
+		format: providers.VendorC, bare: true, // a req_key may suffice
 		read: v.readSubmit,
 		show: func(x *edge.Request, task tasks.Task) any {
 			return newEnvelope(x, vendorCSubmitted{TaskID: task.ID})
@@ -131,7 +131,8 @@ func (v vendorC) serve(x *edge.Request, r *http.Request) error {
 	}
 }
 
-// getResult returns the state of a task. A failed task is an HTTP 400, as with the vendor; an unknown one has the status not_found.
+// getResult returns the state of a task. As in the vendor's service, a failed task is an HTTP 400, and an unknown task has the status
+// not_found.
 func (v vendorC) getResult(x *edge.Request, r *http.Request) error {
 	id, wait, err := v.readResult(x, r)
 	if err != nil {
@@ -170,7 +171,8 @@ func (v vendorC) getResult(x *edge.Request, r *http.Request) error {
 	return x.JSON(newEnvelope(x, data))
 }
 
-// vendorCFailure returns the vendor's code of a failure: its own, which is at the start of the message, if the task ran there.
+// vendorCFailure returns the vendor's code of a failure. For a task that failed there, it is the vendor's own code, the prefix of the
+// message.
 func vendorCFailure(failure providers.VideoFailure) int {
 	own, _, _ := strings.Cut(failure.Message, ":")
 	for _, code := range [...]string{failure.Code, own} {
@@ -206,7 +208,7 @@ func VendorCFormat() *edge.Format {
 	}
 }
 
-// vendorCPaths returns the paths of the format, under its contract's name and the service's own.
+// vendorCPaths returns the paths of the format: those of the contract, and those of the vendor's service.
 func vendorCPaths() [4]string { return [...]string{"/vendorC/", "/vendorC", "/jimeng/", "/jimeng"} }
 
 type vendorCError struct {

@@ -1,7 +1,8 @@
-// Package videos has the task operations of all video formats: the Sora-compatible one, the generic one, Jimeng's and Gemini's. Each reads
-// its bodies into one canonical request and shows tasks in its own shape; the create, the event stream and the content are shared.
+// Package videos has the task operations of all video formats: Sora-compatible, generic, Jimeng and Gemini. Each format parses its bodies
+// into one canonical request and renders tasks in its own shape. The create, the event stream and the content are shared.
 //
-// Wire structs are named as the OpenAPI document names their schemas. How a task is created and where it is stored is not known here.
+// Wire structs have the names of their schemas in the OpenAPI document. The package must not know how a task is created or where it is
+// stored.
 package videos
 
 import (
@@ -29,11 +30,11 @@ type Links interface {
 	Presign(ctx context.Context, key string, ttl time.Duration) (string, error)
 }
 
-// Options configure a Service. The caller keeps ownership of all parts.
+// Options configure a Service. The caller owns all parts.
 type Options struct {
 	Tasks   Tasks
 	Archive Archive
-	// Links makes the addresses of finished videos; nil: they are read through this server with the token.
+	// Links makes the addresses of finished videos; nil: clients read videos through this server with their token.
 	Links  Links
 	Router *router.Router
 	// Calls charges the creates and has the forbidden parameters of groups.
