@@ -85,7 +85,7 @@ func TestViewers(t *testing.T) {
 		method, path, _ := strings.Cut(name, " ")
 		inside := httptest.NewRecorder()
 		req := request(method, path, "", "Authorization", "")
-		o.InsideHandler().ServeHTTP(inside, req.WithContext(edge.WithInternalCaller(t.Context(), vera)))
+		o.InternalHandler().ServeHTTP(inside, req.WithContext(edge.WithInternalCaller(t.Context(), vera)))
 		for door, rec := range map[string]*httptest.ResponseRecorder{
 			"key": o.do(t, request(method, path, "", "Authorization", "Bearer "+viewerKey)), "inside": inside,
 		} {
@@ -123,7 +123,7 @@ func TestInside(t *testing.T) {
 		rec := httptest.NewRecorder()
 		req := request("GET", path, "", "Authorization", "Bearer "+bearer)
 		req.RemoteAddr = source + ":1000"
-		o.InsideHandler().ServeHTTP(rec, req.WithContext(edge.WithInternalCaller(t.Context(), who)))
+		o.InternalHandler().ServeHTTP(rec, req.WithContext(edge.WithInternalCaller(t.Context(), who)))
 		return rec
 	}
 	const near, far = "192.0.2.7", "198.51.100.7"

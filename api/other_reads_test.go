@@ -177,7 +177,7 @@ func TestOperatorReadsTakeNothing(t *testing.T) {
 			r := request(method, path, "{}")
 			r.RemoteAddr = "198.51.100.7:1000"
 			rec := httptest.NewRecorder()
-			e.InsideHandler().ServeHTTP(rec, r.WithContext(edge.WithInternalCaller(t.Context(), who)))
+			e.InternalHandler().ServeHTTP(rec, r.WithContext(edge.WithInternalCaller(t.Context(), who)))
 			return rec.Code
 		}
 		for _, path := range []string{"/v1/token", "/v1/models", "/v1/token", "/v1/token/usage", "/v1/token"} {

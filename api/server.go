@@ -111,9 +111,10 @@ type Server struct {
 	tokenByID func(ctx context.Context, id string) (*tokens.Token, error)
 	api       huma.API
 	handler   http.Handler
-	// adminHandler serves the operator's operations on their own listener, consoleHandler the pages of the console, and inside all operations.
-	adminHandler, consoleHandler, inside http.Handler
-	proxies                              edge.Proxies
+	// adminHandler serves the operator's operations on their own listener, consoleHandler the pages of the console, and internal all
+	// operations.
+	adminHandler, consoleHandler, internal http.Handler
+	proxies                                edge.Proxies
 	// The connections of the listeners, the refused ones, and the number of listeners that are full.
 	connections, turnedAway, full atomic.Int64
 }
@@ -179,10 +180,10 @@ func New(o Options) *Server {
 	declareBackground(s.api.OpenAPI())
 	readReference().fill(s.api.OpenAPI())
 	s.addDocs(mux, o.Manual)
-	s.inside = anew(e.Handler(mux))
+	s.internal = anew(e.Handler(mux))
 	health := &health{edge: e, version: o.Version, checks: o.Health}
 	if o.Console != nil {
-		s.addConsole(mux, o.Console(console.Backend{API: s.inside, Account: own, Ready: health.failed}))
+		s.addConsole(mux, o.Console(console.Backend{API: s.internal, Account: own, Ready: health.failed}))
 	} else {
 		addRoot(mux, http.HandlerFunc(root))
 	}
@@ -213,9 +214,9 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // AdminHandler serves the operator's routes and the health of the process, for their own listener.
 func (s *Server) AdminHandler() http.Handler { return s.adminHandler }
 
-// InsideHandler serves every route for requests of this process, with a context of edge.WithInternalCaller. No listener may use it: with
+// InternalHandler serves every route for requests of this process, with a context of edge.WithInternalCaller. No listener may use it: with
 // AdminApart it would publish the operator's routes.
-func (s *Server) InsideHandler() http.Handler { return s.inside }
+func (s *Server) InternalHandler() http.Handler { return s.internal }
 
 // ServeCall serves a background call like a client's own request. It implements activities.Caller.
 func (s *Server) ServeCall(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
@@ -294,7 +295,7 @@ func (s *Server) serveInteraction(w http.ResponseWriter, r *http.Request, run *a
 	defer func() { _ = r.Body.Close() }() // it never fails
 	worker := gemini.NewInteractionWorker(w, run.TaskID, run.Created, request)
 	defer func() { run.Copy = activities.TicketOf(run.By, worker.CopyID()) }()
-	s.inside.ServeHTTP(worker, r)
+	s.internal.ServeHTTP(worker, r)
 	if failure, fault := worker.End(run.Fault == nil); run.Fault == nil {
 		run.Failure, run.Fault = failure, fault
 	}
@@ -303,7 +304,7 @@ func (s *Server) serveInteraction(w http.ResponseWriter, r *http.Request, run *a
 // serveReported serves a background call, and records the failure in its answer.
 func (s *Server) serveReported(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
 	answer := &tasks.Reported{ResponseWriter: w}
-	s.inside.ServeHTTP(answer, r)
+	s.internal.ServeHTTP(answer, r)
 	run.Failure = answer.Failure()
 }
 

@@ -32,16 +32,17 @@ func knownModels(cfg config.Config) map[string]bool {
 	return names
 }
 
-// writeCalls opens the log of calls, its history and their sums for writing, and puts the log into stores. Main's Close writes the rest.
+// writeCalls opens the log of calls, its history and their sums for writing, and adds the log to stores. Main's Close writes the remaining
+// data.
 func (p *parts) writeCalls(m *Main, stores *metrics.Stores) edge.Called {
 	sums := traffic.New(p.redis, &traffic.Options{Known: p.knows, Log: p.log})
 	m.onClose(p.flush("traffic", sums.Close))
 	count := func(r *calllog.Record) {
-		if r.Token == "" { // unauthenticated clients that try keys are no traffic
+		if r.Token == "" { // requests of unauthenticated clients are not traffic
 			return
 		}
 		channel := r.Channel
-		if n := len(r.Tries); channel == "" && n > 0 { // the one that failed last
+		if n := len(r.Tries); channel == "" && n > 0 { // the last failed channel
 			channel = r.Tries[n-1].Channel
 		}
 		sums.Add(traffic.Entry{
@@ -54,7 +55,7 @@ func (p *parts) writeCalls(m *Main, stores *metrics.Stores) edge.Called {
 	options := calllog.Options{Recent: p.cfg.Calls.Recent, Log: p.log}
 	if files := p.historyFiles(); files != nil {
 		history := calllog.NewHistory(files, &calllog.HistoryOptions{Log: p.log})
-		m.onClose(p.flush("history of calls", history.Close)) // after the log, which still reports it
+		m.onClose(p.flush("history of calls", history.Close)) // after the log, which still reports to it
 		options.History, stores.History = history.Take, history
 	}
 	log := calllog.New(p.redis, &options)
@@ -66,7 +67,8 @@ func (p *parts) writeCalls(m *Main, stores *metrics.Stores) edge.Called {
 	}
 }
 
-// failed reports the calls that speak against the deployment or its upstreams, not those refused for their requests or left by clients.
+// failed reports whether a call failed because of the deployment or its upstreams. It is false if the client's request was the reason, or
+// if the client left.
 func failed(r *calllog.Record) bool {
 	return r.Failed() && r.Fault != string(providers.Canceled) && (len(r.Tries) > 0 || r.Status >= http.StatusInternalServerError)
 }
@@ -79,7 +81,7 @@ func (p *parts) callLogs() logs.Options {
 	return o
 }
 
-// historyFiles keep the history of calls; nil: it is off.
+// historyFiles store the history of calls; nil: it is disabled.
 func (p *parts) historyFiles() calllog.HistoryFiles {
 	if p.cfg.Calls.Retention == 0 {
 		return nil

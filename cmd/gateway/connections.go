@@ -3,20 +3,20 @@ package main
 import "fmt"
 
 const (
-	// reservedFiles are not for clients: 64 connections to Redis, 64 idle ones to the archive's store, those
-	// of the operator, and the worker's own to upstreams, receivers of webhooks and Temporal.
+	// reservedFiles is the number of files for other uses than clients. These are 64 connections to Redis, 64 idle ones to the archive's
+	// store, and those of the operator. The rest is for the worker: upstreams, receivers of webhooks and Temporal.
 	reservedFiles = 256
-	// filesPerConnection: a client's connection has one call at a time, and that one connection to an upstream or a store.
+	// filesPerConnection: a client's connection has one call at a time, and the call one connection to an upstream or a store.
 	filesPerConnection = 2
-	// leastConnections is what is worth a start: a smaller limit was meant for something else.
+	// leastConnections is the minimum for a start: a lower limit is surely a mistake.
 	leastConnections = 64
-	// adminConnections are those of admin.listen. They stay free for the operator when clients have taken all others.
+	// adminConnections is the limit of admin.listen. They remain available to the operator when clients use all others.
 	adminConnections = 64
-	// unlimitedFiles stands for a limit that is none. Memory ends long before.
+	// unlimitedFiles represents the absence of a limit. The memory suffices for fewer.
 	unlimitedFiles = 1 << 24
 )
 
-// connectionsWithin is how many connections of clients a process holds open that may have so many files open.
+// connectionsWithin returns how many connections of clients fit within a limit of open files.
 func connectionsWithin(files int) (int, error) {
 	connections := (files - reservedFiles) / filesPerConnection
 	if connections < leastConnections {
@@ -26,7 +26,7 @@ func connectionsWithin(files int) (int, error) {
 	return connections, nil
 }
 
-// openFiles is the limit of open files. Go raises the soft limit to the hard one at the start.
+// openFiles returns the limit of open files. Go raises the soft limit to the hard one at the start.
 func (m *Main) openFiles() int {
 	if m.OpenFiles > 0 {
 		return m.OpenFiles

@@ -14,7 +14,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// console returns what makes the console; nil where it is switched off.
+// console returns the function that makes the console; nil if it is disabled.
 func (p *parts) console(store *tokens.Store, service *operator.Service) func(console.Backend) http.Handler {
 	if !p.cfg.Console.Enabled {
 		return nil
@@ -31,7 +31,7 @@ func (p *parts) console(store *tokens.Store, service *operator.Service) func(con
 	}
 }
 
-// people are the operators and the holders of tokens that may sign in.
+// people finds those that may sign in: operators and holders of tokens.
 type people struct {
 	*parts
 
@@ -46,7 +46,7 @@ func (p *people) find(ctx context.Context, id string) (*tokens.Token, error) {
 	return &token, nil
 }
 
-// key finds whose a key is. It asks for both kinds whatever the first one says.
+// key finds the owner of a key. It always checks both kinds.
 func (p *people) key(r *http.Request, key string) (console.User, error) {
 	operator, isOperator := p.operators.ByKey(key)
 	token, err := p.tokens.Authenticate(r.Context(), key)
@@ -80,7 +80,7 @@ func ofOperator(o edge.Operator) console.User {
 	return console.User{Kind: console.OperatorKind, Owner: o.Name, Name: o.Name, Role: console.Role(o.Role), Fingerprint: o.Key}
 }
 
-// ofToken is the holder of a token that may be used now; err is the error of finding it.
+// ofToken returns the holder of a token that may be used now; err is the error of finding it.
 func ofToken(t tokens.Token, fingerprint string, err error) (console.User, error) {
 	if err == nil {
 		err = t.Usable(time.Now())

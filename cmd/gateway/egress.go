@@ -15,14 +15,15 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// authorities are the upstreams whose certificates others sign than the system knows.
+// authorities are the upstreams whose certificates have other authorities than the system's.
 type authorities struct {
 	mu      sync.Mutex
 	sources map[string]*certs.Source // by providers.HostPort
 	files   map[string]string
 }
 
-// load takes the configuration's. A file that stays is not read anew, so that one which is being replaced still counts.
+// load applies the configuration's authorities. It does not read an unchanged file again, so that a file remains valid while it is
+// replaced.
 func (a *authorities) load(files map[string]string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -42,7 +43,7 @@ func (a *authorities) config(host string) (*tls.Config, error) {
 	source := a.sources[host]
 	a.mu.Unlock()
 	if source == nil {
-		return nil, nil //nolint:nilnil // the usual configuration, as upstream.Trust has it
+		return nil, nil //nolint:nilnil // nil is the default configuration of upstream.Trust
 	}
 	return source.Config()
 }

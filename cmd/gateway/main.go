@@ -1,5 +1,5 @@
-// Command gateway is Model Relay's one program: the API, the worker of tasks, the operator's commands and a small
-// video client. It is the only package that reads files and the environment, and the only one that knows all others.
+// Command gateway is the program of Model Relay: the API, the worker of tasks, the operator's commands and a small
+// video client. Only this package reads files and the environment, and only this package knows all others.
 package main
 
 import (
@@ -32,8 +32,8 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // from then on signals are no longer caught: a second one ends the process at once
-	redis.SetLogger(silent{})    // it prints every failed dial; storage reports once when Redis goes and comes
+	context.AfterFunc(ctx, stop) // signals are no longer caught: a second one ends the process immediately
+	redis.SetLogger(silent{})    // it prints every failed dial; storage reports each outage once
 	m := NewMain()
 	err := m.Run(ctx)
 	if closeErr := m.Close(); err == nil {
@@ -46,40 +46,40 @@ func main() {
 	os.Exit(ExitCode(err))
 }
 
-// silent takes the Redis library's own words.
+// silent discards the log of the Redis library.
 type silent struct{}
 
-// Printf says nothing.
+// Printf does nothing.
 func (silent) Printf(context.Context, string, ...any) {}
 
-// Main is the program with its surroundings as fields, so that a test runs the real one.
+// Main is the program with its environment as fields, so that a test runs the real program.
 type Main struct {
 	Args           []string // without the program's name
 	Stdout, Stderr io.Writer
-	// Env answers for the environment.
+	// Env looks up an environment variable.
 	Env func(name string) (string, bool)
 	// Terminal reports whether Stderr is a terminal.
 	Terminal bool
-	// Hangup asks for a reload; nil means the process's own SIGHUP.
+	// Hangup requests a reload; nil: the process's SIGHUP.
 	Hangup <-chan os.Signal
-	// OpenFiles is how many files the process may have open; 0 means as the system says.
+	// OpenFiles is the limit of open files; 0: that of the system.
 	OpenFiles int
 
 	closers []func() error
-	// tracer is nil in commands that are not traced, and where the environment asks for no traces.
+	// tracer is nil for commands without traces, and if the environment requests no traces.
 	tracer trace.Tracer
 }
 
-// NewMain returns the program in the surroundings of this process.
+// NewMain returns the program in the environment of this process.
 func NewMain() *Main {
 	return &Main{Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv, Terminal: isTerminal(os.Stderr)}
 }
 
-// Run does what the arguments ask for and returns when it is done. When ctx ends, servers finish what they began, and
-// clients leave their tasks running. Close must follow. Run is called once.
+// Run executes the command in the arguments and returns at its end. When ctx ends, servers finish open requests, and clients leave their
+// tasks running. Close must follow. Run is called once.
 func (m *Main) Run(ctx context.Context) error {
 	commands := new(commands)
-	ended := false // kong printed a help text and wants to exit
+	ended := false // kong printed a help text and requests an exit
 	parser, err := kong.New(commands, append([]kong.Option{
 		kong.Name("gateway"),
 		kong.Description("One gateway for AI model calls, with background calls and videos as durable tasks."),
@@ -118,7 +118,7 @@ func (m *Main) Run(ctx context.Context) error {
 	return call.Run(m, &commands.Globals, program)
 }
 
-// Close releases what Run opened, last opened first. It may be called again.
+// Close releases what Run opened, in reverse order. It may be called again.
 func (m *Main) Close() error {
 	var errs []error
 	for _, release := range slices.Backward(m.closers) {
@@ -130,7 +130,7 @@ func (m *Main) Close() error {
 
 func (m *Main) onClose(release func() error) { m.closers = append(m.closers, release) }
 
-// Report prints the error for a person.
+// Report prints the error.
 func (m *Main) Report(err error) {
 	var problems *config.Error
 	var usage *cli.UsageError
@@ -140,10 +140,10 @@ func (m *Main) Report(err error) {
 		fmt.Fprintln(m.Stderr, problems.Error())
 	case errors.As(err, &usage):
 		fmt.Fprintf(m.Stderr, "gateway: %v (see gateway --help)\n", usage.Err)
-	case errors.As(err, &fault) && fault.Err == nil: // its kind is for programs
+	case errors.As(err, &fault) && fault.Err == nil: // the kind is only for programs
 		fmt.Fprintf(m.Stderr, "gateway: %s\n", providers.Shown(fault.Message))
 	default:
-		lines := strings.Split(strings.TrimSpace(err.Error()), "\n") // joined errors have one each
+		lines := strings.Split(strings.TrimSpace(err.Error()), "\n") // joined errors have one line each
 		for i, line := range lines {
 			lines[i] = providers.Shown(line)
 		}
@@ -151,7 +151,7 @@ func (m *Main) Report(err error) {
 	}
 }
 
-// ExitCode is the process's exit code after Run returned err.
+// ExitCode returns the process's exit code for the error of Run.
 func ExitCode(err error) int {
 	var problems *config.Error
 	var usage *cli.UsageError

@@ -10,10 +10,10 @@ import (
 	"modelrelay/storage/eventlog"
 )
 
-// objects is the archive for packages that know its objects by their keys alone.
+// objects is the archive for packages that know objects only by their keys.
 type objects struct{ *archive.Store }
 
-// List yields the keys that begin with the prefix. An error is the last thing it yields.
+// List yields the keys that begin with the prefix. After an error it yields nothing more.
 func (o objects) List(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for object, err := range o.Store.List(ctx, prefix) {
@@ -42,5 +42,5 @@ func (p *parts) eventLog() *eventlog.Log {
 	return eventlog.New(p.redis, eventObjects{objects{p.archive}}, &eventlog.Options{TTL: p.cfg.Background.Deadline + eventSlack, Log: p.log})
 }
 
-// eventSlack is how long Redis has the events of a call after its deadline.
+// eventSlack is how long after the deadline of a call Redis stores its events.
 const eventSlack = time.Hour

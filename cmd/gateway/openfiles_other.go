@@ -2,5 +2,5 @@
 
 package main
 
-// systemFiles is how many files this process may have open: such a system has no such limit.
+// systemFiles returns unlimitedFiles: these systems have no such limit.
 func systemFiles() int { return unlimitedFiles }

@@ -4,11 +4,11 @@ package main
 
 import "syscall"
 
-// systemFiles is how many files the system lets this process have open.
+// systemFiles returns the system's limit of open files for this process.
 func systemFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return unlimitedFiles
 	}
-	return int(min(uint64(limit.Cur), unlimitedFiles)) //nolint:unconvert // within an int; it is signed on some systems
+	return int(min(uint64(limit.Cur), unlimitedFiles)) //nolint:unconvert // it fits an int; it is signed on some systems
 }

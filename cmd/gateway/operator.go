@@ -16,7 +16,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// admin is what the operations under /admin work with: the functions of the operator's commands.
+// admin returns the dependencies of the operations under /admin.
 func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options {
 	counter := tasks.NewCounter(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue)
 	return admin.Options{
@@ -31,7 +31,7 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 	}
 }
 
-// checkToken holds a token to the rules of the file as it is now.
+// checkToken checks a token against the rules of the current file.
 func (p *parts) checkToken(was *tokens.Token, token tokens.Token) (tokens.Token, error) {
 	checked, problem := p.current().CheckToken(was, token)
 	if problem != nil {
@@ -57,7 +57,7 @@ func operatorKeys(cfg config.Config) []admin.OperatorKey {
 	return keys
 }
 
-// open puts together what the operator's commands work with, from the configuration file.
+// open returns the dependencies of the operator's commands for a configuration file.
 func (m *Main) open(file string) (*cli.Services, error) {
 	cfg, err := m.loadConfig(file)
 	if err != nil {
@@ -69,8 +69,8 @@ func (m *Main) open(file string) (*cli.Services, error) {
 	}
 	return &cli.Services{
 		Config: cfg, Redis: p.redis, Index: p.index(), Operator: p.taskOperator(),
-		Inside:  func() (http.RoundTripper, error) { return p.inside(m) },
-		Connect: p.setup().Before(),
+		InProcess: func() (http.RoundTripper, error) { return p.inProcess(m) },
+		Connect:   p.setup().Before(),
 	}, nil
 }
 

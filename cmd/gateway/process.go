@@ -17,7 +17,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// start reads the configuration and puts the program together.
+// start reads the configuration and makes the components.
 func (m *Main) start(ctx context.Context, g *cli.Globals) (*parts, *watcher, error) {
 	cfg, text, err := config.Load(g.Config, m.Env, vendorTable())
 	if err != nil {
@@ -53,8 +53,8 @@ func (p *parts) measure(ctx context.Context) (countTasks func(context.Context), 
 	return countTasks, closeMetrics, nil
 }
 
-// attend does what API and worker do next to their own work, until ctx ends: it makes the bucket, follows the configuration file, shares
-// what is known of channels, and counts tasks. A process that serves no API has no tokens of the file to keep: nil.
+// attend runs the background work of both API and worker until ctx ends. It creates the bucket, watches the configuration file, shares the
+// health of channels, and counts tasks. tokens is nil in a process without API.
 func (p *parts) attend(ctx context.Context, watch *watcher, tokens *tokens.Store, countTasks func(context.Context)) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -65,10 +65,10 @@ func (p *parts) attend(ctx context.Context, watch *watcher, tokens *tokens.Store
 	all.Go(func() { p.flushAudit(ctx) })
 }
 
-// auditEvery is how often entries of the audit log are written that Redis did not take at once.
+// auditEvery is the interval of retries for entries of the audit log that Redis did not accept.
 const auditEvery = 5 * time.Second
 
-// flushAudit writes such entries until ctx ends, and a last time then.
+// flushAudit retries such entries until ctx ends, and once more then.
 func (p *parts) flushAudit(ctx context.Context) {
 	for storage.Sleep(ctx, auditEvery) == nil {
 		_ = p.audit.Flush(ctx) // Record has reported it
@@ -76,10 +76,10 @@ func (p *parts) flushAudit(ctx context.Context) {
 	_ = p.audit.Flush(context.WithoutCancel(ctx))
 }
 
-// retryAfter is the wait before a failed background job is repeated. Such a failure never ends the process.
+// retryAfter is the wait before the retry of a failed background job. Such a failure never ends the process.
 const retryAfter = 5 * time.Second
 
-// prepareArchive makes the bucket as soon as the store is there.
+// prepareArchive creates the bucket as soon as the store answers.
 func (p *parts) prepareArchive(ctx context.Context) {
 	for reported := false; ; reported = true {
 		err := p.archive.EnsureBucket(ctx)
@@ -95,7 +95,7 @@ func (p *parts) prepareArchive(ctx context.Context) {
 	}
 }
 
-// newLogger makes the process's log. Words that Validate would refuse mean info and JSON.
+// newLogger returns the process's logger. Invalid values mean info and JSON; Validate refuses them.
 func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
@@ -108,10 +108,10 @@ func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, options))
 }
 
-// mostWarnings is how many of them one line of the log holds: a file may hold thousands of tokens.
+// mostWarnings is the maximum number of warnings in one line of the log: a file may have thousands of tokens.
 const mostWarnings = 20
 
-// logWarnings records in the log what the configuration does that its operator may not want.
+// logWarnings logs what the configuration does that is probably not intended.
 func logWarnings(log *slog.Logger, warnings []config.Problem) {
 	if len(warnings) == 0 {
 		return

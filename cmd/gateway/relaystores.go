@@ -15,7 +15,7 @@ import (
 	"modelrelay/storage/stickiness"
 )
 
-// stickyResponses stores which key made which response, for which token, as "<token> <fingerprint> <channel>".
+// stickyResponses stores the origin of a response, as "<token> <fingerprint> <channel>".
 type stickyResponses struct{ store *stickiness.Store }
 
 // Remember implements relay.Origins.
@@ -50,7 +50,7 @@ func newResponseStore(store *responses.Store, retention time.Duration) translate
 	return responseStore{store, retention}
 }
 
-// Store implements translate.ResponseStore. The store reports that Redis is away.
+// Store implements translate.ResponseStore. The store logs an outage of Redis.
 func (a responseStore) Store(ctx context.Context, token string, response translate.Response) bool {
 	stored := responses.Response{Object: response.Object, Earlier: response.Earlier, Input: response.Input}
 	for id, item := range response.Items() {
@@ -62,7 +62,7 @@ func (a responseStore) Store(ctx context.Context, token string, response transla
 // MaxSize implements translate.ResponseStore.
 func (responseStore) MaxSize() int { return responses.MaxSize }
 
-// signatureCache stores what upstreams of other formats require back of chat clients.
+// signatureCache stores what upstreams of other formats require chat clients to send back.
 type signatureCache struct{ store *signatures.Store }
 
 func ownerOf(caller translate.Caller) signatures.Owner {
@@ -79,7 +79,7 @@ func (m signatureCache) Find(ctx context.Context, caller translate.Caller, names
 	return m.store.Find(ctx, ownerOf(caller), names)
 }
 
-// saveResponse stores responses in the background as those of translated models are stored.
+// saveResponse stores background responses in the same way as those of translated models.
 func saveResponse(store translate.ResponseStore) openai.ResponseSaver {
 	return func(ctx context.Context, token, id string, object, earlier, input []byte) {
 		store.Store(ctx, token, translate.Response{ID: id, Object: object, Earlier: earlier, Input: input})

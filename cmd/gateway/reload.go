@@ -19,19 +19,19 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// settle is how long a file must stay unchanged before it is read: editors and mounts change it in several steps.
+// settle is how long a file must be unchanged before it is read: editors and mounts change it in several steps.
 const settle = 200 * time.Millisecond
 
-// watcher reloads what a running process may change when the configuration file, or a file with one of its secrets, changes, or on SIGHUP.
+// watcher reloads the live keys of the configuration when the file, or a file with one of its secrets, changes, or on SIGHUP.
 type watcher struct {
 	file   string
 	parse  func(text []byte) (config.Config, error)
 	hangup <-chan os.Signal
 	parts  *parts
 
-	// cfg is the configuration that holds.
+	// cfg is the configuration in force.
 	cfg config.Config
-	// seen is what was read last, whether it was good or not, and secrets are the files that it names.
+	// seen is the text that was read last, also if it was refused. secrets are the files that it names.
 	seen    []byte
 	secrets []string
 }
@@ -43,11 +43,11 @@ func newWatcher(m *Main, g *cli.Globals, p *parts, text []byte) *watcher {
 	return w
 }
 
-// withSecrets is the file's text with those of the files that it names.
+// withSecrets returns the file's text followed by the texts of the files that it names.
 func (w *watcher) withSecrets(text []byte) []byte {
 	all := slices.Clone(text)
 	for _, path := range w.secrets {
-		secret, _ := os.ReadFile(path) //nolint:gosec // the operator names the file; one that is away reads as another text
+		secret, _ := os.ReadFile(path) //nolint:gosec // the operator names the file; a missing file is a different text
 		all = append(append(all, 0), secret...)
 	}
 	return all
@@ -70,7 +70,7 @@ func (w *watcher) run(ctx context.Context, tokens *tokens.Store) {
 	}
 	defer changes.Close()
 	w.follow(changes)
-	w.look(ctx, tokens) // it may have changed before it was watched
+	w.reload(ctx, tokens) // the file may have changed before it was watched
 	quiet := time.NewTimer(settle)
 	quiet.Stop()
 	defer quiet.Stop()
@@ -82,7 +82,7 @@ func (w *watcher) run(ctx context.Context, tokens *tokens.Store) {
 			w.read(ctx, tokens)
 			w.follow(changes)
 		case change := <-changes.Events:
-			// Writes to a file itself put its reading off; a busy neighbour in the folder must not.
+			// Writes to a watched file delay the read; writes to other files of the folder must not.
 			own := func(path string) bool { return filepath.Base(change.Name) == filepath.Base(path) }
 			if !waiting || own(w.file) || slices.ContainsFunc(w.secrets, own) {
 				quiet.Reset(settle)
@@ -95,13 +95,13 @@ func (w *watcher) run(ctx context.Context, tokens *tokens.Store) {
 		case <-quiet.C:
 			waiting = false
 			w.follow(changes)
-			w.look(ctx, tokens)
-			w.follow(changes) // it may name other files now
+			w.reload(ctx, tokens)
+			w.follow(changes) // the file may name other files now
 		}
 	}
 }
 
-// notWatched goes to the log when the system cannot tell of changes.
+// notWatched is the log message if the system cannot report changes.
 const notWatched = "the configuration file is not watched, SIGHUP still reloads it"
 
 func (w *watcher) onHangup(ctx context.Context, tokens *tokens.Store, hangup <-chan os.Signal) {
@@ -115,7 +115,7 @@ func (w *watcher) onHangup(ctx context.Context, tokens *tokens.Store, hangup <-c
 	}
 }
 
-// follow watches the folders of the files: an editor replaces a file, and a mounted file is a link into a folder that is replaced.
+// follow watches the folders of the files, because editors replace a file, and mounts replace the folder to which a file links.
 func (w *watcher) follow(changes *fsnotify.Watcher) {
 	var folders []string
 	for _, path := range append([]string{w.file}, w.secrets...) {
@@ -128,7 +128,7 @@ func (w *watcher) follow(changes *fsnotify.Watcher) {
 	folders = slices.Compact(folders)
 	for _, folder := range changes.WatchList() {
 		if !slices.Contains(folders, folder) {
-			_ = changes.Remove(folder) // it may be gone already
+			_ = changes.Remove(folder) // it may have been removed
 		}
 	}
 	for _, folder := range folders {
@@ -138,8 +138,8 @@ func (w *watcher) follow(changes *fsnotify.Watcher) {
 	}
 }
 
-// look reloads a file whose text has changed. A file that cannot be read is being replaced: its return is another event.
-func (w *watcher) look(ctx context.Context, tokens *tokens.Store) {
+// reload reloads the file if its text has changed. It ignores a file that cannot be read: it is being replaced, which causes another event.
+func (w *watcher) reload(ctx context.Context, tokens *tokens.Store) {
 	text, err := os.ReadFile(w.file)
 	if err != nil || bytes.Equal(w.withSecrets(text), w.seen) {
 		return
@@ -156,10 +156,11 @@ func (w *watcher) read(ctx context.Context, tokens *tokens.Store) {
 	w.take(ctx, tokens, text)
 }
 
-// errEmptied is why an empty file counts as broken here: a writer is writing it, or failed to. It would shut every client out.
+// errEmptied is the reason why an empty file is refused: a program is writing it, or failed to. An empty configuration would refuse every
+// client.
 var errEmptied = errors.New("the file is empty")
 
-// take uses the text's live keys, or leaves everything as it is if there is anything wrong with it.
+// take applies the live keys of the text. If the text is invalid, it changes nothing.
 func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	defer func() { w.seen = w.withSecrets(text) }()
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -182,12 +183,12 @@ func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	w.parts.metrics.Learn(cfg.Routes(), cfg.Named(), w.parts.catalog)
 	w.parts.loaded.Store(&cfg)
 	w.parts.load(cfg)
-	if err := w.parts.temporal.Load(cfg.Temporal); err != nil { // what the file may hold was checked
+	if err := w.parts.temporal.Load(cfg.Temporal); err != nil { // the file was validated
 		w.parts.log.Error("keys of temporal stay as they were", "error", err)
 	}
 	changed := w.parts.operators.Load(operatorKeys(cfg))
 	log := w.parts.log
-	if tokens != nil { // a worker has no use for keys
+	if tokens != nil { // a worker checks no keys
 		logWarnings(log, cfg.Warnings(w.parts.catalog))
 	}
 	log.Info("configuration loaded", "file", w.file, "channels", len(cfg.Channels), "tokens", len(cfg.Tokens))
@@ -199,22 +200,22 @@ func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	}
 }
 
-// audit notes that the file was read again. Processes that only work are silent: they follow what the others do.
+// audit records in the audit log that the file was read again. Only processes that serve the API record it.
 func (w *watcher) audit(ctx context.Context, tokens *tokens.Store, entry audit.Entry) {
 	if tokens == nil {
 		return
 	}
 	entry.By, entry.What, entry.Subject = audit.File, audit.Reload, filepath.Base(w.file)
-	entry.From, _ = os.Hostname() // "" where the system does not say
+	entry.From, _ = os.Hostname() // "" if the system does not report it
 	w.parts.audit.Record(ctx, entry)
 }
 
-// refuse lists in the log what is wrong with the file.
+// refuse logs the problems of the file.
 func (w *watcher) refuse(ctx context.Context, tokens *tokens.Store, err error) {
 	w.audit(ctx, tokens, audit.Entry{Reason: err.Error()})
 	reason := any(err)
 	if problems := (*config.Error)(nil); errors.As(err, &problems) {
-		reason = problems // as a list
+		reason = problems // a list
 	}
 	w.parts.log.Error("configuration refused, the old one stays", "file", w.file, "error", reason)
 }

@@ -19,8 +19,8 @@ type serveCmd struct {
 	Worker bool `help:"Run tasks in this process too." default:"true" negatable:""`
 }
 
-// Run serves until ctx ends. Then it takes no new connection, lets open calls end within relay.grace, closes
-// realtime conversations as going away, and lets running submits come to their answer.
+// Run serves until ctx ends. Then it accepts no connection, waits for open calls within relay.grace, closes realtime conversations with
+// "going away", and waits for the answers of running submits.
 func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	connections, err := connectionsWithin(m.openFiles())
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 		return err
 	}
 	defer closeMetrics()
-	// Calls outlive ctx: its end begins the grace period, whose end is theirs.
+	// Calls outlive ctx: its end begins the grace period, and they end with the grace period.
 	calls, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	open := new(openCalls)
@@ -82,20 +82,20 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	//nolint:contextcheck // ctx has ended, the grace period has not
 	end(servers, p.cfg.Relay.Grace, p.log, func() {
 		cut(&providers.Fault{Kind: providers.Overloaded, Message: "The gateway is stopping."})
-		open.wait(lastWords)
+		open.wait(cutTimeout)
 	})
-	// The server does not wait for conversations, which are saying goodbye.
+	// The server does not wait for conversations, which are closing.
 	if !open.wait(max(flushTimeout, time.Until(grace))) {
 		p.log.Warn("calls that were cut off are still running")
 	}
 	return nil
 }
 
-// openCalls counts the calls being handled, so that what a cut-off one used is still written down.
+// openCalls counts the running calls, so that the usage of a call that is cut off is still recorded.
 type openCalls struct {
 	mu   sync.Mutex
 	n    int
-	none chan struct{} // closed when n falls to 0; nil while nothing waits
+	none chan struct{} // closed when n becomes 0; nil while no goroutine waits
 }
 
 func (o *openCalls) count(next http.Handler) http.Handler {
@@ -116,7 +116,7 @@ func (o *openCalls) add(n int) {
 	}
 }
 
-// wait reports whether all calls ended in time.
+// wait waits until all calls have ended, at most limit, and reports whether they have.
 func (o *openCalls) wait(limit time.Duration) bool {
 	o.mu.Lock()
 	if o.n == 0 {
@@ -136,21 +136,21 @@ func (o *openCalls) wait(limit time.Duration) bool {
 	}
 }
 
-// lastWords is how long calls that are cut off may take to tell their clients.
-const lastWords = time.Second
+// cutTimeout is how long calls that are cut off may take to inform their clients.
+const cutTimeout = time.Second
 
 type openServer struct {
 	server   *http.Server
 	listener net.Listener
 }
 
-// listen listens for the API and, where admin.listen is set, for the operator's operations apart from it. Calls are counted
-// in open and live in the context calls. The public server accepts the given number of connections.
+// listen listens for the API and, with admin.listen, separately for the operator's operations. Calls are counted in open and end with the
+// context calls. The public server accepts the number of connections.
 func (p *parts) listen(ctx context.Context, edge *api.Server, open *openCalls, connections int, calls context.Context) ([]openServer, error) { //nolint:revive // two contexts: that of the start, and that of calls
 	var servers []openServer
 	secured := p.cfg.TLS.Config()
 	start := func(address string, handler http.Handler, connections int) error {
-		public := len(servers) == 0 // it alone has proxies in front
+		public := len(servers) == 0 // only this one has proxies in front
 		listener, err := edge.Listen(ctx, address, connections, &api.ListenOptions{ProxyProtocol: public && p.cfg.ProxyProtocol})
 		if err != nil {
 			return err
@@ -181,7 +181,7 @@ func (p *parts) listen(ctx context.Context, edge *api.Server, open *openCalls, c
 	return servers, err
 }
 
-// end closes the listeners at once, waits for open calls within the grace period, and cuts off what is left.
+// end closes the listeners immediately, waits for open calls within the grace period, and then cuts off the rest.
 func end(servers []openServer, grace time.Duration, log *slog.Logger, cut func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
@@ -195,12 +195,12 @@ func end(servers []openServer, grace time.Duration, log *slog.Logger, cut func()
 	if errors.Is(err, context.DeadlineExceeded) {
 		log.Warn("open calls are cut off", "grace", grace.String())
 		cut()
-		// What a call has said last, and that its answer ends there, the server sends after it.
-		last, cancel := context.WithTimeout(context.Background(), lastWords)
+		// The server sends a call's last bytes and the end of its answer after the call returns.
+		last, cancel := context.WithTimeout(context.Background(), cutTimeout)
 		defer cancel()
 		for i, s := range servers {
 			all.Go(func() {
-				_ = s.server.Shutdown(last) // what is still open is closed next
+				_ = s.server.Shutdown(last) // open connections are closed next
 				errs[i] = s.server.Close()
 			})
 		}

@@ -55,10 +55,10 @@ func (p *parts) setupConfig() setup.Config {
 	return all
 }
 
-// introduce is what this process reports of itself to operators, as JSON.
-func introduce() []byte {
+// introduction is what this process reports about itself to operators, as JSON.
+func introduction() []byte {
 	build := buildinfo.Read()
-	host, _ := os.Hostname() // "" where the system does not report it
+	host, _ := os.Hostname() // "" if the system does not report it
 	text, _ := json.Marshal(setup.About{Version: build.Version, Commit: build.Commit, Host: host, PID: os.Getpid()})
 	return text
 }

@@ -16,7 +16,7 @@ import (
 	"modelrelay/providers/vendors"
 )
 
-// upstreams is everything about channels: which there are, how they are reached, how they are, and what they cost.
+// upstreams has the channels: their configuration, connections, health, and prices.
 type upstreams struct {
 	catalog providers.Catalog
 	trust   *authorities
@@ -26,7 +26,7 @@ type upstreams struct {
 	models  atomic.Pointer[map[string]bool] // see knownModels
 }
 
-// openUpstreams makes the channels of a configuration. Main's Close ends their connections.
+// openUpstreams opens the channels of a configuration. Main's Close ends their connections.
 func (m *Main) openUpstreams(cfg config.Config, client redis.UniversalClient, log *slog.Logger) *upstreams {
 	u := &upstreams{trust: new(authorities), prices: pricing.NewList(nil)}
 	connections := upstreamClient(cfg.Egress, u.trust.config)
@@ -36,13 +36,13 @@ func (m *Main) openUpstreams(cfg config.Config, client redis.UniversalClient, lo
 		Cooldown: cfg.Relay.Cooldown, CooldownFailures: cfg.Relay.CooldownFailures, CooldownShare: cfg.Relay.CooldownShare,
 		CooldownWindow: cfg.Relay.CooldownWindow,
 	})
-	u.health = health.NewSharer(monitor, client, introduce(), log)
+	u.health = health.NewSharer(monitor, client, introduction(), log)
 	u.router = router.New(u.catalog, nil, &router.Options{Health: monitor, Reaches: translate.Reaches})
 	u.load(cfg)
 	return u
 }
 
-// load takes over the channels, aliases and prices of a configuration.
+// load applies the channels, aliases and prices of a configuration.
 func (u *upstreams) load(cfg config.Config) {
 	u.models.Store(new(knownModels(cfg)))
 	u.prices.Load(cfg.PriceList())

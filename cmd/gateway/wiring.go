@@ -44,12 +44,12 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// parts is the program of one configuration. None of it needs Redis, Temporal or the archive at the start.
+// parts are the components of the program for one configuration. None requires Redis, Temporal or the archive at the start.
 type parts struct {
 	cfg      config.Config
-	loaded   atomic.Pointer[config.Config] // cfg with what the last reload changed
+	loaded   atomic.Pointer[config.Config] // cfg with the changes of the last reload
 	log      *slog.Logger
-	tracer   trace.Tracer // nil: nothing is traced
+	tracer   trace.Tracer // nil: no traces
 	redis    redis.UniversalClient
 	temporal *engine.Engine
 	archive  *archive.Store
@@ -59,18 +59,18 @@ type parts struct {
 	operators *admin.Operators
 	audit     *audit.Log
 	metrics   *metrics.Metrics
-	// receivers are where webhooks lead.
+	// receivers are the clients of webhook receivers.
 	receivers *activities.Receivers
 }
 
-// buffersPerCopy is what a copy takes of the archive's buffers: one is filled while the other is sent. So many are there for
-// each of a worker's copies, so that none waits for another's source.
+// buffersPerCopy is the number of the archive's buffers for a copy: one is filled while the other is sent. There are enough for all copies
+// of a worker, so that no copy waits for the source of another.
 const buffersPerCopy = 2
 
-// vendorTable is the table of vendors for commands that send nothing.
+// vendorTable returns the table of vendors for commands that send no requests.
 func vendorTable() providers.Catalog { return vendors.New(upstream.NewClient(nil)) }
 
-// wire makes the parts that API and worker share. Main's Close releases them.
+// wire makes the components that API and worker share. Main's Close releases them.
 func (m *Main) wire(cfg config.Config) (*parts, error) {
 	p := &parts{cfg: cfg, log: newLogger(m.Stderr, cfg.Log), tracer: m.tracer}
 	p.loaded.Store(&cfg)
@@ -104,10 +104,10 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	return p, nil
 }
 
-// current is the configuration as it was loaded last.
+// current returns the last loaded configuration.
 func (p *parts) current() config.Config { return *p.loaded.Load() }
 
-// openTokens opens the token store as Redis has it. Main's Close stops it.
+// openTokens opens the token store with the tokens in Redis. Main's Close stops it.
 func (p *parts) openTokens(m *Main) *tokens.Store {
 	tokens := tokens.New(p.redis, &tokens.Options{Grace: p.cfg.Relay.RedisGrace, Log: p.log})
 	tokens.SetGroups(p.cfg.GroupLimits())
@@ -115,7 +115,7 @@ func (p *parts) openTokens(m *Main) *tokens.Store {
 	return tokens
 }
 
-// seedTokens opens the token store with the file's tokens in it. Main's Close stops it.
+// seedTokens opens the token store and stores the file's tokens in it. Main's Close stops it.
 func (p *parts) seedTokens(ctx context.Context, m *Main) (*tokens.Store, error) {
 	tokens := p.openTokens(m)
 	if err := tokens.Seed(ctx, p.cfg.Seeds()); err != nil {
@@ -124,10 +124,10 @@ func (p *parts) seedTokens(ctx context.Context, m *Main) (*tokens.Store, error) 
 	return tokens, nil
 }
 
-// flushTimeout bounds what is still to be written to Redis at the end.
+// flushTimeout bounds the last writes to Redis at the end.
 const flushTimeout = 5 * time.Second
 
-// server makes the HTTP side. Main's Close writes out what limits and usage still hold.
+// server returns the HTTP server. Main's Close writes the remaining data of limits and usage.
 func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api.Server, error) {
 	limits := limits.New(p.redis, &limits.Options{Log: p.log})
 	m.onClose(p.flush("limits", limits.Close))
@@ -171,7 +171,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		},
 		Manual:    docs.Pages,
 		Events:    p.events,
-		CallTTL:  p.cfg.Background.Deadline + p.callRetention(),
+		CallTTL:   p.cfg.Background.Deadline + p.callRetention(),
 		TokenByID: (&people{parts: p, tokens: tokens}).find,
 		Stores: api.Stores{
 			Limits: limits, Ledger: usage, Archive: p.archive, Links: links, Responses: stored,
@@ -213,34 +213,34 @@ func (p *parts) tasks() *tasks.Client {
 	})
 }
 
-// index makes the list of tasks, which remembers a task as long as Temporal is sure to.
+// index returns the list of tasks. It stores a task as long as Temporal surely has it.
 func (p *parts) index() *taskindex.Index {
-	return taskindex.New(p.redis, p.taskLife())
+	return taskindex.New(p.redis, p.taskTTL())
 }
 
-// callRetention is how long a background call stays.
+// callRetention is how long a background call is kept after its end.
 func (p *parts) callRetention() time.Duration {
 	return cmp.Or(p.cfg.Background.Retention, p.cfg.Video.Retention)
 }
 
-// longestRetention is that of the kind of task that stays longest.
+// longestRetention is the longest retention of all kinds of tasks.
 func (p *parts) longestRetention() time.Duration {
 	return max(p.callRetention(), p.cfg.Video.Retention)
 }
 
-// taskLife is how long after its creation a task may be known at most, from the namespace's least retention.
-func (p *parts) taskLife() time.Duration {
+// taskTTL is the longest time from a task's creation to its removal, with the shortest permitted retention of the namespace.
+func (p *parts) taskTTL() time.Duration {
 	v := p.cfg.Video
 	return v.QueueLimit + v.Deadline + v.ArchiveDeadline + workflows.RequiredRetention(p.longestRetention())
 }
 
-// budgets holds tokens' money. A task's end is remembered as long as an operator may have its archive tried again.
+// budgets manages the money of tokens. It stores the end of a task as long as an operator may retry its archiving.
 func (p *parts) budgets() *ledger.Budgets {
 	return ledger.NewBudgets(p.redis, workflows.RequiredRetention(p.longestRetention()))
 }
 
-// checks are what /readyz checks. Its answer is public, so a service that is away is named without its address. Relayed calls need none of
-// the services, only a check of keys: while Redis is away that is the memory of tokens, for relay.redis_grace.
+// checks are the checks of /readyz. Its answer is public, so it names a service that does not answer without its address. Relayed calls
+// require only a check of keys. While Redis does not answer, the token store's memory suffices for relay.redis_grace.
 func (p *parts) checks(tokens *tokens.Store) []api.Check {
 	return []api.Check{
 		{Name: "tokens", For: api.RelayPart, Check: func(context.Context) error {
@@ -255,7 +255,7 @@ func (p *parts) checks(tokens *tokens.Store) []api.Check {
 	}
 }
 
-// errAway is what unauthenticated clients learn of a service that does not answer.
+// errAway is what unauthenticated clients learn about a service that does not answer.
 var errAway = errors.New("unavailable")
 
 func away(err error) error {
@@ -265,7 +265,7 @@ func away(err error) error {
 	return errAway
 }
 
-// checkTemporal names the commands that fix a namespace which lacks something.
+// checkTemporal names the commands that fix a misconfigured namespace.
 func (p *parts) checkTemporal(ctx context.Context) error {
 	if p.temporal.Reach(ctx) != nil {
 		return errAway
@@ -277,7 +277,7 @@ func (p *parts) checkTemporal(ctx context.Context) error {
 	return away(err)
 }
 
-// flush closes a part that may still have something to write. That Redis is away is no failure of the process.
+// flush closes a component that may have unwritten data. If Redis does not answer, this is not an error of the process.
 func (p *parts) flush(part string, end func(context.Context) error) func() error {
 	return func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)

@@ -19,7 +19,7 @@ import (
 
 type workerCmd struct{}
 
-// Run works on tasks until ctx ends, then lets running submits come to their answer.
+// Run works on tasks until ctx ends, then waits for the answers of running submits.
 func (workerCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	p, watch, err := m.start(ctx, g)
 	if err != nil {
@@ -44,7 +44,7 @@ func (workerCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	return nil
 }
 
-// runWorker works until ctx ends. A worker that Temporal turned away is started again.
+// runWorker works until ctx ends. It restarts a worker that Temporal refused.
 func runWorker(ctx context.Context, worker *workflows.Worker, log *slog.Logger) {
 	for {
 		err := worker.Run(ctx)
@@ -58,7 +58,7 @@ func runWorker(ctx context.Context, worker *workflows.Worker, log *slog.Logger) 
 	}
 }
 
-// worker makes the runner of tasks. The tokens are for their webhooks, and calls serves those in the background.
+// worker returns the worker. The tokens are for webhooks, and calls serves background calls.
 func (p *parts) worker(tokens *tokens.Store, calls activities.Caller) *workflows.Worker {
 	return workflows.NewWorker(p.temporal.Client, newActivities(p, tokens, calls), workflows.WorkerOptions{
 		Namespace: p.temporal.Namespace, TaskQueue: p.cfg.Temporal.TaskQueue, Retention: p.longestRetention(), Log: p.log,
@@ -67,7 +67,8 @@ func (p *parts) worker(tokens *tokens.Store, calls activities.Caller) *workflows
 	})
 }
 
-// repeatsLost reports whether a background call whose answer the channel lost is sent once more. One that its vendor runs never is.
+// repeatsLost reports whether a background call is sent again if the channel lost its answer. A call that the vendor runs is never sent
+// again.
 func (p *parts) repeatsLost(runs bool, name string) bool {
 	channel, _ := p.router.Channel(name)
 	if channel.RunsBackground && runs {
@@ -114,7 +115,7 @@ func newActivities(p *parts, tokens *tokens.Store, calls activities.Caller) *act
 			Record: recorder, Log: p.log,
 		},
 		Sweeper: &activities.Sweeper{
-			Upstreams: upstreams, Objects: p.archive, Executions: executions, Audit: p.audit, TaskAge: p.taskLife(),
+			Upstreams: upstreams, Objects: p.archive, Executions: executions, Audit: p.audit, TaskAge: p.taskTTL(),
 			UploadAge:      p.cfg.Video.ArchiveDeadline,
 			AuditRetention: p.cfg.Audit.Retention, CallsRetention: p.cfg.Calls.Retention, Log: p.log,
 		},

@@ -1,4 +1,4 @@
-// Package docs holds the manual: Markdown files, which the gateway serves at /docs/ and prints with gateway docs.
+// Package docs has the manual: Markdown files, which the gateway serves at /docs/ and prints with gateway docs.
 package docs
 
 import "embed"

@@ -1,4 +1,4 @@
-// Package buildinfo holds the program's version, its commit, and the licences of its parts. It imports the standard library only.
+// Package buildinfo has the version of the program, its commit, and the licences of its parts. It imports only the standard library.
 package buildinfo
 
 import (
@@ -6,8 +6,8 @@ import (
 	"runtime/debug"
 )
 
-// version is set here and nowhere else. The linker sets both for an image, whose build has no checkout:
-// -X modelrelay/cmd/gateway/internal/buildinfo.version=… and .commit=…
+// version is only set here. For an image, which is built without a checkout, the linker sets both: -X
+// modelrelay/cmd/gateway/internal/buildinfo.version=… and .commit=…
 var (
 	version = "0.1.0"
 	commit  = "" //nolint:gochecknoglobals // the linker sets it
@@ -16,17 +16,17 @@ var (
 // Info describes the build of the running program. Unknown values are "".
 type Info struct {
 	Version string `json:"version"`
-	Commit  string `json:"commit,omitempty"`      // "-dirty" follows where the checkout had uncommitted changes
+	Commit  string `json:"commit,omitempty"`      // with "-dirty" if the checkout had uncommitted changes
 	Date    string `json:"commit_date,omitempty"` // of the commit, RFC 3339
 	Go      string `json:"go_version,omitempty"`
 }
 
-// Agent is the User-Agent of the requests that the program sends to other servers.
+// Agent returns the User-Agent of the program's requests to other servers.
 func (i Info) Agent() string { return "modelrelay/" + i.Version }
 
-// Read returns the build of this program: what the linker set, and what the Go command recorded in the binary.
+// Read returns the build of this program, from the linker and from the Go command's record in the binary.
 func Read() Info {
-	recorded, _ := debug.ReadBuildInfo() // nil where the binary has none
+	recorded, _ := debug.ReadBuildInfo() // nil if the binary has none
 	return read(recorded)
 }
 

@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// licenses has one line for each part that a binary may contain: its name and its licences as an SPDX expression, with a
-// tab between. dev/licenses writes it.
+// licenses has one line for each part that a binary may contain: its name and its licences as an SPDX expression, separated by a tab.
+// dev/licenses writes it.
 //
 //go:embed licenses.txt
 var licenses string
 
-// goLibrary is the name of Go's own library and runtime in licenses.txt.
+// goLibrary is the name of Go's library and runtime in licenses.txt.
 const goLibrary = "std"
 
-// Part is something that the program contains: itself, Go's library, a module, or an embedded file of others.
+// Part is a part of the program: itself, Go's library, a module, or an embedded third-party file.
 type Part struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
 	License string `json:"license"` // an SPDX expression; "unknown" for a module that licenses.txt does not name
 }
 
-// Parts returns what this program contains.
+// Parts returns the parts of this program.
 func Parts() []Part {
 	recorded, _ := debug.ReadBuildInfo()
 	return partsOf(recorded)

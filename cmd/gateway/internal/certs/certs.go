@@ -1,5 +1,5 @@
 // Package certs reads certificates and keys from files, and reads them again when they change, so that a certificate can be replaced
-// without a restart. It does not know services or the configuration.
+// without a restart. It must not know services or the configuration.
 package certs
 
 import (

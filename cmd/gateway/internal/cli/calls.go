@@ -15,7 +15,7 @@ import (
 	"modelrelay/providers"
 )
 
-// Calls is gateway calls. It needs no running gateway.
+// Calls is gateway calls. It requires no running gateway.
 type Calls struct {
 	remote
 
@@ -36,9 +36,9 @@ type Calls struct {
 }
 
 const (
-	// followEvery is how often calls that came are looked for.
+	// followEvery is the interval of reads for new calls.
 	followEvery = time.Second
-	// mostCalls is how many calls a page of the log has at most.
+	// mostCalls is the maximum length of a page of the log.
 	mostCalls = 1000
 )
 
@@ -73,7 +73,7 @@ func (c *Calls) Run(ctx context.Context, p *Program) error {
 	case c.CSV:
 		return printCSV(p.Stdout, logs.Head(), calls, logs.Call.Cells)
 	}
-	slices.Reverse(calls) // the newest is above the prompt, where --follow continues
+	slices.Reverse(calls) // the newest is last, and --follow continues there
 	for _, call := range calls {
 		fmt.Fprintln(p.Stdout, lineOf(call))
 	}
@@ -81,7 +81,7 @@ func (c *Calls) Run(ctx context.Context, p *Program) error {
 	return nil
 }
 
-// list looks for calls. It returns as well how far it has looked.
+// list reads calls. It also returns the time up to which it has read.
 func (c *Calls) list(ctx context.Context, p *Program, query url.Values) (found []logs.Call, looked string, err error) {
 	n, back := 0, time.Time{}
 	for found = []logs.Call{}; len(found) < c.Limit; {

@@ -59,7 +59,7 @@ func (p *Program) channelVerb(ctx context.Context, name, verb string, body any, 
 	if err := p.call(ctx, http.MethodPost, channelPath(name, verb), body, &state); err != nil {
 		return err
 	}
-	return p.say(map[string]string{"channel": name, "done": done(state)}, "%s is %s\n", providers.Shown(name), done(state))
+	return p.sentence(map[string]string{"channel": name, "done": done(state)}, "%s is %s\n", providers.Shown(name), done(state))
 }
 
 func channelPath(name, verb string) string {
@@ -72,7 +72,7 @@ type channelsTestCmd struct {
 	Name string `arg:"" optional:"" help:"The channel's name; none: each of the configuration."`
 }
 
-// Run tests the channels one after the other. It fails where one of them is not good.
+// Run tests the channels one after the other. It fails if one of the tests fails.
 func (c *channelsTestCmd) Run(ctx context.Context, p *Program) error {
 	names := []string{c.Name}
 	if c.Name == "" {

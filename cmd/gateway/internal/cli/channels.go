@@ -27,7 +27,7 @@ type channelsListCmd struct {
 	Models bool   `help:"Show what their video models take."`
 }
 
-// Run shows how the processes that serve find the channels.
+// Run shows the health of channels in the serving processes.
 func (c *channelsListCmd) Run(ctx context.Context, p *Program) error {
 	list, channels, err := askPages[health.ChannelState](ctx, p, "/admin/channels", filters("q", c.Q), c.Limit)
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *channelsListCmd) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// printVideoModels shows what the channels' models take of a video request. "any" is a field that is not checked.
+// printVideoModels shows what the channels' models accept in a video request. "any" is a field that is not checked.
 func printVideoModels(p *Program, states []health.ChannelState) error {
 	words := func(list []string) string {
 		if list == nil {

@@ -1,5 +1,6 @@
-// Package cli is the gateway's commands other than serving: what operators ask of tokens, tasks, usage, channels and the configuration
-// file, and a small client of videos. It owns flags, help texts and what is printed. What a command works with is given to it.
+// Package cli has the gateway's commands other than serving: the operators' commands for tokens, tasks, usage, channels and the
+// configuration file, and a small client of videos. It owns flags, help texts and output. It must not know how the program is
+// composed: Program and Services have the dependencies of a command.
 package cli
 
 import (
@@ -22,13 +23,13 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// Globals are the flags every command has.
+// Globals are the flags of every command.
 type Globals struct {
 	Config string `help:"Configuration file (GATEWAY_CONFIG; gateway.yaml)." default:"gateway.yaml" placeholder:"FILE" variable:"GATEWAY_CONFIG"`
 	JSON   bool   `help:"Print JSON for machines." name:"json"`
 }
 
-// Program is what a command runs in.
+// Program has the dependencies of a command.
 type Program struct {
 	Globals
 
@@ -39,43 +40,43 @@ type Program struct {
 	Terminal bool
 	// Load reads the configuration file.
 	Load func() (config.Config, error)
-	// Vendors is the catalog by which the file is read.
+	// Vendors returns the vendors for parsing the file.
 	Vendors func() providers.Catalog
-	// Open puts together what the configuration file names. Nothing of it is asked before a command does.
+	// Open makes the components for the configuration file. It sends no request.
 	Open func() (*Services, error)
-	// Env answers for the environment.
+	// Env looks up an environment variable.
 	Env func(name string) (string, bool)
-	// URL is the gateway that an operator's command asks, "" for this process.
+	// URL is the gateway of an operator's command, "" for this process.
 	URL string
-	// OnClose has something released when the command is done.
+	// OnClose registers a function that is called after the command.
 	OnClose func(release func() error)
 
-	client *videoClient  // of the operators' operations, nil before the first call
-	longer time.Duration // what a command waits for beyond operatorTimeout
+	client *videoClient  // for the operators' operations, nil before the first call
+	longer time.Duration // the wait of a command in addition to operatorTimeout
 }
 
-// Services are what an operator's commands work with.
+// Services are the dependencies of operators' commands.
 type Services struct {
 	Config   config.Config
 	Redis    redis.UniversalClient
 	Index    *taskindex.Index
 	Operator *tasks.Operator
-	// Inside carries requests to the operators' operations in this process.
-	Inside func() (http.RoundTripper, error)
-	// Connect checks what a deployment needs, for config check --connect.
+	// InProcess returns the transport to the operators' operations in this process.
+	InProcess func() (http.RoundTripper, error)
+	// Connect are the checks of config check --connect.
 	Connect []setup.Check
 }
 
-// UsageError says that the arguments are wrong; nothing was done.
+// UsageError reports that the arguments are invalid; nothing was done.
 type UsageError struct{ Err error }
 
-// Error gives the reason.
+// Error returns the reason.
 func (e *UsageError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the reason.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Options are what the commands want of the parser. env answers for the flags that have an environment variable.
+// Options are the options of the parser. env has the values of flags with an environment variable.
 func Options(env func(string) (string, bool)) []kong.Option {
 	variables := kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 		name := flag.Tag.Get("variable")
@@ -90,7 +91,7 @@ func Options(env func(string) (string, bool)) []kong.Option {
 	return []kong.Option{kong.Resolvers(variables), kong.NamedMapper("list", kong.MapperFunc(commaList)), kong.PostBuild(helpFromDoc)}
 }
 
-// commaList reads a flag of words with commas between, into a *[]string. A second flag adds words; "" is no word.
+// commaList parses a flag with comma-separated words into a *[]string. Further flags add words. "" is an empty list.
 func commaList(ctx *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := ctx.Scan.PopValueInto("list", &text); err != nil {
@@ -98,7 +99,7 @@ func commaList(ctx *kong.DecodeContext, target reflect.Value) error {
 	}
 	list := target.Elem()
 	if list.IsNil() {
-		list.Set(reflect.MakeSlice(list.Type(), 0, 0)) // "" is an empty list, which is not none
+		list.Set(reflect.MakeSlice(list.Type(), 0, 0)) // "" is an empty list, not an absent one
 	}
 	for word := range strings.SplitSeq(text, ",") {
 		if word = strings.TrimSpace(word); word != "" || strings.TrimSpace(text) != "" {
@@ -108,7 +109,7 @@ func commaList(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
-// helpFromDoc helps with a flag by the doc of its field, where the field is a document's as well.
+// helpFromDoc sets the help text of a flag to the doc of its field, if the field belongs to a document too.
 func helpFromDoc(k *kong.Kong) error {
 	return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
 		flag, ok := node.(*kong.Flag)
@@ -122,7 +123,7 @@ func helpFromDoc(k *kong.Kong) error {
 	})
 }
 
-// parseSince reads a date, a time, or a duration before now; "" is the zero time.
+// parseSince parses a date, a time, or a duration before now; "" is the zero time.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if ago, err := time.ParseDuration(text); err == nil {
 		return now.Add(-ago), nil
@@ -134,7 +135,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// parseExpiry reads a time as the file does, or a duration from now.
+// parseExpiry parses a time in the file's syntax, or a duration from now.
 func parseExpiry(text string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil {
 		if d <= 0 {
@@ -152,7 +153,7 @@ func parseExpiry(text string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// notWhen is the refusal of a moment where the command line takes a duration as well.
+// notWhen is the refusal of a time that may also be a duration on the command line.
 func notWhen(text string) error {
 	return fmt.Errorf("%q is neither a date (2027-01-31), an RFC 3339 time nor a duration such as 24h", text)
 }

@@ -24,23 +24,23 @@ import (
 
 const (
 	clientDial   = 10 * time.Second
-	clientHeader = 90 * time.Second // longer than the longest wait that the gateway grants a status read
-	// clientTries is how often one request is sent while the gateway is unreachable or asks for a later attempt. waitTries
-	// is the same for a task that is waited for: with the pauses, about five minutes.
+	clientHeader = 90 * time.Second // longer than the longest wait of a status read
+	// clientTries is the maximum number of tries of a request while the gateway is unreachable or requests a later try. It is waitTries for
+	// the wait for a task: about five minutes with the pauses.
 	clientTries, waitTries = 4, 10
-	// clientPause is the wait before the second try, unless the gateway names one. It doubles with each try, up to clientPauseMost.
+	// clientPause is the wait before the second try, unless the gateway specifies one. It doubles with each try, up to clientPauseMost.
 	clientPause, clientPauseMost = time.Second, time.Minute
 	// maxAnswer bounds a JSON answer of the gateway, in bytes.
 	maxAnswer = 4 << 20
 )
 
-// clientFlags name a gateway and the token of its caller.
+// clientFlags are the address of a gateway and the caller's token.
 type clientFlags struct {
 	URL   string `help:"Address of the gateway (GATEWAY_URL)." default:"http://127.0.0.1:8080" variable:"GATEWAY_URL" name:"url"`
 	Token string `help:"Token of the caller (GATEWAY_TOKEN)." variable:"GATEWAY_TOKEN" placeholder:"KEY"`
 }
 
-// videoClient speaks the Sora format to a gateway.
+// videoClient is a client of a gateway in the Sora format.
 type videoClient struct {
 	*Program
 
@@ -48,7 +48,7 @@ type videoClient struct {
 	token providers.Secret
 	http  *http.Client
 	bar   *progressbar.ProgressBar // invisible unless Stderr is a terminal
-	shown string                   // the last line of progress elsewhere
+	shown string                   // the last line of progress without a terminal
 }
 
 func (f *clientFlags) client(p *Program) (*videoClient, error) {
@@ -69,7 +69,7 @@ func (f *clientFlags) client(p *Program) (*videoClient, error) {
 	p.OnClose(func() error { transport.CloseIdleConnections(); return nil })
 	return &videoClient{
 		Program: p,
-		base:    u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1"), // an SDK's base URL works as well
+		base:    u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1"), // an SDK's base URL is accepted too
 		token:   providers.Secret(f.Token),
 		http:    &http.Client{Transport: transport},
 	}, nil
@@ -91,7 +91,7 @@ func (c *videoClient) draw(total int64, label string, options ...progressbar.Opt
 		progressbar.OptionSetVisibility(c.Terminal && !c.JSON), progressbar.OptionSetElapsedTime(true), progressbar.OptionSetPredictTime(false),
 		progressbar.OptionSetWidth(28))...)
 	return func() {
-		_ = c.bar.Exit() // fails never without a hook
+		_ = c.bar.Exit() // never fails without a hook
 		if c.bar.IsStarted() {
 			fmt.Fprintln(c.Stderr)
 		}
@@ -103,17 +103,17 @@ type gatewayError struct {
 	Failure    videoFailure `json:"error"`
 	status     int
 	requestID  string
-	retryAfter time.Duration // negative: the gateway named none
-	final      bool          // the gateway reports that a repetition cannot help
+	retryAfter time.Duration // negative: the gateway specified none
+	final      bool          // the gateway reports that a retry cannot succeed
 }
 
 type videoFailure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	Param   string `json:"param"` // the field that is wrong, "" for none
+	Param   string `json:"param"` // the invalid field, "" for none
 }
 
-// Error gives the gateway's message.
+// Error returns the gateway's message.
 func (e *gatewayError) Error() string {
 	text := cmp.Or(e.Failure.Message, http.StatusText(e.status)) + " (" + strings.TrimSpace(strconv.Itoa(e.status)+" "+e.Failure.Code)
 	if e.requestID != "" {
@@ -122,7 +122,7 @@ func (e *gatewayError) Error() string {
 	return text + ")"
 }
 
-// retryable reports whether a repetition may succeed, and the wait that the gateway asks for; negative if it names none.
+// retryable reports whether a retry may succeed, and the wait that the gateway requests; negative for none.
 func retryable(err error) (wait time.Duration, again bool) {
 	var answer *gatewayError
 	switch {
@@ -137,7 +137,8 @@ func retryable(err error) (wait time.Duration, again bool) {
 	return answer.retryAfter, again && !answer.final
 }
 
-// request is one request, sent up to tries times where that may help: each is a read, a cancel, or a create with an idempotency key.
+// request is a request with up to tries tries if a retry may succeed. All requests here may be repeated: they are reads, cancels, or
+// creates with an idempotency key.
 type request struct {
 	method, path string
 	header       http.Header
@@ -145,7 +146,7 @@ type request struct {
 	tries        int
 }
 
-// do sends the request. The caller closes the body of the answer, whose status is 2xx.
+// do sends the request. The caller closes the body of the answer, which has a status 2xx.
 func (c *videoClient) do(ctx context.Context, r request) (*http.Response, error) {
 	for try := 0; ; try++ {
 		resp, err := c.send(ctx, r)
@@ -182,7 +183,7 @@ func (c *videoClient) send(ctx context.Context, r request) (*http.Response, erro
 	}
 	defer resp.Body.Close()
 	failed := &gatewayError{retryAfter: -1}
-	_ = json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(failed) // the status is enough
+	_ = json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(failed) // the status suffices
 	failed.status, failed.requestID = resp.StatusCode, resp.Header.Get("X-Request-Id")
 	failed.final = resp.Header.Get("X-Should-Retry") == "false"
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds >= 0 {
@@ -208,7 +209,7 @@ func (c *videoClient) task(ctx context.Context, r request) (*videoTask, error) {
 	return task, nil
 }
 
-// videoTask is a video object of the Sora format, or a task of any kind. What is null in it, or not there, is zero here.
+// videoTask is a video object of the Sora format, or a task of any kind. Null and absent members are zero.
 type videoTask struct {
 	ID        string   `json:"id"`
 	Operation string   `json:"operation"`
@@ -235,7 +236,7 @@ type videoTask struct {
 	ExpiresAt   int64        `json:"expires_at"`
 	Error       videoFailure `json:"error"`
 
-	raw json.RawMessage // the answer itself
+	raw json.RawMessage // the whole answer
 }
 
 // percent returns the progress of a video, "" for a task without one.
@@ -290,7 +291,7 @@ func (c *videoClient) print(t *videoTask) error {
 	})
 }
 
-// await reads the task until it has ended, at most once in every, and shows its progress. The gateway may hold a read open.
+// await reads the task until it has ended, at most once per every, and shows its progress. The gateway may hold a read open.
 func (c *videoClient) await(ctx context.Context, root taskRoot, id string, every time.Duration) (*videoTask, error) {
 	defer c.draw(100, "")()
 	for start := time.Now(); ; {
@@ -327,7 +328,7 @@ func (c *videoClient) finish(ctx context.Context, root taskRoot, id string, ever
 		return err
 	case task.Status != "completed":
 		if c.JSON {
-			_ = c.print(task) // the failure is what counts
+			_ = c.print(task) // the failure is more important
 		}
 		if task.Status == "cancelled" {
 			return fmt.Errorf("%s was cancelled", id)

@@ -26,7 +26,7 @@ type configCheckCmd struct {
 
 const checkTimeout = 5 * time.Second
 
-// Run reads the file and checks Temporal's namespace, if Temporal answers. With --connect it checks every service, right and key.
+// Run reads the file and checks Temporal's namespace, if Temporal answers. With --connect it checks every service, permission and key.
 func (c *configCheckCmd) Run(ctx context.Context, p *Program) error {
 	cfg, err := p.Load()
 	if err != nil {
@@ -120,7 +120,7 @@ func checkTemporal(ctx context.Context, cfg config.Config) (warning string, err 
 	return warning, temporal.Namespace.Check(ctx, cfg.Video.Retention)
 }
 
-// connect runs the checks and prints their findings. It fails where one of them did.
+// connect runs the checks and prints their findings. It fails if one of them failed.
 func connect(ctx context.Context, p *Program, checks []setup.Check) error {
 	results := setup.Run(ctx, words.Load(), checks)
 	var bad []string

@@ -20,7 +20,7 @@ type Console struct {
 	For      time.Duration `help:"How long the link works, 24h at most." default:"10m" placeholder:"DURATION"`
 }
 
-// Run prints an address that signs one person in to the console, once.
+// Run prints an address with which a person can sign in to the console once.
 func (c *Console) Run(ctx context.Context, p *Program) error {
 	switch {
 	case c.Operator != "" && c.Token != "":
@@ -63,7 +63,7 @@ func (c *Console) Run(ctx context.Context, p *Program) error {
 	return nil
 }
 
-// operatorOf is the name of an operator, the first one's where none is named.
+// operatorOf returns the name of an operator, the first one for "".
 func operatorOf(cfg config.Config, name string) (string, error) {
 	for _, operator := range cfg.AllOperators() {
 		if name == "" || operator.Name == name {
@@ -92,7 +92,7 @@ func holderOf(ctx context.Context, p *Program, s *Services, idOrName string) (st
 	return token.ID, nil
 }
 
-// consoleAddress is where people open the console: console.url, else the listener on this machine.
+// consoleAddress returns the address of the console: console.url, else the listener on this machine.
 func consoleAddress(cfg config.Config) string {
 	if cfg.Console.URL != "" {
 		return strings.TrimSuffix(cfg.Console.URL, "/")
@@ -103,7 +103,7 @@ func consoleAddress(cfg config.Config) string {
 	}
 	host, port, _ := net.SplitHostPort(listen)
 	if ip := net.ParseIP(host); host == "" || ip != nil && !ip.IsLoopback() {
-		host = "localhost" // people sign in on loopback alone
+		host = "localhost" // people may sign in only on loopback
 	}
 	scheme := "http://"
 	if cfg.TLS.Enabled() {

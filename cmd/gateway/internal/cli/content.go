@@ -28,7 +28,7 @@ type videoContentCmd struct {
 
 var oneRange = regexp.MustCompile(`^(\d+-\d*|-\d+)$`)
 
-// Run fetches the content from the archive. What it has fetched of a video that it cannot fetch whole goes away.
+// Run fetches the content from the archive. If it cannot fetch the whole video, it removes the incomplete file.
 func (c *videoContentCmd) Run(ctx context.Context, p *Program) error {
 	query, header := url.Values{}, http.Header{}
 	switch {
@@ -73,7 +73,8 @@ func (c *videoContentCmd) Run(ctx context.Context, p *Program) error {
 
 const toStdout = "-"
 
-// save writes an answer to a file, which gets its name at the end. output names it: "" is plain with an ending, - the standard output.
+// save writes an answer to a file, which gets its name at the end. output is its name: "" means plain with an extension, - the standard
+// output.
 func (p *Program) save(response *http.Response, plain, output string) error {
 	total, err := strconv.ParseInt(response.Header.Get("Content-Length"), 10, 64)
 	if err != nil {
@@ -106,7 +107,7 @@ func (p *Program) save(response *http.Response, plain, output string) error {
 		_ = os.Remove(part.Name())
 		return fmt.Errorf("fetch the content: %w", err)
 	}
-	return p.say(file, "%s  %s  sha256 %s\n", file.Name, Counted(int(file.Size), "byte"), file.SHA256)
+	return p.sentence(file, "%s  %s  sha256 %s\n", file.Name, Counted(int(file.Size), "byte"), file.SHA256)
 }
 
 func endingOf(contentType string) string {

@@ -26,7 +26,7 @@ type fetched struct {
 	SHA256 string `json:"sha256"`
 }
 
-// check compares the file with what the gateway announced: its length, unless total is negative, and the digest of the whole.
+// check compares the file with the gateway's headers: the length, unless total is negative, and the digest of the whole.
 func (f fetched) check(total int64, announced http.Header) error {
 	want := digest(announced)
 	switch {
@@ -38,7 +38,7 @@ func (f fetched) check(total int64, announced http.Header) error {
 	return nil
 }
 
-// downloadTries is how often in a row a download may break off without a byte that can be kept.
+// downloadTries is the maximum number of consecutive tries without a new byte.
 const downloadTries = 5
 
 func videoContent(id string, index int) string {
@@ -49,8 +49,9 @@ func videoContent(id string, index int) string {
 	return path
 }
 
-// download fetches what is at a path into output, and continues a download that broke off. The bytes gather in a file next to it, named by
-// the hash of their ETag, so only bytes of the same video are joined; it gets the output's name when its length and digest are right.
+// download fetches a path into output. It collects the bytes in a file next to the output, with a hash of the ETag in its name. So it joins
+// only bytes of the same video, and continues an earlier incomplete download. When length and digest are correct, the file gets the name of
+// the output.
 func (c *videoClient) download(ctx context.Context, path, output string) (fetched, error) {
 	get := request{method: http.MethodGet, path: path, tries: clientTries}
 	resp, err := c.do(ctx, get)
@@ -61,11 +62,11 @@ func (c *videoClient) download(ctx context.Context, path, output string) (fetche
 	announced, etag, total := resp.Header, resp.Header.Get("ETag"), resp.ContentLength
 	resumable := etag != "" && !strings.HasPrefix(etag, "W/") && total > 0
 	tag := sha256.Sum256([]byte(etag))
-	part, err := os.OpenFile(output+"."+hex.EncodeToString(tag[:4])+".part", os.O_RDWR|os.O_CREATE, 0o644) //nolint:gosec // a video for its owner to share
+	part, err := os.OpenFile(output+"."+hex.EncodeToString(tag[:4])+".part", os.O_RDWR|os.O_CREATE, 0o644) //nolint:gosec // may be shared
 	if err != nil {
 		return fetched{}, fmt.Errorf("open the output: %w", err)
 	}
-	defer func() { _ = part.Close() }() // where it matters, it was closed before
+	defer func() { _ = part.Close() }() // after a success, it was closed before
 	have, err := part.Seek(0, io.SeekEnd)
 	if err != nil {
 		return fetched{}, fmt.Errorf("read the output: %w", err)
@@ -73,7 +74,7 @@ func (c *videoClient) download(ctx context.Context, path, output string) (fetche
 	defer c.draw(total, "download", progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true))()
 	for idle := 0; ; idle++ {
 		if resumable && have > 0 {
-			have = min(have, total-1) // of a complete file the last byte is read again, because a range cannot be empty
+			have = min(have, total-1) // the last byte of a complete file is read again, because a range cannot be empty
 			get.header = http.Header{"Range": {"bytes=" + strconv.FormatInt(have, 10) + "-"}, "If-Range": {etag}}
 		}
 		if idle > 0 || get.header != nil {
@@ -105,7 +106,7 @@ func (c *videoClient) download(ctx context.Context, path, output string) (fetche
 		case errors.As(err, &disk) || ctx.Err() != nil:
 			return fetched{}, err
 		case resumable && n > 0:
-			idle = 0 // continue at once
+			idle = 0 // continue immediately
 		case idle+1 == downloadTries:
 			return fetched{}, fmt.Errorf("the download broke off after %d bytes: %w; the same command continues it", have, err)
 		default:
@@ -116,7 +117,7 @@ func (c *videoClient) download(ctx context.Context, path, output string) (fetche
 	}
 }
 
-// verify checks the length and the digest that the gateway announced, as far as it did, and gives the file the name of the output.
+// verify checks the length and the digest, if the gateway's headers have them, and gives the file the name of the output.
 func verify(part *os.File, output string, total int64, announced http.Header) (file fetched, err error) {
 	_, err = part.Seek(0, io.SeekStart)
 	hash := sha256.New()
@@ -135,7 +136,7 @@ func verify(part *os.File, output string, total int64, announced http.Header) (f
 	return file, nil
 }
 
-// digest is the SHA-256 in hex that the answer names: in Repr-Digest (RFC 9530), or as an ETag of 64 hexadecimal digits.
+// digest returns the SHA-256 in hex of the answer's headers: from Repr-Digest (RFC 9530), or from an ETag of 64 hexadecimal digits.
 func digest(header http.Header) string {
 	if _, after, ok := strings.Cut(header.Get("Repr-Digest"), "sha-256=:"); ok {
 		text, _, _ := strings.Cut(after, ":")

@@ -22,14 +22,14 @@ type Health struct {
 }
 
 const (
-	// healthTimeout bounds the whole look: a supervisor's own bound is usually five seconds, and then says nothing.
+	// healthTimeout bounds the whole check: a supervisor's own timeout is usually five seconds, and reports no reason.
 	healthTimeout = 4 * time.Second
-	// healthBody bounds what is read of the answer; /readyz is less than 1 KiB.
+	// healthBody bounds the body of the answer in bytes; that of /readyz is less than 1 KiB.
 	healthBody = 64 << 10
 )
 
-// Run asks the process of this configuration: /healthz at metrics.listen, which serve and worker both have, or with --for the API's /readyz
-// at listen. It fails where that does not answer 200. The image has no shell and no other client for its health check.
+// Run checks the process of this configuration: /healthz at metrics.listen, which serve and worker both have, or with --for the API's
+// /readyz at listen. It fails without a status 200. The image has no shell or other client for its health check.
 func (h *Health) Run(ctx context.Context, p *Program) error {
 	cfg, err := p.Load()
 	if err != nil {
@@ -48,27 +48,27 @@ func (h *Health) Run(ctx context.Context, p *Program) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	answer, err := askHere(ctx, key, address, path, wayIn(cfg, h.For != ""))
+	answer, err := askHere(ctx, key, address, path, localTransport(cfg, h.For != ""))
 	if err != nil {
 		return err
 	}
-	return p.say(json.RawMessage(answer), "ok\n")
+	return p.sentence(json.RawMessage(answer), "ok\n")
 }
 
-// localHeader is a header of the PROXY protocol, version 2, of a proxy that speaks for itself.
+// localHeader is a header of the PROXY protocol, version 2, for a connection of the proxy itself.
 const localHeader = "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"
 
-// wayIn is how this machine's own process is connected to: at its API as a client does, else in clear.
-func wayIn(cfg config.Config, public bool) *http.Transport {
-	way := &http.Transport{DisableKeepAlives: true} // no proxy: the process is on this machine
+// localTransport returns the transport to the process on this machine: for the API like a client's, else without TLS.
+func localTransport(cfg config.Config, public bool) *http.Transport {
+	transport := &http.Transport{DisableKeepAlives: true} // no proxy: the process is on this machine
 	if !public {
-		return way
+		return transport
 	}
 	if cfg.TLS.Enabled() {
 		//nolint:gosec // the certificate is for the name that clients use; no secret is sent, and the answer only shows that a process listens
-		way.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}
+		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}
 	}
-	way.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, address)
 		if err != nil {
 			return nil, fmt.Errorf("connect: %w", err)
@@ -81,11 +81,12 @@ func wayIn(cfg config.Config, public bool) *http.Transport {
 		}
 		return conn, nil
 	}
-	return way
+	return transport
 }
 
-// askHere gets a path from this machine's process at the address of a configuration key, and returns its body where the answer is 200.
-func askHere(ctx context.Context, key, address, path string, way *http.Transport) ([]byte, error) {
+// askHere gets a path from the process on this machine at a configured address, and returns the body of a 200. key is the configuration key
+// of the address.
+func askHere(ctx context.Context, key, address, path string, transport *http.Transport) ([]byte, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
@@ -94,23 +95,23 @@ func askHere(ctx context.Context, key, address, path string, way *http.Transport
 		return nil, fmt.Errorf("%s: port 0 is another one at every start: give it one of its own", key)
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1" // it listens at every address, so at this one
+		host = "127.0.0.1" // it listens at every address
 		if ip != nil && ip.To4() == nil {
 			host = "::1"
 		}
 	}
 	scheme := "http://"
-	if way.TLSClientConfig != nil {
+	if transport.TLSClientConfig != nil {
 		scheme = "https://"
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+net.JoinHostPort(host, port)+path, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
-	client := &http.Client{Transport: way}
+	client := &http.Client{Transport: transport}
 	response, err := client.Do(request)
 	if err != nil {
-		if wrapped, ok := errors.AsType[*url.Error](err); ok { // its own words repeat the address and the method
+		if wrapped, ok := errors.AsType[*url.Error](err); ok { // its text repeats the address and the method
 			err = wrapped.Err
 		}
 		return nil, fmt.Errorf("%s: no answer: %w", key, err)

@@ -25,7 +25,7 @@ type Models struct {
 	Unpriced bool   `help:"List the models that were used within 30 days and have no price instead."`
 }
 
-// Run lists the models of all groups, who serves them, and what they cost.
+// Run lists the models of all groups, with their channels and prices.
 func (c *Models) Run(ctx context.Context, p *Program) error {
 	var list operator.ModelList
 	if err := p.ask(ctx, "/admin/models", url.Values{"limit": {"1"}}, &list); err != nil {
@@ -84,7 +84,7 @@ func modelCells(m operator.Model) []string {
 	return cells
 }
 
-// priceText are the parts of a price that are charged; "" for a model without one.
+// priceText lists the parts of a price; "" for a model without a price.
 func priceText(price *operator.ModelPrice) string {
 	if price == nil {
 		return ""
@@ -110,14 +110,14 @@ type pricesDraftCmd struct {
 	File string `arg:"" type:"existingfile" help:"The list: models.dev's api.json."`
 }
 
-// Run prints lines for the configuration file, and next to them what they change.
+// Run prints lines for the configuration file, and the changes that they make.
 func (c *pricesDraftCmd) Run(ctx context.Context, p *Program) error {
 	file, err := os.Open(c.File)
 	if err != nil {
 		return &UsageError{Err: err}
 	}
 	content, err := readAll(file, operator.MostPriceList)
-	_ = file.Close() // which was read
+	_ = file.Close() // only read
 	if err == nil && !json.Valid(content) {
 		err = errors.New("is no JSON")
 	}

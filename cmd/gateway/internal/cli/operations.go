@@ -25,13 +25,13 @@ type remote struct {
 }
 
 const (
-	// operatorTimeout bounds what an operator waits for. Temporal's own client would try for long.
+	// operatorTimeout bounds the wait of an operator. Temporal's client would retry for a long time.
 	operatorTimeout = 30 * time.Second
-	// mostRows is how long a page of an operation's list is at most.
+	// mostRows is the maximum length of a page of a list.
 	mostRows = 500
 )
 
-// operations returns the client of the operators' operations: those of this process, or of the gateway at the address of the command.
+// operations returns the client of the operators' operations: those of this process, or of the gateway at the command's address.
 func (p *Program) operations() (*videoClient, error) {
 	if p.client != nil {
 		return p.client, nil
@@ -41,7 +41,7 @@ func (p *Program) operations() (*videoClient, error) {
 	if p.URL == "" {
 		var s *Services
 		if s, err = p.Open(); err == nil {
-			client.http.Transport, err = s.Inside()
+			client.http.Transport, err = s.InProcess()
 		}
 	} else {
 		key, _ := p.Env("GATEWAY_ADMIN_KEY")
@@ -54,7 +54,7 @@ func (p *Program) operations() (*videoClient, error) {
 	return client, err
 }
 
-// call calls one of the operators' operations and reads its answer into a value, which may be nil. body is sent as JSON, nil for none.
+// call calls an operators' operation and decodes its answer into a value, which may be nil. body is sent as JSON, nil for none.
 func (p *Program) call(ctx context.Context, method, path string, body, into any) error {
 	client, err := p.operations()
 	if err != nil {
@@ -74,7 +74,7 @@ func (p *Program) call(ctx context.Context, method, path string, body, into any)
 		return refusal(err)
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body) // to its end: only then is what it did recorded
+	answer, err := io.ReadAll(response.Body) // to its end: the action is recorded only then
 	if err == nil && into != nil {
 		err = json.Unmarshal(answer, into)
 	}
@@ -93,31 +93,31 @@ func refusal(err error) error {
 	return &refused{param: answer.Failure.Param, error: errors.New(strings.ToLower(text[:1]) + text[1:])}
 }
 
-// refused is the refusal of an operation. param is the field that is wrong, "" for none.
+// refused is the refusal of an operation. param is the invalid field, "" for none.
 type refused struct {
 	error
 
 	param string
 }
 
-// ofFlag is the refusal of a field that is a flag of the command, or the error as it is.
+// ofFlag names the flag of an invalid field; other errors are unchanged.
 func ofFlag(err error) error {
-	said, _ := errors.AsType[*refused](err)
-	if said == nil || said.param == "" {
+	refusal, _ := errors.AsType[*refused](err)
+	if refusal == nil || refusal.param == "" {
 		return err
 	}
-	text := said.Error()
-	for _, begin := range []string{"invalid request: '" + said.param + "' ", "invalid value for \"" + said.param + "\": "} {
+	text := refusal.Error()
+	for _, begin := range []string{"invalid request: '" + refusal.param + "' ", "invalid value for \"" + refusal.param + "\": "} {
 		text = strings.TrimPrefix(text, begin)
 	}
-	return &UsageError{Err: fmt.Errorf("--%s: %s", strings.ReplaceAll(said.param, "_", "-"), text)}
+	return &UsageError{Err: fmt.Errorf("--%s: %s", strings.ReplaceAll(refusal.param, "_", "-"), text)}
 }
 
 func (p *Program) ask(ctx context.Context, path string, query url.Values, into any) error {
 	return p.call(ctx, http.MethodGet, path+"?"+query.Encode(), nil, into)
 }
 
-// askShown shows an operation's answer: as it is for machines, else as people read it once it is read into a value.
+// askShown shows an operation's answer: with --json unchanged, else with people after it is decoded into a value.
 func (p *Program) askShown(ctx context.Context, path string, query url.Values, into any, people func() error) error {
 	return p.callShown(ctx, http.MethodGet, path+"?"+query.Encode(), nil, into, people)
 }
@@ -138,7 +138,7 @@ type page struct {
 	After *string           `json:"after"`
 }
 
-// askPages reads limit entries of a list, page by page; 0: all. It returns them as they came, for machines, as well.
+// askPages reads limit entries of a list, page by page; 0: all. It also returns them unchanged, for --json.
 func askPages[T any](
 	ctx context.Context, p *Program, path string, query url.Values, limit int,
 ) (list []json.RawMessage, entries []T, err error) {
@@ -147,11 +147,11 @@ func askPages[T any](
 	}
 	list, entries = []json.RawMessage{}, []T{}
 	for {
-		wanted := mostRows
+		size := mostRows
 		if limit > 0 {
-			wanted = min(wanted, limit-len(list))
+			size = min(size, limit-len(list))
 		}
-		query.Set("limit", strconv.Itoa(wanted))
+		query.Set("limit", strconv.Itoa(size))
 		var next page
 		if err := p.ask(ctx, path, query, &next); err != nil {
 			return nil, nil, err
@@ -170,7 +170,7 @@ func askPages[T any](
 	}
 }
 
-// printPages prints limit entries of a list: as they came for machines, else as rows of a table.
+// printPages prints limit entries of a list: with --json unchanged, else as rows of a table.
 func printPages[T any](
 	ctx context.Context, p *Program, path string, query url.Values, limit int, head []string, row func(T) []string,
 ) error {
@@ -181,7 +181,7 @@ func printPages[T any](
 	return p.show(list, func() error { return printTable(p.Stdout, head, rowsOf(entries, row)) })
 }
 
-// filters are the flags that have a value, by their names in a query.
+// filters returns the flags with a value, by their names in a query.
 func filters(pairs ...string) url.Values {
 	query := make(url.Values)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -192,7 +192,7 @@ func filters(pairs ...string) url.Values {
 	return query
 }
 
-// setTimes puts times that people write into a query, by their names, which are those of their flags: name, text, name, text.
+// setTimes adds the times of flags to a query, by their names, which are also the flags' names: name, text, name, text.
 func setTimes(query url.Values, pairs ...string) error {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] == "" {
@@ -221,7 +221,7 @@ type Audit struct {
 	Limit   int    `help:"List at most this many entries; 0: all." default:"50"`
 }
 
-// Run lists who changed what, the newest first.
+// Run lists the entries of the audit log, the newest first.
 func (c *Audit) Run(ctx context.Context, p *Program) error {
 	query := filters("by", c.By, "who", c.Who, "what", c.What, "subject", c.Subject, "outcome", c.Outcome)
 	if err := setTimes(query, "since", c.Since, "until", c.Until); err != nil {
@@ -268,7 +268,7 @@ func (c *Traffic) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// of is what a pointer leads to, the zero value for nil.
+// of returns the value of a pointer, the zero value for nil.
 func of[T any](value *T) (is T) {
 	if value != nil {
 		is = *value
@@ -276,7 +276,7 @@ func of[T any](value *T) (is T) {
 	return is
 }
 
-// milliseconds prints a time for people; "" for 0.
+// milliseconds formats a time; "" for 0.
 func milliseconds(ms float64) string {
 	if ms == 0 {
 		return ""

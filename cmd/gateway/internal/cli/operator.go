@@ -19,13 +19,13 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// note writes into the audit log what a command changed without an operation, or why it failed, and returns err.
+// note records in the audit log what a command changed without an operation, or why it failed, and returns err.
 func note(ctx context.Context, client redis.UniversalClient, what, subject string, changes []audit.Change, err error) error {
 	entry := audit.Entry{By: audit.CLI, Who: string(audit.CLI), What: what, Subject: subject, Changes: changes}
 	if err != nil {
 		entry.Reason, entry.Changes = err.Error(), nil
 	}
-	entry.From, _ = os.Hostname() // "" where the system does not say
+	entry.From, _ = os.Hostname() // "" if the system does not report it
 	audit.New(client, nil).Record(ctx, entry)
 	return err
 }
@@ -46,7 +46,7 @@ type taskListCmd struct {
 	Query     bool   `help:"Print the query for the Temporal UI instead; of --token it takes the id."`
 }
 
-// Run lists tasks of all tokens as Temporal's visibility knows them.
+// Run lists tasks of all tokens from Temporal's visibility store.
 func (c *taskListCmd) Run(ctx context.Context, p *Program) error {
 	query := filters("token", c.Token, "model", c.Model, "channel", c.Channel, "state", c.State, "kind", c.Kind, "operation", c.Operation)
 	if err := setTimes(query, "since", c.Since, "until", c.Until); err != nil {
@@ -73,7 +73,7 @@ func (c *taskListCmd) Run(ctx context.Context, p *Program) error {
 }
 
 func (c *taskListCmd) printQuery(p *Program, values url.Values) error {
-	since, _ := time.Parse(time.RFC3339, values.Get("since")) // "" is the zero time, and setTimes wrote the others
+	since, _ := time.Parse(time.RFC3339, values.Get("since")) // "" is the zero time; setTimes has written the others
 	until, _ := time.Parse(time.RFC3339, values.Get("until"))
 	filter := tasks.Filter{
 		Kind: c.Kind, Operation: c.Operation, Token: c.Token, Model: c.Model, Channel: c.Channel, Phase: workflows.Phase(c.State), Stuck: c.Stuck,
@@ -83,7 +83,7 @@ func (c *taskListCmd) printQuery(p *Program, values url.Values) error {
 	if err != nil {
 		return &UsageError{Err: err}
 	}
-	return p.say(map[string]string{"query": query}, "%s\n", query)
+	return p.sentence(map[string]string{"query": query}, "%s\n", query)
 }
 
 func taskPath(id string) string { return "/admin/tasks/" + url.PathEscape(id) }
@@ -97,7 +97,7 @@ type operatedTask struct {
 
 type taskShowCmd struct{ operatedTask }
 
-// Run prints all that is known of a task.
+// Run prints all data of a task.
 func (c *taskShowCmd) Run(ctx context.Context, p *Program) error {
 	var story tasks.Details
 	return p.askShown(ctx, taskPath(c.ID), nil, &story, func() error { return printStory(p, story) })
@@ -110,7 +110,7 @@ type taskFailCmd struct {
 	Wait   time.Duration `help:"How long to wait for the end, a minute at most." default:"30s"`
 }
 
-// Run ends a task as failed.
+// Run fails a task.
 func (c *taskFailCmd) Run(ctx context.Context, p *Program) error {
 	return p.end(ctx, c.ID, "fail", c.Wait, operator.TaskFailure{Reason: c.Reason})
 }
@@ -120,13 +120,13 @@ func (p *Program) waiting(most time.Duration) string {
 	return "?wait=" + strconv.Itoa(max(1, min(int(most/time.Second), operator.MostWait)))
 }
 
-// end does what ends a task, and waits for the end. It fails where the task has not ended by then.
+// end calls an operation that ends a task, and waits for the end. It fails if the task has not ended by then.
 func (p *Program) end(ctx context.Context, id, do string, most time.Duration, body any) error {
 	var task tasks.Details
 	if err := p.call(ctx, http.MethodPost, taskPath(id)+"/"+do+p.waiting(most), body, &task); err != nil {
 		return err
 	}
-	err := p.say(map[string]string{"id": id, "state": string(task.State)}, "%s is %s\n", id, task.State)
+	err := p.sentence(map[string]string{"id": id, "state": string(task.State)}, "%s is %s\n", id, task.State)
 	if err == nil && !task.State.Ended() {
 		return fmt.Errorf("%s has not ended after %s: it does when a worker is there and its step is done; see gateway task show %s", id, most, id)
 	}
@@ -135,7 +135,7 @@ func (p *Program) end(ctx context.Context, id, do string, most time.Duration, bo
 
 type videoRetryArchiveCmd struct{ operatedTask }
 
-// Run lets a task that could not be archived try it again.
+// Run retries the archiving of a task.
 func (c *videoRetryArchiveCmd) Run(ctx context.Context, p *Program) error {
 	var task tasks.Details
 	return p.callShown(ctx, http.MethodPost, taskPath(c.ID)+"/retry-archive", nil, &task, func() error {
@@ -146,7 +146,7 @@ func (c *videoRetryArchiveCmd) Run(ctx context.Context, p *Program) error {
 
 type taskReindexCmd struct{}
 
-// Run makes the lists of all tokens again from what Temporal knows. It may run at any time, and again.
+// Run rebuilds the lists of all tokens from Temporal. It may run at any time, and again.
 func (taskReindexCmd) Run(ctx context.Context, p *Program) error {
 	s, err := p.Open()
 	if err != nil {
@@ -173,7 +173,7 @@ type taskRedeliverCmd struct {
 	Wait time.Duration `help:"How long to wait for the receiver, a minute at most; the delivery continues without this command." default:"30s"`
 }
 
-// Run starts the delivery and shows how far it got. It fails when the event was given up.
+// Run starts the delivery and shows its state. It fails if the delivery was given up.
 func (c *taskRedeliverCmd) Run(ctx context.Context, p *Program) error {
 	var n operator.Notice
 	err := p.callShown(ctx, http.MethodPost, taskPath(c.ID)+"/redeliver"+p.waiting(c.Wait), nil, &n, func() error {

@@ -43,7 +43,7 @@ func printTable(w io.Writer, head []string, rows [][]string) error {
 	return tab.Flush()
 }
 
-// show prints a document: as it is for machines, else as people read it.
+// show prints a document: with --json unchanged, else with people.
 func (p *Program) show(document any, people func() error) error {
 	if p.JSON {
 		return printJSON(p.Stdout, document)
@@ -51,20 +51,20 @@ func (p *Program) show(document any, people func() error) error {
 	return people()
 }
 
-// say prints a document for machines, else a sentence.
-func (p *Program) say(document any, format string, args ...any) error {
+// sentence prints a document with --json, else a sentence.
+func (p *Program) sentence(document any, format string, args ...any) error {
 	return p.show(document, func() error {
 		_, err := fmt.Fprintf(p.Stdout, format, args...)
 		return err
 	})
 }
 
-// showFields prints a document for machines, else its fields.
+// showFields prints a document with --json, else its fields.
 func (p *Program) showFields(document any, list fields) error {
 	return p.show(document, func() error { return printFields(p.Stdout, list) })
 }
 
-// printList prints a list: as it is for machines, else as rows of a table.
+// printList prints a list: with --json unchanged, else as rows of a table.
 func printList[T any](p *Program, list []T, head []string, row func(T) []string) error {
 	return p.show(list, func() error { return printTable(p.Stdout, head, rowsOf(list, row)) })
 }
@@ -87,7 +87,7 @@ func printCSV[T any](w io.Writer, head []string, list []T, cells func(T) []strin
 
 func printJSON(w io.Writer, v any) error { return writeJSON(w, v, "  ") }
 
-// writeJSON writes a document and a line feed. What a terminal might obey of its texts stands as JSON's escapes.
+// writeJSON writes a document and a line feed. It escapes control characters of a terminal.
 func writeJSON(w io.Writer, v any, indent string) error {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -100,7 +100,7 @@ func writeJSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// escapeJSON writes the characters of a document that are not plain, except ends of lines, as the escapes of JSON.
+// escapeJSON replaces the characters of a document that are not plain, except line ends, by JSON escapes.
 func escapeJSON(document []byte) []byte {
 	out := make([]byte, 0, len(document))
 	for _, r := range string(document) {
@@ -117,7 +117,7 @@ func escapeJSON(document []byte) []byte {
 	return out
 }
 
-// count prints a number for people; "" for 0.
+// count formats a number; "" for 0.
 func count[N int | int64](n N) string {
 	if n == 0 {
 		return ""
@@ -125,18 +125,18 @@ func count[N int | int64](n N) string {
 	return strconv.FormatInt(int64(n), 10)
 }
 
-// Counted writes a number of things, whose name is in the singular: 1 token, 2 tokens.
+// Counted formats a number of things. thing is in the singular: 1 token, 2 tokens.
 func Counted(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	if stem, found := strings.CutSuffix(thing, "s"); found { // a process
+	if stem, found := strings.CutSuffix(thing, "s"); found { // such as process
 		thing = stem + "se"
 	}
 	return strconv.Itoa(n) + " " + thing + "s"
 }
 
-// moment prints a time for people; "" for the zero time.
+// moment formats a time; "" for the zero time.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -51,7 +51,7 @@ func (c *taskCancelCmd) Run(ctx context.Context, p *Program, root taskRoot) erro
 
 type taskDeleteCmd struct{ ownTask }
 
-// Run removes the task.
+// Run deletes the task.
 func (c *taskDeleteCmd) Run(ctx context.Context, p *Program, root taskRoot) error {
 	client, err := c.client(p)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *taskDeleteCmd) Run(ctx context.Context, p *Program, root taskRoot) erro
 		return err
 	}
 	defer resp.Body.Close()
-	return p.say(map[string]any{"id": c.ID, "deleted": true}, "%s is deleted\n", c.ID)
+	return p.sentence(map[string]any{"id": c.ID, "deleted": true}, "%s is deleted\n", c.ID)
 }
 
 type taskWaitCmd struct {
@@ -72,7 +72,7 @@ type taskWaitCmd struct {
 	Every  time.Duration `help:"Shortest time between two reads of the task." default:"2s"`
 }
 
-// Run waits for the task and fails if the task does.
+// Run waits for the task, and fails if the task fails.
 func (c *taskWaitCmd) Run(ctx context.Context, p *Program, root taskRoot) error {
 	client, err := c.client(p)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// Token is gateway token. It needs no running gateway.
+// Token is gateway token. It requires no running gateway.
 type Token struct {
 	Create tokenCreateCmd `cmd:"" help:"Make a token and print its key, once."`
 	List   tokenListCmd   `cmd:"" help:"List the tokens."`
@@ -31,7 +31,7 @@ func tokenPath(token string) string { return "/admin/tokens/" + url.PathEscape(t
 
 type tokenChange struct{ operator.TokenChange }
 
-// read puts the times that people write into the change. The error is a *UsageError.
+// read parses the times of the flags into the change. The error is a *UsageError.
 func (c *tokenChange) read(now time.Time) error {
 	if c.Budget != nil && math.IsNaN(*c.Budget) {
 		return &UsageError{Err: errors.New("--budget: is not a number")}
@@ -54,7 +54,7 @@ type tokenCreateCmd struct {
 	tokenChange
 }
 
-// Run makes the token.
+// Run creates the token.
 func (c *tokenCreateCmd) Run(ctx context.Context, p *Program) error {
 	if err := c.read(time.Now()); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (c *tokenCreateCmd) Run(ctx context.Context, p *Program) error {
 	return p.changeToken(ctx, http.MethodPost, "/admin/tokens", operator.TokenCreate{Name: c.Name, TokenChange: c.TokenChange})
 }
 
-// changeToken does something to a token, and prints it with what is shown this once, if anything is.
+// changeToken changes a token, and prints it with the secrets that are shown only once.
 func (p *Program) changeToken(ctx context.Context, method, path string, body any) error {
 	var made operator.Token
 	return ofFlag(p.callShown(ctx, method, path, body, &made, func() error {
@@ -96,7 +96,7 @@ func (c *tokenListCmd) Run(ctx context.Context, p *Program) error {
 	query := filters("q", c.Q, "group", c.Group, "state", c.State, "sort", c.Sort)
 	return printPages(ctx, p, "/admin/tokens", query, c.Limit, []string{"NAME", "ID", "KEY", "GROUP", "MODELS", "STATE", "CREATED"},
 		func(t operator.Token) []string {
-			return []string{t.Name, t.ID, t.Hint, t.Group, orAll(t.Models), standing(t), moment(of(t.CreatedAt))}
+			return []string{t.Name, t.ID, t.Hint, t.Group, orAll(t.Models), stateOf(t), moment(of(t.CreatedAt))}
 		})
 }
 
@@ -121,13 +121,13 @@ func (c *tokenShowCmd) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// tokenUpdateCmd changes what is named and leaves the rest.
+// tokenUpdateCmd changes the fields of the given flags.
 type tokenUpdateCmd struct {
 	namedToken
 	tokenChange
 }
 
-// errNothingToDo says that no flag names a change.
+// errNothingToDo reports that no flag names a change.
 var errNothingToDo = errors.New("nothing to change: name at least one flag")
 
 // Run changes the token.
@@ -174,7 +174,7 @@ func (c *tokenRotateCmd) Run(ctx context.Context, p *Program) error {
 	return p.changeToken(ctx, http.MethodPost, tokenPath(c.Token)+"/rotate", nil)
 }
 
-// tokenFields shows a token with the limits that hold for it, and which of them are its group's.
+// tokenFields returns a token with the limits in force, and marks limits of its group.
 func tokenFields(t operator.Token) fields {
 	ofGroup := func(text string, is bool) string {
 		if is {
@@ -186,7 +186,7 @@ func tokenFields(t operator.Token) fields {
 	if t.InForce.Budget != 0 {
 		budget = ofGroup(strconv.FormatFloat(t.InForce.Budget, 'f', -1, 64), t.Budget != t.InForce.Budget)
 	}
-	list := fields{{"name", t.Name}, {"id", t.ID}, {"hint", t.Hint}, {"state", standing(t)}, {"group", t.Group}, {"models", orAll(t.Models)}}
+	list := fields{{"name", t.Name}, {"id", t.ID}, {"hint", t.Hint}, {"state", stateOf(t)}, {"group", t.Group}, {"models", orAll(t.Models)}}
 	own := tokens.ListLimits(t.All())
 	for i, limit := range tokens.ListLimits(t.InForce.All()) {
 		list = append(list, [2]string{strings.ReplaceAll(limit.Key, "_", " "), ofGroup(limitText(limit), limit.Value != own[i].Value)})
@@ -211,7 +211,7 @@ func tokenFields(t operator.Token) fields {
 	}...)
 }
 
-// limitText shows a limit as it holds; "" for none that was never set.
+// limitText formats a limit in force; "" for one that was never set.
 func limitText(limit tokens.NamedLimit) string {
 	switch {
 	case limit.Value == tokens.Unlimited:
@@ -222,8 +222,8 @@ func limitText(limit tokens.NamedLimit) string {
 	return count(limit.Value)
 }
 
-// standing is the token's state, with a mark for those of the file.
-func standing(t operator.Token) string {
+// stateOf returns the token's state, with a mark for tokens of the file.
+func stateOf(t operator.Token) string {
 	if t.State == "active" && t.Seeded {
 		return "active (file)"
 	}

@@ -12,7 +12,7 @@ import (
 	"modelrelay/api/operator"
 )
 
-// Usage is gateway usage. It needs no running gateway.
+// Usage is gateway usage. It requires no running gateway.
 type Usage struct {
 	remote
 
@@ -28,7 +28,7 @@ type Usage struct {
 	Refund    string `help:"Give an unsettled reservation back, by its id; \"all\": each of them." placeholder:"ID" xor:"unsettled"`
 }
 
-// Run prints the sums, or what is unsettled.
+// Run prints the sums, or the unsettled reservations.
 func (c *Usage) Run(ctx context.Context, p *Program) error {
 	query := filters("token", c.Token, "model", c.Model, "group_by", strings.Join(c.By, ","))
 	if err := setTimes(query, "from", c.From, "to", c.To); err != nil {
@@ -53,7 +53,7 @@ func (c *Usage) Run(ctx context.Context, p *Program) error {
 	return c.print(p, rows)
 }
 
-// knownToken returns an error for a token that does not exist; "" is none.
+// knownToken returns an error for a token that does not exist; nil for "".
 func (p *Program) knownToken(ctx context.Context, token string) error {
 	if token == "" {
 		return nil
@@ -96,13 +96,13 @@ func (c *Usage) unsettled(ctx context.Context, p *Program) error {
 		})
 }
 
-// end charges or refunds the reservation of the id, or all.
+// end charges or refunds the reservation with the id, or all.
 func (c *Usage) end(ctx context.Context, p *Program, id, do, done string) error {
 	var ended operator.UnsettledList
 	path := "/admin/usage/unsettled/" + url.PathEscape(id) + "/" + do + "?" + filters("token", c.Token, "model", c.Model).Encode()
 	if err := p.call(ctx, http.MethodPost, path, nil, &ended); err != nil {
 		return err
 	}
-	return p.say(map[string]json.RawMessage{done: fmt.Append(nil, len(ended.Data)), "amount": []byte(ended.Amount.String())},
+	return p.sentence(map[string]json.RawMessage{done: fmt.Append(nil, len(ended.Data)), "amount": []byte(ended.Amount.String())},
 		"%s %d, %s in all\n", done, len(ended.Data), ended.Amount)
 }

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Video is gateway video: a client of a gateway, which reads no configuration file, and what operators do with videos.
+// Video is gateway video: a client of a gateway, which reads no configuration file, and the operators' commands for videos.
 type Video struct {
 	Create   videoCreateCmd   `cmd:"" help:"Make a video."`
 	Get      taskGetCmd       `cmd:"" help:"Show a task."`
@@ -41,7 +41,7 @@ type Video struct {
 // ProvideRoot returns the path of the tasks of the commands.
 func (*Video) ProvideRoot() (taskRoot, error) { return "/v1/videos/", nil }
 
-// Task is gateway task: a client for tasks of every kind, and an operator's way to the task engine, which needs no gateway.
+// Task is gateway task: a client for tasks of every kind, and the operators' commands for tasks, which require no gateway.
 type Task struct {
 	Get    taskGetCmd    `cmd:"" help:"Show a task."`
 	Wait   taskWaitCmd   `cmd:"" help:"Wait until a task ends."`
@@ -87,7 +87,7 @@ type videoCreateCmd struct {
 	Every          time.Duration `help:"Shortest time between two reads of the task." default:"2s"`
 }
 
-// Run makes the task, once however often the request has to be sent.
+// Run creates the task, only once even if the request is sent again.
 func (c *videoCreateCmd) Run(ctx context.Context, p *Program) error {
 	client, err := c.client(p)
 	if err != nil {
@@ -163,7 +163,7 @@ type videoDownloadCmd struct {
 	Index  int    `help:"Which of several videos, counted from 0."`
 }
 
-// Run fetches the video. An earlier download of it that broke off is continued.
+// Run fetches the video. It continues an earlier incomplete download.
 func (c *videoDownloadCmd) Run(ctx context.Context, p *Program) error {
 	if c.Index < 0 {
 		return &UsageError{Err: errors.New("--index: is negative; the first video is 0")}
@@ -180,5 +180,5 @@ func (c *videoDownloadCmd) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	return p.say(file, "%s  %d bytes  sha256 %s\n", file.Name, file.Size, file.SHA256)
+	return p.sentence(file, "%s  %d bytes  sha256 %s\n", file.Name, file.Size, file.SHA256)
 }

@@ -8,7 +8,7 @@ import (
 	"modelrelay/storage/archive"
 )
 
-// Archive is the S3 store of finished videos and input media.
+// Archive configures the S3 store of finished videos and input media.
 type Archive struct {
 	archive.Options
 	SecretKey    providers.Secret `yaml:"secret_key" doc:"S3 secret key"`
@@ -16,7 +16,7 @@ type Archive struct {
 	CA           string           `yaml:"ca" doc:"file of PEM certificates that may sign the store's, where endpoint begins with https://; empty: the system's. Read again when it changes"`
 }
 
-// Store is what the archive is opened by; buffers are those of all its writers.
+// Store returns the options of the archive; buffers is the number for all its writers.
 func (a Archive) Store(buffers int) archive.Options {
 	opts := a.Options
 	opts.SecretKey, opts.MayNotCreate, opts.Buffers = a.SecretKey.Reveal(), !a.CreateBucket, buffers

@@ -7,7 +7,7 @@ import (
 	"modelrelay/providers"
 )
 
-// Authorities are the files of certificates that may sign those of upstreams, by providers.HostPort.
+// Authorities returns the files of certificates that may sign those of upstreams, by providers.HostPort.
 func (c Config) Authorities(catalog providers.Catalog) map[string]string {
 	files := make(map[string]string)
 	for _, channel := range c.Channels {
@@ -21,7 +21,7 @@ func (c Config) Authorities(catalog providers.Catalog) map[string]string {
 	return files
 }
 
-// address is where a channel leads, nil where that is not known.
+// address returns the address of a channel, nil if unknown.
 func (c Channel) address(vendor providers.Vendor) *url.URL {
 	text := c.BaseURL
 	if text == "" {
@@ -34,7 +34,7 @@ func (c Channel) address(vendor providers.Vendor) *url.URL {
 	return u
 }
 
-// checkAuthorities checks the files of channels' authorities. Each counts for every channel of its host, so there is one.
+// checkAuthorities checks the files of channels' authorities. A file applies to every channel with the same host, so they must be equal.
 func (c Config) checkAuthorities(v *validator, vendors providers.Catalog) {
 	files := make(map[string]string)
 	for i, channel := range c.Channels {

@@ -12,13 +12,13 @@ import (
 	"modelrelay/storage/audit"
 )
 
-// leaf is a value of the file: as it is compared, and as it may be shown, in JSON.
+// leaf is a value of the file: as compared, and as shown in JSON.
 type leaf struct {
 	is    string
 	shown json.RawMessage
 }
 
-// Changes are what a reload of another file changes, key by key, for the audit log. Of a secret they say only that it is another.
+// Changes returns what a reload of a changed file changes, key by key, for the audit log. It only reports that a secret differs.
 func Changes(before, after Config) []audit.Change {
 	old, now := map[string]leaf{}, map[string]leaf{}
 	for _, side := range []struct {
@@ -38,7 +38,7 @@ func Changes(before, after Config) []audit.Change {
 	return changes
 }
 
-// entryPath is the path of an entry of a list: with its name, or with its number where it has none.
+// entryPath returns the path of an entry of a list: with its name, or else its index.
 func entryPath(list string, i int, entry reflect.Value) string {
 	for _, field := range []string{"Name", "ID"} {
 		if name := entry.FieldByName(field); name.IsValid() && name.String() != "" {
@@ -82,7 +82,7 @@ func flatten(into map[string]leaf, path string, value reflect.Value) {
 	case value.Kind() == reflect.Map:
 		for _, name := range value.MapKeys() {
 			if inner := value.MapIndex(name); inner.IsZero() {
-				into[join(path, name.String())] = shownAs(" ", "") // it is there, and says nothing
+				into[join(path, name.String())] = shownAs(" ", "") // the key is present and empty
 			} else {
 				flatten(into, join(path, name.String()), inner)
 			}

@@ -16,7 +16,7 @@ func checkChannel(v *validator, at string, c Channel, vendors providers.Catalog)
 		v.oneOf(at+".vendor", c.Vendor, slices.Sorted(maps.Keys(vendors))...)
 	}
 	if c.BaseURL == "" && vendor.BaseURL != "" {
-		// The vendor's own is meant.
+		// Without a base_url, the vendor's own address is used.
 	} else if base, ok := v.httpURL(at+".base_url", c.BaseURL); ok && vendor.CheckBaseURL != nil {
 		if err := vendor.CheckBaseURL(base); err != nil {
 			v.add(at+".base_url", "%v", err)

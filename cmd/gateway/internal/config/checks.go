@@ -66,14 +66,14 @@ func (v *validator) amount(at string, n float64) {
 	switch {
 	case n < 0:
 		v.add(at, "is negative")
-	case n > 0 && storage.Billionths(n) == 0: // 0 is no limit
+	case n > 0 && storage.Billionths(n) == 0: // 0 means no limit
 		v.add(at, "is below one billionth, the smallest amount of money")
 	case math.IsNaN(n):
 		v.add(at, "is not a number")
 	}
 }
 
-// address checks host:port. Listening beyond this machine is the operator's choice and allowed.
+// address checks host:port. It permits addresses of other machines.
 func (v *validator) address(at, value string) {
 	_, port, err := net.SplitHostPort(value)
 	if err != nil {
@@ -85,7 +85,7 @@ func (v *validator) address(at, value string) {
 	}
 }
 
-// listener checks the address of a separate listener, if there is one; taken is the message for an address of the others.
+// listener checks the address of an optional separate listener; taken is the message for an address of another listener.
 func (v *validator) listener(at, value, taken string, others ...string) {
 	if value == "" {
 		return
@@ -96,7 +96,7 @@ func (v *validator) listener(at, value, taken string, others ...string) {
 	}
 }
 
-// httpURL checks an absolute http or https URL. Its text is not repeated: it may hold credentials.
+// httpURL checks an absolute http or https URL. Messages do not repeat its text, which may contain credentials.
 func (v *validator) httpURL(at, value string) (*url.URL, bool) {
 	if value == "" {
 		v.add(at, "is missing")
@@ -122,10 +122,10 @@ func (v *validator) store(key, address string) {
 	}
 }
 
-// anyOrigin opens the API to the pages of every origin.
+// anyOrigin permits the pages of every origin.
 const anyOrigin = "*"
 
-// checkOrigin says what is wrong with one of n origins, "" for nothing. Browsers send them in lower case and without a path.
+// checkOrigin returns the problem of one of n origins, "" for none. Browsers send origins in lower case and without a path.
 func checkOrigin(origin string, n int) string {
 	if origin == anyOrigin {
 		if n > 1 {
@@ -140,7 +140,7 @@ func checkOrigin(origin string, n int) string {
 	return ""
 }
 
-// unique checks that no two entries of a list share a field. The value is not repeated: it may be a key.
+// unique checks that no two entries of a list have the same value of a field. Messages do not repeat the value, which may be a key.
 func (v *validator) unique(list, field string, n int, value func(int) string) {
 	first := map[string]int{}
 	for i := range n {
@@ -158,10 +158,10 @@ func (v *validator) unique(list, field string, n int, value func(int) string) {
 
 func key(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
 
-// mappedBits are those of an IPv6 address before the IPv4 address that it stands for.
+// mappedBits is the length of the prefix of an IPv4-mapped IPv6 address.
 const mappedBits = 96
 
-// parseNetwork reads a CIDR range, or one address as the range of itself.
+// parseNetwork parses a CIDR range, or one address as a range.
 func parseNetwork(text string) (netip.Prefix, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		addr = addr.Unmap().WithZone("")

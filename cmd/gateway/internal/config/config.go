@@ -1,5 +1,5 @@
-// Package config reads the configuration file: from its text to a Config, with defaults, validation and the table of its keys. It owns the
-// file's form and the words of its problems, and knows no listener, no HTTP server and no command.
+// Package config parses the configuration file into a Config, with defaults, validation and the table of its keys. It owns the file's
+// syntax and the messages about its problems. It must not know what is made from a Config: listeners, HTTP servers or commands.
 package config
 
 import (
@@ -16,20 +16,20 @@ import (
 	"modelrelay/storage/calllog"
 )
 
-// Config is the whole configuration file. The doc tags are the words of reference/config.md; `live:"true"` marks what a
-// reload changes without a restart. An absent key keeps the value of Default, and null counts as absent.
+// Config is the whole configuration file. The doc tags are the texts of reference/config.md. `live:"true"` marks what a reload applies
+// without a restart. An absent key has the value of Default, and null is absent.
 type Config struct {
 	Listen string `yaml:"listen" doc:"address of the API; port 0 takes a free one and logs it"`
 	Front
 	Egress
-	// PublicURL is where clients reach the gateway.
+	// PublicURL is the gateway's address for clients.
 	PublicURL string           `yaml:"public_url" doc:"address at which clients reach the gateway, such as https://gateway.example.com, for the links that answers hold; empty: the host that each request names"`
 	AdminKey  providers.Secret `yaml:"admin_key" live:"true" doc:"bearer key of /admin, of the operator called admin; empty, and without operators: /admin answers 404"`
 	Admin     Admin            `yaml:"admin"`
-	// Operators have keys of their own.
+	// Operators have their own keys.
 	Operators []Operator `yaml:"operators" live:"true"`
 	Audit     Audit      `yaml:"audit"`
-	// TrustedProxies are networks, one address each or a range.
+	// TrustedProxies are networks: addresses or ranges.
 	TrustedProxies []string   `yaml:"trusted_proxies" doc:"addresses or CIDR ranges of reverse proxies, whose X-Forwarded-For or Forwarded names the address that a request comes from; empty: headers do not count"`
 	CORS           CORS       `yaml:"cors"`
 	Console        Console    `yaml:"console"`
@@ -47,43 +47,43 @@ type Config struct {
 	Calls          Calls      `yaml:"calls"`
 	Memory         Memory     `yaml:"memory"`
 	Tokens         []Token    `yaml:"tokens" live:"true"`
-	// Groups are what their tokens have in common; default is that of tokens that name none.
+	// Groups have rules for their tokens; tokens without a group are in default.
 	Groups   map[string]Group `yaml:"groups" live:"true"`
 	Prices   map[string]Price `yaml:"prices" live:"true"`
 	Currency string           `yaml:"currency" doc:"unit of prices, as the console writes it behind amounts, such as USD; empty: none"`
 	Channels []Channel        `yaml:"channels" live:"true"`
-	// Aliases are public names of models by the names that clients may ask for in their place.
+	// Aliases map names that clients may use to public names of models.
 	Aliases map[string]string `yaml:"aliases" live:"true" doc:"name that clients ask for: public name that it stands for, before any other rule applies; permissions, prices and limits are the public name's"`
 
 	secretFiles []string
 }
 
-// SecretFiles are the files that ${file:PATH} names, whether they could be read or not.
+// SecretFiles returns the files in ${file:PATH}, also unreadable ones.
 func (c Config) SecretFiles() []string { return c.secretFiles }
 
-// Admin is where the operator's operations are.
+// Admin configures the address of the operator's operations.
 type Admin struct {
 	Listen string `yaml:"listen" doc:"address of /admin, such as a private network's; then the API's own has no /admin; empty: at listen"`
 }
 
-// Operator is one of those who operate the gateway.
+// Operator is an operator of the gateway.
 type Operator struct {
 	Name string           `yaml:"name" doc:"unique; the audit log names it"`
 	Key  providers.Secret `yaml:"key" doc:"bearer key of /admin, as admin_key"`
 	Role string           `yaml:"role" doc:"operator: may do everything; viewer: may read (GET) and change nothing"`
 }
 
-// Audit is the log of what operators change.
+// Audit configures the audit log.
 type Audit struct {
 	Retention time.Duration `yaml:"retention" doc:"how long the archive keeps a finished day of the audit log (audit/<day>.jsonl); 0: permanently"`
 }
 
-// CORS opens the API to pages of other origins.
+// CORS permits pages of other origins to use the API.
 type CORS struct {
 	Origins []string `yaml:"origins" doc:"origins whose pages may call /v1 and /v1beta from a browser, such as https://app.example.com, or * for every one; empty: none. Never with the browser's own credentials"`
 }
 
-// Console is the gateway in a browser.
+// Console configures the console.
 type Console struct {
 	Enabled  bool          `yaml:"enabled" doc:"serve the console at /console, and a page for browsers at /"`
 	Listen   string        `yaml:"listen" doc:"address of /console, such as a private network's; then the API's own has no /console; empty: at listen"`
@@ -92,19 +92,19 @@ type Console struct {
 	TraceURL string        `yaml:"trace_url" doc:"address of a trace in your tracing, with {trace_id} in it; empty: none"`
 }
 
-// Metrics is where Prometheus reads, never the public listener, and how many labels it finds there.
+// Metrics configures the listener for Prometheus, which is never the public one, and the number of labels.
 type Metrics struct {
 	Listen string `yaml:"listen" doc:"address of the Prometheus endpoint, one for each process of a machine; port 0 takes a free one and logs it; empty: none"`
 	Models int    `yaml:"models" doc:"how many models have labels of their own in one process; the others count as other"`
 }
 
-// Log shapes the process's own log on standard error.
+// Log configures the process's log on standard error.
 type Log struct {
 	Level  string `yaml:"level" doc:"debug, info, warn or error"`
 	Format string `yaml:"format" doc:"json or text"`
 }
 
-// Video bounds the life of a task.
+// Video has the limits of a video task.
 type Video struct {
 	Retention       time.Duration `yaml:"retention" doc:"how long a finished video stays"`
 	QueueLimit      time.Duration `yaml:"queue_limit" doc:"how long a task may wait for a channel"`
@@ -119,7 +119,7 @@ type Video struct {
 	DefaultModel    string        `yaml:"default_model" doc:"model of a create that names none; empty: 400"`
 }
 
-// Background bounds background calls.
+// Background has the limits of background calls.
 type Background struct {
 	MaxCalls   int           `yaml:"max_calls" doc:"background calls that one worker relays at a time"`
 	MaxQueued  int           `yaml:"max_queued" doc:"unfinished background calls of all tokens; beyond: 503. One token has half of them at most; beyond: 429"`
@@ -129,12 +129,12 @@ type Background struct {
 	LostAnswer string        `yaml:"lost_answer" doc:"repeat: a call whose answer was lost is sent once more; fail: it fails with upstream_unknown"`
 }
 
-// Webhooks bounds deliveries to addresses that clients choose.
+// Webhooks has the limits of deliveries to addresses of clients.
 type Webhooks struct {
 	AllowPrivateNetworks bool `yaml:"allow_private_networks" doc:"deliver to private and loopback addresses too"`
 }
 
-// Relay bounds synchronous calls.
+// Relay has the limits of synchronous calls.
 type Relay struct {
 	MaxBody          Size          `yaml:"max_body" doc:"largest request body"`
 	MaxBodyMemory    Size          `yaml:"max_body_memory" doc:"what all request bodies in memory may hold together, half of it those of one token; beyond: 503, of one token 429; 0: a quarter of the memory limit (the least of GOMEMLIMIT, the control group's, and the machine's memory), and four times max_body at least"`
@@ -151,27 +151,27 @@ type Relay struct {
 	ModerationModel  string        `yaml:"moderation_model" doc:"model of a moderation that names none; empty: 400"`
 }
 
-// Responses bounds the stored responses.
+// Responses has the limits of stored responses.
 type Responses struct {
 	Retention time.Duration `yaml:"retention" doc:"how long Redis keeps a response of a model of another format, unless its call says store: false, at most 1 MiB each and 64 MiB of one token; 0: none is stored, and every such answer says store: false"`
 }
 
-// Calls is the log of requests.
+// Calls configures the log of calls.
 type Calls struct {
 	Recent int `yaml:"recent" doc:"newest calls that the log in Redis keeps, 100 to 360 bytes each; 0: there is no log"`
-	// Retention switches the history on.
+	// Retention enables the history.
 	Retention time.Duration `yaml:"retention" doc:"how long the archive keeps the history of calls (calls/<day>/<hour>/*.jsonl.zst), which continues where calls.recent ends, such as 720h; whole days of UTC; 0: there is no history"`
 }
 
-// Memory is how the process deals with its own.
+// Memory configures the process's memory.
 type Memory struct {
 	LeastHeap Size `yaml:"least_heap" doc:"the garbage collector leaves a heap alone that is smaller, which saves short calls a tenth of their CPU; 0: Go's own rule, a collection at each doubling. GOGC overrules it. The collector keeps to nine tenths of the memory limit (see relay.max_body_memory), unless GOMEMLIMIT says otherwise"`
 }
 
-// defaultLeastHeap is three to four times what a gateway holds that has little to do, and less than 500 open streams hold.
+// defaultLeastHeap is three to four times the memory of an idle gateway, and less than that of 500 open streams.
 const defaultLeastHeap = 48 << 20
 
-// Price is what one model costs, in the operator's one currency. An amount that is absent is not charged.
+// Price is the price of a model, in the operator's currency. An absent amount costs nothing.
 type Price struct {
 	Input       Amount `yaml:"input" doc:"per unit of input tokens"`
 	CachedInput Amount `yaml:"cached_input" doc:"per unit of cached input tokens; absent: what input says"`
@@ -182,20 +182,20 @@ type Price struct {
 	AudioSecond Amount `yaml:"audio_second" doc:"per second of audio, where the upstream says how long it was"`
 	Second      Amount `yaml:"second" doc:"per second of video made, where no tier fits"`
 	Video       Amount `yaml:"video" doc:"per video made, where no tier fits; added to second"`
-	// Tiers are tried in their order.
+	// Tiers are tried in order.
 	Tiers []Tier `yaml:"tiers"`
 }
 
-// Tier is what videos of one kind cost.
+// Tier is the price of videos of one kind.
 type Tier struct {
 	Resolution string `yaml:"resolution" doc:"a word such as 720p or 4k, in any case, that of pixels their shorter side's: the tier is for such videos; absent: for every resolution. The first tier that fits counts in place of the price's own second and video"`
-	// Audio is true or false, "" for either.
+	// Audio is true or false, "" for both.
 	Audio  string `yaml:"audio" doc:"true: for videos with sound, false: for those without; absent: for both"`
 	Second Amount `yaml:"second" doc:"per second of such a video"`
 	Video  Amount `yaml:"video" doc:"per such video; added to second"`
 }
 
-// Channel is one configured way to one upstream.
+// Channel is a configured route to an upstream.
 type Channel struct {
 	providers.Channel
 	CA          string `yaml:"ca" doc:"file of PEM certificates that may sign the upstream's, where base_url begins with https://; empty: the system's. Read again when it changes"`
@@ -210,7 +210,7 @@ const (
 	BackgroundUpstream = "upstream"
 )
 
-// Default returns the values of absent keys. It is valid: everything on this machine, no channel, no token.
+// Default returns the values of absent keys. It is valid: everything is on this machine, without a channel or a token.
 func Default() Config {
 	return Config{
 		Listen:   "127.0.0.1:8080",
@@ -240,20 +240,20 @@ func Default() Config {
 	}
 }
 
-// DefaultGroup is the group of tokens and channels that name none.
+// DefaultGroup is the group of tokens and channels without a group.
 const DefaultGroup = "default"
 
-// setDefaults gives an entry of the map the values of its absent keys.
+// setDefaults sets the defaults of absent keys of an entry.
 func (p *Price) setDefaults() { p.Unit = "1M" }
 
-// setDefaults gives an entry of the list the values of its absent keys.
+// setDefaults sets the defaults of absent keys of an entry.
 func (c *Channel) setDefaults() {
 	c.Groups, c.Weight, c.Dialect, c.Translate, c.StreamUsage = []string{DefaultGroup}, 1, providers.DialectBoth, true, true
 	c.Background = BackgroundGateway
 }
 
-// Parse reads a configuration file's text. The environment answers ${NAME}; the paths of ${file:PATH} begin at the file's folder, and
-// SecretFiles lists them, of a refused configuration too. All problems come back at once, in an *Error that names key, line and column.
+// Parse parses the text of a configuration file. env has the values of ${NAME}. Paths of ${file:PATH} start from the file's folder, and
+// SecretFiles lists them, also for a refused configuration. The error is an *Error with all problems, each with key, line and column.
 func Parse(file string, text []byte, env func(string) (string, bool), vendors providers.Catalog) (Config, error) {
 	cfg := Default()
 	dec := &decoder{env: env, folder: filepath.Dir(file), places: map[string]place{}}
@@ -277,7 +277,7 @@ func Parse(file string, text []byte, env func(string) (string, bool), vendors pr
 	return cfg, nil
 }
 
-// Load reads a configuration file and returns its text as well. Its error is an *Error.
+// Load reads and parses a configuration file, and returns its text too. The error is an *Error.
 func Load(file string, env func(string) (string, bool), vendors providers.Catalog) (Config, []byte, error) {
 	text, err := os.ReadFile(file) //nolint:gosec // the operator names the file
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// longestIdle is the longest life of a session: nothing that lasts longer would be idle.
+	// longestIdle is the maximum duration of a session: a longer idle time has no effect.
 	longestIdle = 12 * time.Hour
-	// maxCurrency is longer than any unit that people write behind an amount.
+	// maxCurrency is longer than any usual unit after an amount, in bytes.
 	maxCurrency = 12
 )
 
@@ -37,11 +37,11 @@ func checkConsole(v *validator, c Config) {
 	}
 }
 
-// ConsoleURL is the address at which people open the console; nil: loopback alone.
+// ConsoleURL returns the address at which people open the console; nil: only loopback.
 func (c Config) ConsoleURL() *url.URL {
 	if c.Console.URL == "" {
 		return nil
 	}
-	address, _ := url.Parse(c.Console.URL) // it was checked
+	address, _ := url.Parse(c.Console.URL) // Validate has checked it
 	return address
 }

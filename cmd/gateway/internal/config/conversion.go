@@ -11,7 +11,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// Seeds are the file's tokens for the store.
+// Seeds returns the file's tokens for the store.
 func (c Config) Seeds() []tokens.Seed {
 	seeds := make([]tokens.Seed, 0, len(c.Tokens))
 	for _, t := range c.Tokens {
@@ -22,23 +22,23 @@ func (c Config) Seeds() []tokens.Seed {
 	return seeds
 }
 
-// Proxies are the networks of trusted reverse proxies.
+// Proxies returns the networks of trusted reverse proxies.
 func (c Config) Proxies() []netip.Prefix {
 	networks := make([]netip.Prefix, 0, len(c.TrustedProxies))
 	for _, network := range c.TrustedProxies {
-		if prefix, err := parseNetwork(network); err == nil { // Validate refused the others
+		if prefix, err := parseNetwork(network); err == nil { // Validate refused invalid networks
 			networks = append(networks, prefix)
 		}
 	}
 	return networks
 }
 
-// Named are models that the file names other than in its channels: those that have a price, and those that aliases replace.
+// Named returns models that the file names outside of channels: in prices, and as the targets of aliases.
 func (c Config) Named() iter.Seq[string] {
 	return slices.Values(slices.AppendSeq(slices.Collect(maps.Keys(c.Prices)), maps.Values(c.Aliases)))
 }
 
-// Routes are the file's channels for the router.
+// Routes returns the file's channels for the router.
 func (c Config) Routes() []providers.Channel {
 	channels := make([]providers.Channel, 0, len(c.Channels))
 	for _, channel := range c.Channels {
@@ -54,14 +54,14 @@ func (c Channel) route() providers.Channel {
 }
 
 const (
-	// bodyPart is which part of the process's memory request bodies get where the file does not set it. While one is read or decoded
-	// there is a second copy of it for a moment, and the garbage collector lets the heap double.
+	// bodyPart is the divisor of the process's memory that request bodies may use by default. While a body is read or decoded, a second copy
+	// exists for a moment, and the garbage collector lets the heap double.
 	bodyPart = 4
-	// leastBodies is how many of the largest bodies there is room for at least, so that a token's half holds one.
+	// leastBodies is the minimum of that memory in largest bodies, so that a token's half holds one.
 	leastBodies = 4
 )
 
-// BodyMemory is relay.max_body_memory, or what stands for its 0 in a process that may take so much memory.
+// BodyMemory returns relay.max_body_memory, or for 0 the default in a process that may use limit bytes of memory.
 func (r Relay) BodyMemory(limit int64) int64 {
 	if r.MaxBodyMemory > 0 {
 		return int64(r.MaxBodyMemory)

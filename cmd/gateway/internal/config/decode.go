@@ -18,20 +18,20 @@ import (
 	"modelrelay/providers"
 )
 
-// place is where a key is in the file, both counted from 1.
+// place is the position of a key in the file, counted from 1.
 type place struct{ line, column int }
 
 func placeOf(node *yaml.Node) place { return place{node.Line, node.Column} }
 
-// decoder fills Config from the YAML library's tree of nodes. The library would fill it as well, but takes yes for true,
-// 3.0 for a whole number and its own forms of dates, and its errors name Go's types. Here the field's type decides how a scalar is
-// read, after ${NAME} was replaced within it.
+// decoder fills Config from the YAML library's nodes. The library could do so itself, but it accepts yes for true, 3.0 for an integer and
+// its own forms of dates, and its errors name Go's types. Here the type of the field determines how a scalar is parsed, after ${NAME} is
+// replaced.
 //
-// github.com/goccy/go-yaml was measured in place of go.yaml.in/yaml/v4: the same features need 412 lines against 334, it reports one
-// error of several, and it reads 0012 as 10.
+// github.com/goccy/go-yaml was compared with go.yaml.in/yaml/v4. The same features need 412 lines instead of 334. It reports only one of
+// several errors, and it parses 0012 as 10.
 type decoder struct {
 	env func(string) (string, bool)
-	// folder is where the paths of ${file:PATH} begin, and files are those that were read.
+	// folder is the base of relative paths in ${file:PATH}, and files are the files that were read.
 	folder   string
 	files    []string
 	places   map[string]place // of keys
@@ -42,7 +42,7 @@ func (d *decoder) add(key string, at place, format string, args ...any) {
 	d.problems = append(d.problems, Problem{Key: key, Line: at.line, Column: at.column, Message: fmt.Sprintf(format, args...)})
 }
 
-// addAt adds a problem at the place of the key, else at that of the nearest enclosing one.
+// addAt adds a problem at the position of the key, else at that of the nearest enclosing key.
 func (d *decoder) addAt(key, message string) {
 	for outer := key; ; {
 		if at, ok := d.places[outer]; ok || outer == "" {
@@ -83,7 +83,7 @@ func (d *decoder) syntax(err error, text []byte) {
 	lines := strings.Split(string(text), "\n")
 	at, hint := place{refused.Mark.Line, refused.Mark.Column}, ""
 	switch {
-	case at.line >= len(lines) && refused.ContextMark.Line > 0: // the text ends within something
+	case at.line >= len(lines) && refused.ContextMark.Line > 0: // the text ends within a value
 		at = place{refused.ContextMark.Line, refused.ContextMark.Column}
 	case at.line > 0 && at.line <= len(lines) && at.column > 1 && at.column <= len(lines[at.line-1]) &&
 		strings.HasPrefix(lines[at.line-1][at.column-2:], "${"):
@@ -95,7 +95,7 @@ func (d *decoder) syntax(err error, text []byte) {
 	d.add("", at, "%s%s", refused.Message, hint)
 }
 
-// value decodes a node into a settable value of the types Config uses. null leaves it as it is.
+// value decodes a node into a settable value of the types in Config. null does not change it.
 func (d *decoder) value(key string, node *yaml.Node, into reflect.Value) {
 	at := placeOf(node)
 	if _, known := d.places[key]; !known {
@@ -121,7 +121,7 @@ func (d *decoder) value(key string, node *yaml.Node, into reflect.Value) {
 	}
 }
 
-// resolve follows an alias. The types of Config end, so an alias that contains itself does as well.
+// resolve follows an alias. The depth of Config's types is finite, so an alias that contains itself ends too.
 func resolve(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias
@@ -137,7 +137,7 @@ func (p pair) isMerge() bool { return isMerge(p.key) }
 
 func isMerge(key *yaml.Node) bool { return key.ShortTag() == "!!merge" }
 
-// pairs lists a mapping's pairs and finds names that are there twice.
+// pairs returns a mapping's pairs and reports duplicate names.
 func (d *decoder) pairs(key string, node *yaml.Node) []pair {
 	if node.Kind != yaml.MappingNode {
 		d.add(key, placeOf(node), "wants keys and values, not %s", describe(node))
@@ -163,7 +163,7 @@ func (d *decoder) fields(key string, node *yaml.Node, into reflect.Value) {
 		fields[field.Tag.Get("yaml")] = value
 	}
 	pairs := d.pairs(key, node)
-	for _, p := range pairs { // first, because a key of one's own replaces a merged one wherever it stands
+	for _, p := range pairs { // first, because any key of the mapping replaces a merged key
 		switch source := resolve(p.value); {
 		case !p.isMerge():
 		case source.Kind != yaml.MappingNode || slices.ContainsFunc(source.Content, isMerge):
@@ -185,7 +185,7 @@ func (d *decoder) fields(key string, node *yaml.Node, into reflect.Value) {
 	}
 }
 
-// field reads what a model calls a field of a video request where the text is its name alone; an empty one is Absent.
+// field parses the name of a Field without a section.
 func (d *decoder) field(key string, at place, node *yaml.Node, into reflect.Value) {
 	var name string
 	if !isNull(node) {
@@ -224,7 +224,7 @@ func (d *decoder) elements(key string, node *yaml.Node, into reflect.Value) {
 	into.Set(elements)
 }
 
-// newEntry makes a settable entry of a list or map, with its defaults.
+// newEntry returns a settable entry of a list or map, with its defaults.
 func newEntry(t reflect.Type) reflect.Value {
 	entry := reflect.New(t)
 	if defaulter, ok := reflect.TypeAssert[interface{ setDefaults() }](entry); ok {
@@ -244,12 +244,12 @@ func describe(node *yaml.Node) string {
 	}
 }
 
-// quoted are the styles of scalars that are text whatever they look like.
+// quoted are the styles of scalars that are always text.
 const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 
 func (d *decoder) scalar(key string, at place, node *yaml.Node, into reflect.Value) {
 	if node.Kind != yaml.ScalarNode {
-		d.add(key, at, "wants %s, not %s", wanted(into.Type()), describe(node))
+		d.add(key, at, "wants %s, not %s", expected(into.Type()), describe(node))
 		return
 	}
 	raw := node.Value
@@ -258,10 +258,10 @@ func (d *decoder) scalar(key string, at place, node *yaml.Node, into reflect.Val
 		d.add(key, at, "%v", err)
 		return
 	}
-	// A quoted number is text, unless the quotes are there for the braces of ${NAME}.
+	// A quoted number is text, unless the quotes are needed for the braces of ${NAME}.
 	if err := setScalar(into, text, node.Style&quoted != 0 && text == raw); err != nil {
 		if text != raw { // the text came from the environment and may be a secret
-			err = fmt.Errorf("%s does not hold %s", raw, wanted(into.Type()))
+			err = fmt.Errorf("%s does not hold %s", raw, expected(into.Type()))
 		}
 		d.add(key, at, "%v", err)
 	}
@@ -275,7 +275,7 @@ func (d *decoder) variable(name string) (string, error) {
 	return value, nil
 }
 
-// file is the text of a file, without the line end that editors put there.
+// file returns the text of a file without its trailing line end.
 func (d *decoder) file(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(d.folder, path)
@@ -294,7 +294,7 @@ func (d *decoder) file(path string) (string, error) {
 }
 
 func setScalar(into reflect.Value, text string, isText bool) error {
-	mismatch := func() error { return fmt.Errorf("wants %s, not %q", wanted(into.Type()), text) }
+	mismatch := func() error { return fmt.Errorf("wants %s, not %q", expected(into.Type()), text) }
 	switch pointer := into.Addr().Interface().(type) {
 	case *Size:
 		return pointer.UnmarshalText([]byte(text))
@@ -329,8 +329,8 @@ func setScalar(into reflect.Value, text string, isText bool) error {
 	return nil
 }
 
-// wanted says in an operator's words what a type is written like.
-func wanted(t reflect.Type) string {
+// expected describes the form of a type's values for operators.
+func expected(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
 		return "a duration such as 30s"

@@ -8,14 +8,14 @@ import (
 	"modelrelay/providers"
 )
 
-// Egress is the gateway's way to upstreams.
+// Egress configures the connections to upstreams.
 type Egress struct {
-	// EgressProxy may carry a password, so it prints as a secret.
+	// EgressProxy may contain a password, so it is a secret.
 	EgressProxy providers.Secret `yaml:"egress_proxy" doc:"http(s):// or socks5://[user:password@]host:port of a proxy through which upstreams are called; empty: none, whatever the environment says. Webhooks and results at links that lead away from a channel's own origin never pass it"`
 	NoProxy     []string         `yaml:"no_proxy" doc:"upstreams that are called without egress_proxy: hosts, domains with their hosts (example.com, or .example.com without itself), addresses or CIDR ranges; loopback always is"`
 }
 
-// checkEgress checks the proxy's address, whose text is not repeated.
+// checkEgress checks the proxy's address. Messages do not repeat its text.
 func checkEgress(v *validator, e Egress) {
 	if e.EgressProxy == "" {
 		if len(e.NoProxy) > 0 {

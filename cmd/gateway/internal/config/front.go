@@ -11,10 +11,10 @@ import (
 	"modelrelay/cmd/gateway/internal/certs"
 )
 
-// Front is how the gateway's listeners speak with what is in front of them.
+// Front configures the protocols between the gateway's listeners and the proxies in front of them.
 type Front struct {
 	TLS ListenTLS `yaml:"tls"`
-	// H2C and ProxyProtocol are of the one listener that proxies and balancers speak to.
+	// H2C and ProxyProtocol apply to the public listener only.
 	H2C           bool `yaml:"h2c" doc:"serve HTTP/2 without TLS at listen as well, for proxies that speak it to their backends (Envoy, Caddy's h2c://, Cloud Run); with tls HTTP/2 needs no key"`
 	ProxyProtocol bool `yaml:"proxy_protocol" doc:"connections of trusted_proxies to listen begin with a header of the PROXY protocol (version 1 or 2), which names the address that counts; those without it are closed. Others' headers do not count. Write false where every proxy of trusted_proxies writes X-Forwarded-For or Forwarded itself"`
 
@@ -30,13 +30,13 @@ type ListenTLS struct {
 
 func (t ListenTLS) files() certs.Files { return certs.Files{Cert: t.Cert, Key: t.Key} }
 
-// Enabled reports whether listeners speak TLS.
+// Enabled reports whether listeners use TLS.
 func (t ListenTLS) Enabled() bool { return t != ListenTLS{} }
 
-// errNoCertificate cannot happen after Validate.
+// errNoCertificate is impossible after Validate.
 var errNoCertificate = errors.New("tls.cert holds no certificate")
 
-// Config is what listeners speak TLS by, with the certificate as its files have it at each handshake; nil: no TLS.
+// Config returns the TLS configuration of listeners, with the certificate that the files contain at each handshake; nil: no TLS.
 func (t ListenTLS) Config() *tls.Config {
 	if !t.Enabled() {
 		return nil
@@ -62,7 +62,7 @@ const trustedProxiesWarning = "X-Forwarded-For and Forwarded count on every conn
 	"such as an AWS NLB, does not write them, and any client can name its own address: set proxy_protocol: true here and in the balancer. " +
 	"Set proxy_protocol: false if each of them is an HTTP proxy that writes them"
 
-// certificateEndsSoon is when the end of a certificate is worth a word: renewals that work come weeks before.
+// certificateEndsSoon is the time before the end of a certificate from which it is reported: working renewals are weeks earlier.
 const certificateEndsSoon = 14 * 24 * time.Hour
 
 func checkFront(v *validator, c Config) {
@@ -79,8 +79,8 @@ func checkFront(v *validator, c Config) {
 	}
 }
 
-// warnFront warns of proxies that may pass on what a client wrote, and of a certificate that ends soon. The file does not show
-// what kind of proxy is in front, so it has to name the kind.
+// warnFront warns of proxies that may pass on a client's headers, and of a certificate that ends soon. The configuration must name the kind
+// of proxy, because the gateway cannot detect it.
 func warnFront(v *validator, c Config, now time.Time) {
 	if len(c.TrustedProxies) > 0 && !c.proxyProtocolGiven {
 		v.warn("trusted_proxies", "trusted_proxies", nil, "%s", trustedProxiesWarning)
@@ -90,7 +90,7 @@ func warnFront(v *validator, c Config, now time.Time) {
 	}
 	config, err := certs.NewSource(c.TLS.files()).Config()
 	if err != nil || len(config.Certificates) == 0 {
-		return // Validate says it
+		return // Validate reports it
 	}
 	if ends := config.Certificates[0].Leaf.NotAfter; ends.Sub(now) < certificateEndsSoon {
 		date := ends.UTC().Format(time.DateOnly)
@@ -98,7 +98,7 @@ func warnFront(v *validator, c Config, now time.Time) {
 	}
 }
 
-// Trusts reports whether a connection from the address counts as one of a proxy.
+// Trusts reports whether the address belongs to a trusted proxy.
 func (c Config) Trusts(addr netip.Addr) bool {
 	return slices.ContainsFunc(c.Proxies(), func(network netip.Prefix) bool { return network.Contains(addr) })
 }

@@ -9,20 +9,20 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// Group is what the tokens of a group have in common.
+// Group has the rules for the tokens of a group.
 type Group struct {
 	Defaults Defaults `yaml:"defaults"`
 	Ceilings Ceilings `yaml:"ceilings"`
 	Forbid   []string `yaml:"forbid" doc:"what the group's tokens may not request, because it changes the price of a call; a request is 400. background (true), service_tier (and Anthropic's speed), hosted_tools (tools that the vendor runs, such as a web search), inference_geo (Anthropic's, but for global), cached_content (Gemini's), long_cache (marks of longer than 5m), long_context (Anthropic's beta context-1m), other_models (models and hosts other than the model that the call names)"`
 }
 
-// Defaults are limits of tokens that are given none.
+// Defaults are the limits of tokens without their own.
 type Defaults struct {
 	tokens.Limits
 	Budget float64 `yaml:"budget" doc:"budget of a token that has none of its own"`
 }
 
-// Ceilings are the highest limits that a token may be given.
+// Ceilings are the highest limits that a token may have.
 type Ceilings struct {
 	tokens.Limits
 	Budget float64 `yaml:"budget" doc:"highest budget of a token, and that of one without, where defaults has none; 0: any"`
@@ -34,7 +34,7 @@ func (g Group) limits() tokens.GroupLimits {
 	}
 }
 
-// GroupLimits are the limits of the groups that the file names.
+// GroupLimits returns the limits of the groups in the file.
 func (c Config) GroupLimits() map[string]tokens.GroupLimits {
 	limits := make(map[string]tokens.GroupLimits, len(c.Groups))
 	for name, group := range c.Groups {
@@ -43,7 +43,7 @@ func (c Config) GroupLimits() map[string]tokens.GroupLimits {
 	return limits
 }
 
-// GroupNames are all groups: those that the file describes, those that channels name, and the one of tokens that name none.
+// GroupNames returns all groups: those of the file, those that channels name, and the default.
 func (c Config) GroupNames() []string {
 	names := map[string]bool{DefaultGroup: true}
 	for name := range c.Groups {
@@ -57,7 +57,7 @@ func (c Config) GroupNames() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// ChannelsOf are the names of the channels that the tokens of a group may use, as the file has them.
+// ChannelsOf returns the names of the channels for the tokens of a group, in the order of the file.
 func (c Config) ChannelsOf(group string) []string {
 	var names []string
 	for _, channel := range c.Channels {
@@ -68,8 +68,8 @@ func (c Config) ChannelsOf(group string) []string {
 	return names
 }
 
-// checkCeilings refuses what is above the group's, but for what a token of the group had already: a ceiling that fell since
-// holds for it in any case, and must not prevent other changes.
+// checkCeilings refuses limits above the group's ceilings, except limits that the token had before: a ceiling that was lowered since
+// applies anyway, and must not prevent other changes.
 func (g Group) checkCeilings(v *validator, at string, limits tokens.Limits, budget float64, had *tokens.Token) {
 	if had == nil {
 		had = new(tokens.Token)
@@ -107,5 +107,5 @@ func checkGroups(v *validator, groups map[string]Group) {
 	}
 }
 
-// Forbids is what the tokens of a group may not ask for.
+// Forbids returns what the tokens of a group may not request.
 func (c Config) Forbids(group string) []string { return c.Groups[group].Forbid }

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// RestartKeys names the keys whose values differ and that only a restart takes.
+// RestartKeys returns the keys with different values that take effect only after a restart.
 func RestartKeys(before, after Config) []string {
 	var changed []string
 	now := make(map[string]any)
@@ -22,7 +22,7 @@ func RestartKeys(before, after Config) []string {
 	return changed
 }
 
-// eachSetting visits the keys of a section that have a value: those that a reload takes, or those that only a restart takes.
+// eachSetting visits the keys of a section that have a value: with live, those that a reload applies, else those that require a restart.
 func eachSetting(path string, section reflect.Value, live bool, visit func(path string, value reflect.Value)) {
 	for field, value := range keyFields(section) {
 		at := join(path, field.Tag.Get("yaml"))
@@ -36,10 +36,10 @@ func eachSetting(path string, section reflect.Value, live bool, visit func(path 
 	}
 }
 
-// visibleFields holds reflect.VisibleFields of each type: a configuration has thousands of sections of a few types.
+// visibleFields has reflect.VisibleFields of each type: a configuration has thousands of sections of a few types.
 var visibleFields sync.Map //nolint:gochecknoglobals // types live as long as the process
 
-// keyFields are the fields of a section that keys of the file stand for, those of embedded structs among them.
+// keyFields yields the fields of a section that are keys of the file, also those of embedded structs.
 func keyFields(section reflect.Value) iter.Seq2[reflect.StructField, reflect.Value] {
 	return func(yield func(reflect.StructField, reflect.Value) bool) {
 		fields, known := visibleFields.Load(section.Type())

@@ -6,7 +6,7 @@ import (
 	"modelrelay/providers"
 )
 
-// AdminName is the operator whose key is admin_key.
+// AdminName is the name of the operator with the key admin_key.
 const AdminName = "admin"
 
 // Roles of operators.
@@ -17,10 +17,10 @@ const (
 
 const maxOperatorName = 64
 
-// reservedNames stand for others in the audit log.
+// reservedNames have other meanings in the audit log.
 func reservedNames() []string { return []string{AdminName, "cli", "file", "console"} }
 
-// checkOperators checks the list of operators. A key that opens two things would make it unclear which operator came.
+// checkOperators checks the list of operators. Each key must belong to one operator or token only.
 func checkOperators(v *validator, c Config) {
 	v.notNegative("audit.retention", c.Audit.Retention)
 	for i, operator := range c.Operators {
@@ -51,7 +51,7 @@ func checkOperators(v *validator, c Config) {
 	v.unique("operators", "key", len(c.Operators), func(i int) string { return c.Operators[i].Key.Reveal() })
 }
 
-// AllOperators are the operators of the gateway, the one of admin_key first.
+// AllOperators returns the operators of the gateway, first the one with admin_key.
 func (c Config) AllOperators() []Operator {
 	if c.AdminKey == "" {
 		return c.Operators

@@ -11,16 +11,16 @@ import (
 	"modelrelay/providers/pricing"
 )
 
-// PriceList is what the file charges for each model.
+// PriceList returns the prices of models in the file.
 func (c Config) PriceList() map[string]pricing.Price {
 	list := make(map[string]pricing.Price, len(c.Prices))
 	for model, price := range c.Prices {
-		list[model], _ = price.list() // Validate refused the others
+		list[model], _ = price.list() // Validate refused invalid prices
 	}
 	return list
 }
 
-// amount is one amount of the file, what it is for, and where it goes.
+// amount is an amount of the file, with its key and its destination.
 type amount struct {
 	key  string
 	text Amount
@@ -28,7 +28,7 @@ type amount struct {
 	into **pricing.Rate
 }
 
-// rates reads amounts, and says what is wrong with them.
+// rates parses amounts, and returns their problems.
 func rates(amounts ...amount) []Problem {
 	var problems []Problem
 	for _, a := range amounts {
@@ -40,12 +40,12 @@ func rates(amounts ...amount) []Problem {
 	return problems
 }
 
-// list is the price as calls are charged by it, and what is wrong with it.
+// list returns the price for charging calls, and its problems.
 func (p Price) list() (pricing.Price, []Problem) {
 	var price pricing.Price
 	unit := units()[p.Unit]
 	if unit == 0 {
-		unit = 1 // what is wrong with the unit is said elsewhere
+		unit = 1 // checkPrice reports an invalid unit
 	}
 	problems := rates(
 		amount{"input", p.Input, unit, &price.Input},
@@ -66,7 +66,7 @@ func (p Price) list() (pricing.Price, []Problem) {
 	return price, problems
 }
 
-// maxTiers bounds the tiers of one price: each task reads them in turn.
+// maxTiers bounds the tiers of one price: each task scans them.
 const maxTiers = 100
 
 func checkPrice(v *validator, at string, p Price) {
@@ -92,7 +92,7 @@ func checkPrice(v *validator, at string, p Price) {
 	}
 }
 
-// warnPrices warns of models without a price, of tiers that never count, and of videos that reserve nothing.
+// warnPrices warns of models without a price, of tiers that never apply, and of videos that reserve nothing.
 func warnPrices(v *validator, c Config, vendors providers.Catalog) {
 	if len(c.Prices) > 0 {
 		warnUnpriced(v, c)
@@ -102,7 +102,7 @@ func warnPrices(v *validator, c Config, vendors providers.Catalog) {
 	}
 }
 
-// warnUnpriced warns of the models that channels list by name and that have no price.
+// warnUnpriced warns of models without a price that channels list by name.
 func warnUnpriced(v *validator, c Config) {
 	var free []string
 	for _, channel := range c.Channels {
@@ -124,7 +124,7 @@ func warnUnpriced(v *validator, c Config) {
 	v.warn("prices", "unpriced", map[string]string{"models": list}, "has no price for %s: their calls cost nothing", list)
 }
 
-// warnTiers warns of the tiers of a model's price that no video ever fits.
+// warnTiers warns of tiers of a model's price that match no video.
 func warnTiers(v *validator, c Config, vendors providers.Catalog, model string) {
 	price, _ := c.Prices[model].list()
 	tables, whole := c.videoTables(vendors, model)
@@ -146,13 +146,13 @@ func warnTiers(v *validator, c Config, vendors providers.Catalog, model string) 
 	}
 }
 
-// videoTables are what the vendors say of a model that channels list by name. whole: each of these vendors knows it, and there is one.
+// videoTables returns the vendors' tables of a model that channels list by name. whole: there is at least one vendor, and all have a table.
 func (c Config) videoTables(vendors providers.Catalog, model string) (tables []providers.VideoModel, whole bool) {
 	whole = true
 	for _, channel := range c.Channels {
 		upstream, listed := channel.Models[model]
 		for name := range channel.Models {
-			listed = listed || providers.IsPattern(name) // which may stand for it
+			listed = listed || providers.IsPattern(name) // a pattern may match it
 		}
 		vendor := vendors[channel.Vendor]
 		if channel.Disabled || !listed || vendor.Video == nil {

@@ -9,19 +9,19 @@ import (
 	"modelrelay/providers"
 )
 
-// Problem is one thing wrong with the configuration. Its message never holds a secret.
+// Problem is one problem of the configuration. Its message never contains a secret.
 type Problem struct {
-	// Key is the path of the key, such as "channels[0].base_url"; "" where the text is no YAML at all.
+	// Key is the path of the key, such as "channels[0].base_url"; "" if the text is not YAML.
 	Key string
-	// Line and Column count from 1; 0 where there is no place to point at.
+	// Line and Column count from 1; 0 if unknown.
 	Line, Column int
 	Message      string
-	// Code names the sentence of a warning in other languages, "" for none. Values are its parameters, key among them.
+	// Code identifies the sentence of a warning for translation, "" for none. Values are its parameters, including key.
 	Code   string
 	Values map[string]string
 }
 
-// String gives place, key and message in the way compilers do.
+// String formats position, key and message like a compiler.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.Line > 0 {
@@ -34,13 +34,13 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Error is a configuration that cannot be used. The process ends with exit code 2; a reload keeps the old one.
+// Error is an invalid configuration. The process ends with exit code 2; a reload keeps the old configuration.
 type Error struct {
 	File     string
 	Problems []Problem // at least one
 }
 
-// Error gives one line per problem, each with file, line and column.
+// Error returns one line for each problem, with file, line and column.
 func (e *Error) Error() string {
 	lines := make([]string, 0, len(e.Problems))
 	for _, problem := range e.Problems {
@@ -58,10 +58,10 @@ func (e *Error) LogValue() slog.Value {
 	return slog.AnyValue(LinesOf(e.Problems))
 }
 
-// Lines are problems in the log: a list where its lines are JSON, else one text in which semicolons part them.
+// Lines are problems in the log: a list in JSON, else one text separated by semicolons.
 type Lines []string
 
-// LinesOf are the problems as they are printed.
+// LinesOf formats the problems as printed lines.
 func LinesOf(problems []Problem) Lines {
 	lines := make(Lines, 0, len(problems))
 	for _, problem := range problems {
@@ -72,11 +72,11 @@ func LinesOf(problems []Problem) Lines {
 
 func (l Lines) String() string { return strings.Join(l, "; ") }
 
-// guessable is the length below which a key of the file counts as one that can be guessed: wrong keys are slowed, but a right
-// one always passes, so its length is its lock. The gateway's own keys are longer.
+// guessable is the length below which a key of the file counts as guessable. Wrong keys are slowed, but a correct key always passes, so
+// only its length protects it. The gateway's own keys are longer.
 const guessable = 20
 
-// Warnings are what a valid configuration does that its operator may not want. Their messages hold no secret.
+// Warnings returns what a valid configuration does that is probably not intended. Their messages contain no secret.
 func (c Config) Warnings(vendors providers.Catalog) []Problem {
 	v := &validator{}
 	short := func(at, text string) {

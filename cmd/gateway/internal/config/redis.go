@@ -10,9 +10,9 @@ import (
 	"modelrelay/storage"
 )
 
-// Redis holds tokens, limits and usage.
+// Redis configures the connection to Redis.
 type Redis struct {
-	// URL may carry a password, so it prints as a secret.
+	// URL may contain a password, so it is a secret.
 	URL      providers.Secret `yaml:"url" doc:"redis://[user:password@]host:port/db, or rediss:// for TLS; a slow one takes ?read_timeout=5s (default 1s, then it counts as away)"`
 	Username string           `yaml:"username" doc:"user of Redis's access list, in place of the one in url"`
 	Password providers.Secret `yaml:"password" doc:"password, in place of the one in url"`
@@ -22,7 +22,7 @@ type Redis struct {
 	Sentinel RedisSentinel    `yaml:"sentinel"`
 }
 
-// RedisTLS is for a Redis with certificates of the operator's own.
+// RedisTLS is for a Redis with the operator's own certificates.
 type RedisTLS struct {
 	CA         string `yaml:"ca" doc:"file of PEM certificates that may sign those of Redis and of the sentinels, where url begins with rediss://; empty: the system's. Read again when it changes"`
 	Cert       string `yaml:"cert" doc:"file of the PEM certificate that the gateway shows; empty: none. Read again when it changes"`
@@ -42,7 +42,7 @@ func (t RedisTLS) files() certs.Files {
 	return certs.Files{CA: t.CA, Cert: t.Cert, Key: t.Key, ServerName: t.ServerName}
 }
 
-// Options are what storage opens a client by, other than the URL.
+// Options returns the options of a client, other than the URL.
 func (r Redis) Options() *storage.RedisOptions {
 	opts := &storage.RedisOptions{
 		Username: r.Username, Password: r.Password.Reveal(), Prefix: r.Prefix, Cluster: r.Cluster,
@@ -57,7 +57,7 @@ func (r Redis) Options() *storage.RedisOptions {
 	return opts
 }
 
-// inFolder makes relative paths begin at the configuration's folder.
+// inFolder makes relative paths start from the configuration's folder.
 func inFolder(folder string, paths ...*string) {
 	for _, path := range paths {
 		if *path != "" && !filepath.IsAbs(*path) {
@@ -68,7 +68,7 @@ func inFolder(folder string, paths ...*string) {
 
 const encrypted = "rediss://"
 
-// maxPrefix bounds what every key begins with, in bytes: it is kept with each.
+// maxPrefix bounds the prefix of keys, in bytes: Redis stores it with each key.
 const maxPrefix = 64
 
 func redisPath(text string) string {

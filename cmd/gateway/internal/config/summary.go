@@ -9,14 +9,14 @@ import (
 	"modelrelay/providers"
 )
 
-// Summary is what a configuration would load, without secrets.
+// Summary describes a configuration, without secrets.
 type Summary struct {
 	File     string           `json:"file"`
 	Listen   string           `json:"listen"`
 	Temporal string           `json:"temporal"` // "ok", or why Temporal was not checked
 	Tokens   []TokenSummary   `json:"tokens"`
 	Channels []ChannelSummary `json:"channels"`
-	// Warnings are what the configuration does that its operator may not want.
+	// Warnings are what the configuration does that is probably not intended.
 	Warnings []string `json:"warnings"`
 }
 
@@ -26,7 +26,7 @@ type TokenSummary struct {
 	Group    string   `json:"group"`
 	Models   []string `json:"models"`
 	Disabled bool     `json:"disabled"`
-	// Expires is zero for a token that never does.
+	// Expires is zero for a token without expiry.
 	Expires time.Time `json:"expires,omitzero"`
 }
 
@@ -41,7 +41,7 @@ type ChannelSummary struct {
 	Disabled bool     `json:"disabled"`
 }
 
-// Summarize returns what the configuration of the file would load. Temporal is not checked yet.
+// Summarize returns the summary of a file's configuration. It does not check Temporal.
 func (c Config) Summarize(file string, vendors providers.Catalog) Summary {
 	s := Summary{File: file, Listen: c.Listen, Tokens: []TokenSummary{}, Channels: []ChannelSummary{}, Warnings: []string{}}
 	for _, warning := range c.Warnings(vendors) {
@@ -59,7 +59,7 @@ func (c Config) Summarize(file string, vendors providers.Catalog) Summary {
 	return s
 }
 
-// withoutQuery leaves out what may hold a credential.
+// withoutQuery removes the query, which may contain a credential.
 func withoutQuery(address string) string {
 	before, _, _ := strings.Cut(address, "?")
 	return before

@@ -9,7 +9,7 @@ import (
 	"modelrelay/workflows/payloads"
 )
 
-// Temporal runs the tasks.
+// Temporal configures the connection to Temporal.
 type Temporal struct {
 	Address   string `yaml:"address" doc:"host:port of the Temporal frontend"`
 	Namespace string `yaml:"namespace" doc:"must keep closed workflows for video.retention or background.retention, whichever is longer, and four days more"`
@@ -18,12 +18,12 @@ type Temporal struct {
 	// APIKey implies TLS.
 	APIKey providers.Secret `yaml:"api_key" live:"true" doc:"bearer key of the namespace, as Temporal Cloud gives them; it implies tls. Write ${file:PATH}: a file that changes is read again"`
 	TLS    TemporalTLS      `yaml:"tls"`
-	// PayloadKeys encrypt what histories hold: the first writes, and all read.
+	// PayloadKeys encrypt the payloads in histories: the first key encrypts, and all decrypt.
 	PayloadKeys []payloads.Key `yaml:"payload_keys" live:"true"`
 	UIOrigin    string         `yaml:"ui_origin" doc:"origin of the Temporal UI, such as https://cloud.temporal.io, whose pages may have payloads decrypted at /codec/decode; empty: commands alone may"`
 }
 
-// TemporalTLS is how to speak TLS to Temporal. Its files are read again for each new connection.
+// TemporalTLS configures TLS to Temporal. Its files are read again for each new connection.
 type TemporalTLS struct {
 	CA         string `yaml:"ca" doc:"file of the certificates, in PEM, that sign the server's; empty: the system's. The section speaks TLS wherever it stands, as tls: {} too, and its files are read again for each new connection"`
 	Cert       string `yaml:"cert" doc:"file of the client's certificate, in PEM, with those that sign it"`
@@ -33,18 +33,18 @@ type TemporalTLS struct {
 	given bool
 }
 
-// Worker is how Temporal distinguishes versions of workers.
+// Worker identifies the version of the workers for Temporal.
 type Worker struct {
 	Deployment string `yaml:"deployment" doc:"name of the Temporal worker deployment of the workers; empty: the server does not distinguish their versions"`
 	BuildID    string `yaml:"build_id" doc:"version of this worker within the deployment, another one for each release"`
 }
 
-// Secure reports whether the connection speaks TLS.
+// Secure reports whether the connection uses TLS.
 func (t Temporal) Secure() bool { return t.TLS.given || t.APIKey != "" }
 
 func (t *TemporalTLS) setGiven() { t.given = true }
 
-// Files are those of the section.
+// Files returns the files of the section.
 func (t TemporalTLS) Files() certs.Files {
 	return certs.Files{CA: t.CA, Cert: t.Cert, Key: t.Key, ServerName: t.ServerName}
 }
@@ -82,10 +82,10 @@ func checkTemporal(v *validator, t Temporal) {
 	v.unique("temporal.payload_keys", "key", len(t.PayloadKeys), func(i int) string { return t.PayloadKeys[i].Secret.Reveal() })
 }
 
-// longestVersion is what Temporal takes of a deployment's name and a build id, in bytes.
+// longestVersion is Temporal's maximum length of a deployment's name and of a build id, in bytes.
 const longestVersion = 255
 
-// checkWorker checks what workers call themselves. Temporal parts the two by a dot or a colon, so the name has neither.
+// checkWorker checks the version of workers. Temporal separates its two parts by a dot or a colon, so the name may contain neither.
 func checkWorker(v *validator, w Worker) {
 	switch {
 	case w.Deployment == "" && w.BuildID != "":

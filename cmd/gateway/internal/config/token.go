@@ -9,20 +9,20 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// What the token store takes; said here so that the problem has a line and a column.
+// The limits of the token store. They are repeated here so that a problem has a line and a column.
 const (
 	maxTokenName   = 128
 	maxTokenKey    = 512
 	randomIDPrefix = "tok_"
 )
 
-// Token is one client credential put into Redis at start. Its networks are as they were written.
+// Token is a client credential that is stored in Redis at the start.
 type Token struct {
 	Key providers.Secret `yaml:"key" doc:"what the client sends"`
 	tokens.Token
 }
 
-// setDefaults gives an entry of a list or map the values of its absent keys.
+// setDefaults sets the defaults of absent keys of an entry.
 func (t *Token) setDefaults() {
 	t.Group, t.Models, t.Weight, t.Lane = DefaultGroup, []string{providers.AnyModel}, 1, slots.LaneNormal
 }
@@ -30,18 +30,18 @@ func (t *Token) setDefaults() {
 func storedNetworks(networks []string) []string {
 	stored := make([]string, 0, len(networks))
 	for _, network := range networks {
-		if prefix, err := parseNetwork(network); err == nil { // Validate and CheckToken refused the others
+		if prefix, err := parseNetwork(network); err == nil { // Validate and CheckToken refused invalid networks
 			stored = append(stored, prefix.String())
 		}
 	}
 	return stored
 }
 
-// CheckToken holds a token that is made, or changed from what it was, while the gateway runs to the rules of the file, and
-// returns it as it is stored. was is nil for one that is made. The problem's key is the token's own field.
+// CheckToken checks a token that is created, or changed from was, at run time against the rules of the file. It returns the token for the
+// store. was is nil for a new token. The problem's key is the field of the token.
 func (c Config) CheckToken(was *tokens.Token, t tokens.Token) (tokens.Token, *Problem) {
 	v := &validator{}
-	if t.Name != t.ID || !strings.HasPrefix(t.ID, randomIDPrefix) { // else it was made without a name, and none is given to it now
+	if t.Name != t.ID || !strings.HasPrefix(t.ID, randomIDPrefix) { // otherwise it was created without a name, which does not change
 		checkTokenName(v, ".name", t.Name)
 	}
 	checkToken(v, "", t, c.Webhooks)
@@ -58,7 +58,7 @@ func (c Config) CheckToken(was *tokens.Token, t tokens.Token) (tokens.Token, *Pr
 	return t, nil
 }
 
-// checkToken checks what operators set of a token, in the file and while the gateway runs.
+// checkToken checks what operators set in a token, in the file and at run time.
 func checkToken(v *validator, at string, t tokens.Token, webhooks Webhooks) {
 	v.filled(at+".group", t.Group)
 	if !providers.Plain(t.Group) {
@@ -116,7 +116,7 @@ func checkTokenName(v *validator, at, name string) {
 	}
 }
 
-// checkLimits checks the limits of a token, or those that its group gives.
+// checkLimits checks the limits of a token or of a group.
 func checkLimits(v *validator, at string, limits tokens.Limits) {
 	for _, limit := range tokens.ListLimits(limits) {
 		switch {

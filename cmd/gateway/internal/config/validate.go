@@ -15,15 +15,15 @@ func (v *validator) add(key, format string, args ...any) {
 	v.problems = append(v.problems, Problem{Key: key, Message: fmt.Sprintf(format, args...)})
 }
 
-// warn adds what an operator may not want; code is without the word config before it.
+// warn adds a warning; code is without the prefix config.
 func (v *validator) warn(key, code string, values map[string]string, format string, args ...any) {
 	all := map[string]string{"key": key}
 	maps.Copy(all, values)
 	v.problems = append(v.problems, Problem{Key: key, Message: fmt.Sprintf(format, args...), Code: "config." + code, Values: all})
 }
 
-// Validate checks values that have the right type: what may not be empty, negative, twice there or contradictory. The
-// problems name keys and have no place in a file. No problem means that the gateway can start with it.
+// Validate checks values of the right type: empty, negative, duplicate or contradictory ones. The problems have keys and no position.
+// Without a problem, the gateway can start.
 func (c Config) Validate(vendors providers.Catalog) []Problem {
 	v := &validator{}
 	v.address("listen", c.Listen)
@@ -72,10 +72,10 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 	return v.problems
 }
 
-// mostLeastHeap keeps a slip of the unit from becoming a process that never collects.
+// mostLeastHeap prevents a wrong unit from disabling collections.
 const mostLeastHeap = 16 << 30
 
-// mostCalls is how many calls the log may keep: a look through them all takes Redis some ten seconds by then.
+// mostCalls is the maximum number of calls in the log: a scan of so many takes Redis about ten seconds.
 const mostCalls = 10_000_000
 
 func checkCalls(v *validator, c Calls) {
@@ -160,7 +160,7 @@ func checkRelay(v *validator, r Relay) {
 	if r.CooldownFailures < 1 || r.CooldownFailures > health.MaxCooldownFailures {
 		v.add("relay.cooldown_failures", "wants 1 to %d", health.MaxCooldownFailures)
 	}
-	if !(r.CooldownShare > 0 && r.CooldownShare <= 1) { // nor NaN
+	if !(r.CooldownShare > 0 && r.CooldownShare <= 1) { // also refuses NaN
 		v.add("relay.cooldown_share", "wants a number above 0, up to 1")
 	}
 	v.positive("relay.cooldown_window", r.CooldownWindow)

@@ -13,10 +13,10 @@ import (
 	"modelrelay/providers/pricing"
 )
 
-// Size is a number of bytes, written as 64MiB, 2GiB or a plain number.
+// Size is a number of bytes, in the form 64MiB, 2GiB or a plain number.
 type Size int64
 
-// String writes the size in the largest unit that divides it.
+// String formats the size in the largest unit that divides it.
 func (s Size) String() string {
 	units := []string{"TiB", "GiB", "MiB", "KiB"}
 	for i, unit := range units {
@@ -28,7 +28,7 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// UnmarshalText reads a size.
+// UnmarshalText parses a size.
 func (s *Size) UnmarshalText(text []byte) error {
 	n, err := humanize.ParseBytes(string(text))
 	if err != nil || n > math.MaxInt64 || strings.HasPrefix(string(text), "-") {
@@ -38,13 +38,13 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Amount is a decimal amount of money as it was written, so that none of it is rounded; "" is absent.
+// Amount is a decimal amount of money in its original text, so that it is not rounded; "" is absent.
 type Amount string
 
-// rate is the amount for so many; nil for an absent one.
+// rate returns the rate of the amount for per units; nil if absent.
 func (a Amount) rate(per int64) (*pricing.Rate, error) {
 	if a == "" {
-		return nil, nil //nolint:nilnil // an absent price is none
+		return nil, nil //nolint:nilnil // an absent price is nil
 	}
 	rate, err := pricing.ParseRate(string(a), per)
 	if err != nil {
@@ -53,10 +53,10 @@ func (a Amount) rate(per int64) (*pricing.Rate, error) {
 	return rate, nil
 }
 
-// units are the numbers of tokens that prices may be for.
+// units are the permitted units of prices, in tokens.
 func units() map[string]int64 { return map[string]int64{"1": 1, "1K": 1_000, "1M": 1_000_000} }
 
-// parseDuration reads 500ms, 30s, 10m, 72h.
+// parseDuration parses 500ms, 30s, 10m, 72h.
 func parseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -65,7 +65,7 @@ func parseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// formatDuration writes a duration without its trailing zero units.
+// formatDuration formats a duration without trailing zero units.
 func formatDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -77,27 +77,27 @@ func formatDuration(d time.Duration) string {
 	return text
 }
 
-// ParseTime reads an RFC 3339 time or a date, which means its start in UTC. "" is the zero time.
+// ParseTime parses an RFC 3339 time or a date, which means its start in UTC. "" is the zero time.
 func ParseTime(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil && !t.IsZero() { // the zero time would be none
+		if t, err := time.Parse(layout, text); err == nil && !t.IsZero() { // the zero time means absent
 			return t.UTC(), nil
 		}
 	}
 	return time.Time{}, fmt.Errorf("%q is neither a date (2027-01-31) nor an RFC 3339 time", text)
 }
 
-// fileMark begins the name of a file in ${file:PATH}.
+// fileMark is the prefix of a file name in ${file:PATH}.
 const fileMark = "file:"
 
 // maxSecretFile bounds a file that ${file:PATH} reads, in bytes: credentials are short, and a service account has 3 KB.
 const maxSecretFile = 64 << 10
 
-// expand replaces every ${NAME} by the environment's value and every ${file:PATH} by a file's text without the line end at its
-// end; $${ stands for a literal ${. What a value holds is text and never YAML.
+// expand replaces every ${NAME} by the value of the environment variable and every ${file:PATH} by the text of a file without its trailing
+// line end; $${ means a literal ${. The value is always text, never YAML.
 func expand(text string, env, file func(string) (string, error)) (string, error) {
 	var out strings.Builder
 	for {

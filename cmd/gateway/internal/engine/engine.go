@@ -32,7 +32,7 @@ type Engine struct {
 
 	// Namespace is the namespace of tasks.
 	Namespace *workflows.Namespace
-	// CLI holds the options with which Temporal's CLI connects as this client does.
+	// CLI has the options with which Temporal's CLI connects like this client.
 	CLI string
 
 	codec  *payloads.Codec
@@ -151,7 +151,7 @@ func (e *Engine) Reach(ctx context.Context) error {
 // DecodeJSON decrypts payloads for Temporal's UI and CLI.
 func (e *Engine) DecodeJSON(body []byte) ([]byte, error) { return e.codec.DecodeJSON(body) }
 
-// keyOfAPI begins the errors about the API key.
+// keyOfAPI is the prefix of errors about the API key.
 const keyOfAPI = "temporal.api_key"
 
 // named adds the configuration key to the server's refusals.
@@ -171,7 +171,7 @@ func (e *Engine) named(
 	return err
 }
 
-// Misconfigured reports whether an error names the configuration of the connection, so that waiting does not fix it.
+// Misconfigured reports whether an error names the configuration of the connection. Waiting does not fix such an error.
 func Misconfigured(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), keyOfAPI) || strings.Contains(err.Error(), keyOfTLS))
 }

@@ -17,7 +17,7 @@ import (
 	"modelrelay/cmd/gateway/internal/certs"
 )
 
-// keyOfTLS begins the errors about TLS.
+// keyOfTLS is the prefix of errors about TLS.
 const keyOfTLS = "temporal.tls"
 
 // secured uses the current content of the files for each new connection, so that a certificate can be replaced without a restart.
@@ -106,7 +106,7 @@ func (s secured) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, erro
 // OverrideServerName implements credentials.TransportCredentials. It does nothing: the configuration has the name.
 func (s secured) OverrideServerName(string) error { return nil }
 
-// refusable is a connection whose server may refuse the client's certificate after the handshake, as TLS 1.3 permits.
+// refusable is a connection to a server that may refuse the client's certificate after the handshake, as TLS 1.3 permits.
 type refusable struct {
 	net.Conn
 

@@ -15,7 +15,7 @@ import (
 	"modelrelay/providers/relay"
 )
 
-// callMetrics counts requests and relayed calls, with names of the OpenTelemetry conventions where there are any.
+// callMetrics counts requests and relayed calls, with names of the OpenTelemetry conventions if there are any.
 type callMetrics struct {
 	names *atomic.Pointer[names]
 
@@ -43,7 +43,7 @@ func (c *tally[K]) add(n int64, key K) {
 	c.counter.Add(context.Background(), n, c.series.of(key)...) // no span: exemplars are off
 }
 
-// translatedKey are the endpoints of a call that an upstream of another format answered.
+// translatedKey has the endpoints of a translated call.
 type translatedKey struct{ from, to providers.Endpoint }
 
 type requestKey struct {
@@ -64,12 +64,12 @@ type attemptKey struct {
 	again   bool
 }
 
-// callSeries are the labels of one kind of call, for each of its instruments.
+// callSeries has the labels of one kind of call, for each of its instruments.
 type callSeries struct {
 	duration, call, input, output []metric.RecordOption
 }
 
-// The buckets of the conventions end where most web requests do. An answer may be written for minutes.
+// The buckets of the conventions end with most web requests, but an answer may take minutes.
 func httpBuckets() []float64 {
 	return []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
 }
@@ -78,12 +78,12 @@ func callBuckets() []float64 {
 	return []float64{.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36}
 }
 
-// firstBuckets go up to relay.first_byte_timeout.
+// firstBuckets range up to relay.first_byte_timeout.
 func firstBuckets() []float64 {
 	return []float64{.01, .025, .05, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 30, 60, 120}
 }
 
-// beforeBuckets begin at what the gateway itself needs; a client that sends its body slowly counts here too.
+// beforeBuckets begin with the gateway's own time. The time of a client that sends its body slowly counts here too.
 func beforeBuckets() []float64 {
 	return []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .05, .25, 1, 10}
 }
@@ -92,8 +92,8 @@ func tokenBuckets() []float64 {
 	return []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
 }
 
-// histogramsPerModel bounds the sets of labels of the calls' histograms: as many times the models with labels of their own. A model
-// usually has one set of calls that ended well and a few of faults.
+// histogramsPerModel bounds the sets of labels of the calls' histograms, as a factor of the number of models with their own labels. A model
+// usually has one set for successful calls and a few for faults.
 const histogramsPerModel = 2
 
 func newCallMetrics(in *instruments, names *atomic.Pointer[names], models int) *callMetrics {
@@ -140,7 +140,7 @@ func newCallMetrics(in *instruments, names *atomic.Pointer[names], models int) *
 	return c
 }
 
-// prime shows the series of sums before anything happened: an increase is only seen of a series that was there before.
+// prime reports the series of sums before anything happened: Prometheus sees an increase only of an existing series.
 func (c *callMetrics) prime(n *names) {
 	ctx := context.Background()
 	for _, limit := range []edge.Limit{
@@ -184,14 +184,14 @@ func (c *callMetrics) seen(s edge.Seen) {
 	if s.Refused != "" {
 		c.refusals.add(1, s.Refused)
 	}
-	if s.Sent == 0 { // no call, or one that was refused before
+	if s.Sent == 0 { // not a call, or refused before
 		return
 	}
 	names := c.names.Load()
 	model := names.model(s.Model)
 	series := c.callSeries.of(callKey{s.Operation, model, names.provider(s.Channel), s.Fault})
 	c.before.Record(ctx, s.Sent.Seconds(), c.beforeSeries.of(s.Operation)...)
-	if s.Operation != providers.Realtime { // which lasts as long as people talk
+	if s.Operation != providers.Realtime { // a conversation lasts as long as people talk
 		c.duration.Record(ctx, (s.Took - s.Sent).Seconds(), series.duration...)
 	}
 	if s.Translated != (providers.Endpoint{}) {
@@ -256,7 +256,7 @@ func operationLabel(operation providers.Operation) attribute.KeyValue {
 	return attribute.String("gen_ai.operation.name", operation.Convention())
 }
 
-// knownMethod keeps a client's own words out of the labels, as the conventions have it.
+// knownMethod keeps invented methods out of the labels, as the conventions require.
 func knownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -273,7 +273,7 @@ func outcome(fault providers.Kind) string {
 	return string(fault)
 }
 
-// money is an amount in the currency of prices. A series of sums may be inexact, the ledger is not.
+// money returns an amount in the currency of prices. A series of sums may be inexact, but the ledger is exact.
 func money(billionths int64) float64 { return float64(billionths) / 1e9 }
 
 func records(labels ...attribute.KeyValue) []metric.RecordOption {

@@ -15,7 +15,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// WatchChannels shows how this process finds the channels. waiting counts the calls that wait for a slot at a channel.
+// WatchChannels reports the channels' health in this process. waiting returns the number of calls that wait for a slot at a channel.
 func (m *Metrics) WatchChannels(monitor *health.Monitor, waiting func(channel string) int) error {
 	in := &instruments{meter: m.meter}
 	states := in.gauge("gateway.channel.state", "1 for the state that the channel is in: closed, half-open (its cooldown has ended, and no call succeeded since), open or disabled.")
@@ -44,7 +44,7 @@ func (m *Metrics) WatchChannels(monitor *health.Monitor, waiting func(channel st
 				of[key.State]++
 			}
 			for _, state := range channelStates() {
-				if state != health.StateDisabled { // which keys never are
+				if state != health.StateDisabled { // keys are never disabled
 					o.ObserveInt64(keys, of[state], metric.WithAttributes(name, attribute.String("state", state)))
 				}
 			}
@@ -58,7 +58,7 @@ func (m *Metrics) WatchChannels(monitor *health.Monitor, waiting func(channel st
 			}
 			available[channel.Name] = works(channel.State) && (len(channel.Keys) == 0 || of[health.StateClosed]+of[health.StateHalfOpen] > 0)
 		}
-		others := map[string]int64{} // pairs without labels of their own, by their state
+		others := map[string]int64{} // pairs without their own labels, by state
 		least, leastOf := int64(-1), int64(0)
 		for model, channels := range names.carriers {
 			n := int64(0)
@@ -114,7 +114,7 @@ func is(yes bool) int64 {
 	return 0
 }
 
-// Stores are those of the HTTP side that go on while Redis is away.
+// Stores are the stores of the HTTP server that continue while Redis does not answer.
 type Stores struct {
 	Tokens *tokens.Store
 	Limits *limits.Limiter
@@ -124,7 +124,7 @@ type Stores struct {
 	History *calllog.History
 }
 
-// WatchServer shows what the HTTP side has open, and how it gets on with Redis.
+// WatchServer reports what the HTTP server has open, and the state of its stores.
 func (m *Metrics) WatchServer(server *api.Server, with Stores) error {
 	in := &instruments{meter: m.meter}
 	requests := in.gauge("http.server.active_requests", "Requests being served, streams and conversations among them.")

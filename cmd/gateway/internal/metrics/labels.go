@@ -10,7 +10,8 @@ import (
 	"modelrelay/providers"
 )
 
-// The values of a label for a name that the configuration does not have, and for none. Each name of a client would be a series.
+// The label values for a name that the configuration does not have, and for no name. Otherwise each name that a client invents would be a
+// series.
 const (
 	otherName = "other"
 	noName    = "none"
@@ -19,7 +20,7 @@ const (
 type names struct {
 	labels *labels
 	models map[string]bool
-	// providers are what the GenAI conventions call the channels' vendors.
+	// providers are the GenAI conventions' names of the channels' vendors.
 	providers map[string]string
 	// carriers are the channels of each listed model.
 	carriers map[string][]string
@@ -29,11 +30,12 @@ type names struct {
 	limited []string
 }
 
-// carried is a listed model of a channel, or an upstream's model of one.
+// carried is a channel with a listed model, or with an upstream model.
 type carried struct{ channel, model string }
 
-// Learn takes over the names of a configuration: those of its channels, their models, and others. Where all models have room, each has its
-// label at once, else from its first use; the same holds for pairs. Series of names that left stay until the process ends.
+// Learn applies the names of a configuration: those of its channels and their models, and others in the configuration. If there are labels
+// for all models, each has its label immediately, else from its first use; the same applies to pairs. Series of removed names remain until
+// the process ends.
 func (m *Metrics) Learn(channels []providers.Channel, priced iter.Seq[string], vendors providers.Catalog) {
 	n := &names{
 		labels: m.labels,
@@ -56,7 +58,7 @@ func (m *Metrics) Learn(channels []providers.Channel, priced iter.Seq[string], v
 			}
 		}
 	}
-	for model := range priced { // of channels whose patterns it fits, so that an operator may list them
+	for model := range priced { // of channels with a matching pattern, so that an operator may list them
 		n.models[model] = true
 	}
 	if len(n.models) <= m.labels.models.most {
@@ -102,14 +104,14 @@ func orNone(name string) string {
 	return otherName
 }
 
-// labels holds the names of models and of pairs that have labels of their own in this process. A name has one from its first use until
-// the process ends; the names beyond the limits count as `other`.
+// labels has the names of models and of pairs with their own labels in this process. A name has its label from its first use until the
+// process ends. Names beyond the limits count as `other`.
 type labels struct {
 	models series[string, string]
 	pairs  series[carried, carried]
 }
 
-// pairsMost is how many pairs of channel and model have labels of their own.
+// pairsMost is the maximum number of pairs of channel and model with their own labels.
 const pairsMost = 200
 
 func newLabels(models int) *labels {
@@ -123,14 +125,14 @@ func newLabels(models int) *labels {
 	}
 }
 
-// series stores what is computed once per set of labels, so that counting a call allocates nothing.
+// series stores a computed value for each set of labels, so that counting a call allocates nothing.
 type series[K comparable, V any] struct {
 	make func(K) V
-	// most is how many keys have a value of their own; 0: any number. The keys beyond it share the value of the key that other returns.
+	// most is the maximum number of keys with their own value; 0: no limit. Other keys share the value of the key that other returns.
 	most  int
 	other func(K) K
 
-	known atomic.Pointer[map[K]V] // read without a lock; complete after as many misses as it has keys
+	known atomic.Pointer[map[K]V] // read without a lock; completed after as many misses as it has keys
 	mu    sync.Mutex
 	all   map[K]V
 	miss  int

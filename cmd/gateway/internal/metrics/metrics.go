@@ -1,5 +1,5 @@
-// Package metrics is what a process reports of itself: the instruments that Prometheus reads, the counts of tasks, and the spans that
-// OpenTelemetry's collector gets. It owns their names and labels. It knows no command and decides nothing.
+// Package metrics has what a process reports about itself: the instruments for Prometheus, the counts of tasks, and the spans for
+// OpenTelemetry's collector. It owns their names and labels. It must not know a command, and makes no decision.
 package metrics
 
 import (
@@ -28,14 +28,14 @@ import (
 const (
 	metricsPath = "/metrics"
 	healthPath  = "/healthz"
-	// scrapeTimeout bounds one reading of the metrics: Prometheus gives up after ten seconds by default.
+	// scrapeTimeout bounds one scrape: the default timeout of Prometheus is ten seconds.
 	scrapeTimeout = 10 * time.Second
-	// seriesMost is how many sets of labels an instrument may have; others count in one series. 100 models on ten channels come to a thousand.
+	// seriesMost is the maximum number of label sets of one instrument; the rest counts in one series. 100 models on ten channels make 1000.
 	seriesMost = 10_000
 )
 
-// Metrics is what Prometheus reads of this process: one registry for our own series, those of the Temporal SDK, of the
-// Go runtime and of the process.
+// Metrics is what Prometheus reads from this process: one registry for the gateway's series and those of the Temporal SDK, the Go runtime
+// and the process.
 type Metrics struct {
 	registry *prometheus.Registry
 	provider *sdkmetric.MeterProvider
@@ -48,15 +48,15 @@ type Metrics struct {
 	tasks *taskMetrics
 }
 
-// Options are what New wants to know of the process: its build, and where to log.
+// Options are the build of the process, the number of labels, and the log.
 type Options struct {
 	Version, Commit, GoVersion string
-	// Models is how many models have labels of their own, at least 1.
+	// Models is the number of models with their own labels, at least 1.
 	Models int
 	Log    *slog.Logger
 }
 
-// New makes the metrics of a process, which must Learn a configuration before anything is counted.
+// New returns the metrics of a process. Learn must be called before anything is counted.
 func New(o Options) (*Metrics, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newBuildInfo(o))
@@ -68,7 +68,7 @@ func New(o Options) (*Metrics, error) {
 	}
 	m := &Metrics{registry: registry, log: o.Log, labels: newLabels(o.Models), provider: sdkmetric.NewMeterProvider(
 		sdkmetric.WithReader(exporter), sdkmetric.WithCardinalityLimit(seriesMost),
-		sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter), // they read the span of every call
+		sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter), // exemplars read the span of every call
 		sdkmetric.WithView(sdkmetric.NewView(
 			sdkmetric.Instrument{Name: "temporal_*", Kind: sdkmetric.InstrumentKindHistogram},
 			sdkmetric.Stream{Aggregation: sdkmetric.AggregationExplicitBucketHistogram{Boundaries: temporalBuckets()}},
@@ -84,7 +84,7 @@ func New(o Options) (*Metrics, error) {
 	return m, nil
 }
 
-// newBuildInfo is the constant whose labels name the build.
+// newBuildInfo returns a constant gauge with the build in its labels.
 func newBuildInfo(o Options) prometheus.Collector {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "gateway_build_info", Help: "The build of the program: version, commit and Go version; always 1.",
@@ -102,7 +102,7 @@ func (m *Metrics) Temporal() client.MetricsHandler {
 	})
 }
 
-// observe has values looked up when Prometheus asks.
+// observe registers a callback that reads values at each scrape.
 func (m *Metrics) observe(in *instruments, read func(context.Context, metric.Observer), what ...metric.Observable) error {
 	_, err := m.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		read(ctx, o)
@@ -114,14 +114,14 @@ func (m *Metrics) observe(in *instruments, read func(context.Context, metric.Obs
 	return nil
 }
 
-// Listen answers Prometheus at the address until the returned function is called.
+// Listen serves Prometheus at the address until the returned function is called.
 func (m *Metrics) Listen(ctx context.Context, addr string) (stop func(), err error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("metrics.listen: %w: give every process of this machine an address of its own, or \"\" for none", err)
 	}
 	mux := http.NewServeMux()
-	// The worker has no other address at which a supervisor can see that it lives.
+	// The worker has no other address for the health check of a supervisor.
 	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"status":"ok"}`+"\n")
@@ -140,19 +140,19 @@ func (m *Metrics) Listen(ctx context.Context, addr string) (stop func(), err err
 	})
 	m.log.Info("metrics", "address", listener.Addr().String(), "path", metricsPath)
 	return func() {
-		_ = server.Close() // Prometheus reads again
+		_ = server.Close() // Prometheus scrapes again
 		serving.Wait()
 	}, nil
 }
 
-// handler answers a scrape. A scrape that takes longer than scrapeTimeout, or waits as long for another, gets a 503.
+// handler answers a scrape. A scrape that takes longer than scrapeTimeout, or waits so long for another, gets a 503.
 func (m *Metrics) handler() http.Handler {
 	return http.TimeoutHandler(oneAtATime(promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
 	})), scrapeTimeout, "another scrape is in progress")
 }
 
-// oneAtATime serves one request at a time, so that several scrapes take the memory of one. The others wait until their contexts end.
+// oneAtATime serves one request at a time, so that several scrapes use the memory of one. The others wait until their contexts end.
 func oneAtATime(handler http.Handler) http.Handler {
 	slot := make(chan struct{}, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -165,7 +165,7 @@ func oneAtATime(handler http.Handler) http.Handler {
 	})
 }
 
-// instruments makes instruments and keeps what went wrong.
+// instruments creates instruments and collects the errors.
 type instruments struct {
 	meter metric.Meter
 	errs  []error

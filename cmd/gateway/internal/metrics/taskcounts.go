@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	// countEvery is how often a process counts the tasks: alerts wait for minutes, and visibility requests are dear.
+	// countEvery is the interval at which a process counts the tasks: alerts wait for minutes, and visibility requests are expensive.
 	countEvery = time.Minute
-	// recountAfter is the wait after a count that failed or found no worker, as the first one does: workers are still starting.
+	// recountAfter is the wait after a count that failed or found no worker, as at the start, when workers are not ready.
 	recountAfter = 10 * time.Second
 	// countTimeout bounds one count.
 	countTimeout = 10 * time.Second
-	// countLife is how long a count is shown that is not followed by another: no figure is better than an old one.
-	countLife = 3 * countEvery
+	// countTTL is how long a count is reported without a newer one: no value is better than an old one.
+	countTTL = 3 * countEvery
 )
 
-// taskCounter counts what all processes of an installation share: tasks in Temporal, and their slots and lines in Redis.
+// taskCounter counts what all processes share: tasks in Temporal, and slots and queues in Redis.
 type taskCounter struct {
 	temporal         client.Client
 	namespace, queue string
 	slots            *slots.Store
-	limited          func() []string // channels whose jobs are limited
+	limited          func() []string // the channels with limited jobs
 
 	tasks atomic.Pointer[counted[tasks.Counts]]
 	lines atomic.Pointer[counted[map[string]slots.State]]
 }
 
-// counted is a figure and when it was taken.
+// counted is a value with its time.
 type counted[T any] struct {
 	figure T
 	at     time.Time
@@ -44,7 +44,7 @@ type counted[T any] struct {
 
 func fresh[T any](from *atomic.Pointer[counted[T]]) (figure T, ok bool) {
 	c := from.Load()
-	if c == nil || time.Since(c.at) > countLife {
+	if c == nil || time.Since(c.at) > countTTL {
 		return figure, false
 	}
 	return c.figure, true
@@ -59,7 +59,7 @@ func (c *taskCounter) run(ctx context.Context) {
 	}
 }
 
-// count takes what can be had, and reports whether all is well. A service that is away is reported elsewhere.
+// count updates the counts that are available, and reports whether all succeeded and there is a worker. Other code reports outages.
 func (c *taskCounter) count(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
@@ -79,7 +79,7 @@ func (c *taskCounter) count(ctx context.Context) bool {
 	return counts.Workers > 0
 }
 
-// CountTasks makes what counts tasks until its context ends, and shows the counts.
+// CountTasks returns the function that counts tasks until its context ends, and reports the counts.
 func (m *Metrics) CountTasks(
 	temporal client.Client, namespace, taskQueue string, slots *slots.Store,
 ) (run func(context.Context), err error) {
@@ -87,7 +87,7 @@ func (m *Metrics) CountTasks(
 	return c.run, m.watchTasks(c)
 }
 
-// limited are the channels whose jobs are limited.
+// limited returns the channels with limited jobs.
 func (m *Metrics) limited() []string { return m.names.Load().limited }
 
 func (m *Metrics) watchTasks(c *taskCounter) error {

@@ -26,16 +26,16 @@ type taskMetrics struct {
 	queue queue
 }
 
-// queue holds the tasks that wait in this process.
+// queue has the tasks that wait in this process.
 type queue struct {
 	mu    sync.Mutex
 	tasks map[string]queuedTask
 }
 
-// queuedTask is when a task was created, and until when it counts without another report.
+// queuedTask has the time of a task's creation, and the time until which it counts without another report.
 type queuedTask struct{ since, until time.Time }
 
-// queueSlack is added to the time within which a waiting task is reported again.
+// queueSlack is added to the interval of a waiting task's reports.
 const queueSlack = 10 * time.Second
 
 func (q *queue) take(step activities.Step) {
@@ -65,15 +65,15 @@ func (q *queue) oldest() map[activities.Kind]time.Duration {
 	return ages
 }
 
-// temporalBuckets are for the SDK's timers: from an answer of the server to a job that takes an hour.
+// temporalBuckets are for the SDK's timers: from a server's answer to a job of an hour.
 func temporalBuckets() []float64 { return []float64{.005, .025, .1, .5, 1, 5, 10, 60, 600, 3600} }
 
-// taskBuckets go from the fastest videos to video.queue_limit. Most take one to ten minutes, a crowded upstream hours.
+// taskBuckets range from the fastest videos to video.queue_limit. Most videos take one to ten minutes, but hours at a crowded upstream.
 func taskBuckets() []float64 {
 	return []float64{10, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400}
 }
 
-// waitBuckets go from a call that begins at once to background.deadline, and on to video.queue_limit.
+// waitBuckets range from a call that begins immediately to background.deadline and video.queue_limit.
 func waitBuckets() []float64 {
 	return []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 21600, 86400}
 }
@@ -105,7 +105,7 @@ func newTaskMetrics(in *instruments, names *atomic.Pointer[names]) *taskMetrics 
 	return t
 }
 
-// taskCodes are our own reasons of a failure. An upstream's own codes count as "upstream".
+// taskCodes are the gateway's own failure codes. An upstream's own codes count as "upstream".
 func taskCodes() []string {
 	return []string{
 		workflows.CodeCancelled, workflows.CodeDeadlineExceeded, workflows.CodeQueueTimeout, workflows.CodeUpstreamUnknown,
@@ -116,7 +116,7 @@ func taskCodes() []string {
 
 const upstreamCode = "upstream"
 
-// prime shows the series that alerts read before anything happened: an increase is only seen of what was there.
+// prime reports the series of alerts before anything happened: Prometheus sees an increase only of an existing series.
 func (t *taskMetrics) prime() {
 	ctx := context.Background()
 	for _, kind := range []activities.Kind{activities.KindVideo, activities.KindCall} {
@@ -200,7 +200,7 @@ func (t *taskMetrics) count(step activities.Step) {
 			t.duration.Record(ctx, step.Took.Seconds(),
 				records(kindLabel(kind), attribute.String("model", names.model(step.Model)), attribute.String("state", step.Outcome))...)
 		}
-		if step.Ran > 0 && kind == activities.KindVideo { // that of a call is recorded when it begins
+		if step.Ran > 0 && kind == activities.KindVideo { // that of a call is recorded at its beginning
 			t.queued.Record(ctx, (step.Took - step.Ran).Seconds(), records(kindLabel(kind))...)
 		}
 		if step.Ran > 0 {

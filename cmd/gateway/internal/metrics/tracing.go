@@ -22,7 +22,8 @@ import (
 	"modelrelay/workflows/tracing"
 )
 
-// The variables that determine whether and how traces are sent. The SDK itself reads those for the address, the names and the rates
+// The variables that determine whether and how traces are sent. The SDK itself reads the variables for the address, the names and the rates
+// (OTEL_EXPORTER_OTLP_*, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_BSP_*, OTEL_SPAN_*).
 // (OTEL_EXPORTER_OTLP_*, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_BSP_*, OTEL_SPAN_*).
 const (
 	otelDisabled       = "OTEL_SDK_DISABLED"
@@ -34,12 +35,12 @@ const (
 	otelSampler        = "OTEL_TRACES_SAMPLER"
 )
 
-// flushTimeout bounds what is still to be sent at the end.
+// flushTimeout bounds the last sends at the end.
 const flushTimeout = 5 * time.Second
 
-// OpenTracing makes the tracer that the environment asks for; nil, where it asks for none: no endpoint is named, or it is
-// switched off. An endpoint without a listener gives no error. What is wrong with the environment comes back as a
-// *config.Error. flush sends what is left, within flushTimeout; it is nil without a tracer.
+// OpenTracing returns the tracer that the environment configures; nil if there is no endpoint, or tracing is disabled. An unreachable
+// endpoint is not an error. An invalid environment is a *config.Error. flush sends the remaining spans, within flushTimeout; it is nil
+// without a tracer.
 func OpenTracing(
 	ctx context.Context, env func(string) (string, bool), version string, log *slog.Logger,
 ) (tracer trace.Tracer, flush func() error, err error) {
@@ -54,7 +55,7 @@ func OpenTracing(
 		return nil, nil, environmentError("OTEL_RESOURCE_ATTRIBUTES", "%v", err)
 	}
 	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(&tellingExporter{SpanExporter: exporter, log: log}),
+		sdktrace.WithBatcher(&loggingExporter{SpanExporter: exporter, log: log}),
 		sdktrace.WithResource(about), sdktrace.WithIDGenerator(spanIDs{}),
 	)
 	log.Info("spans go to the collector that the environment names")
@@ -69,10 +70,10 @@ func OpenTracing(
 	return provider.Tracer("modelrelay"), flush, nil
 }
 
-// environment answers for the variables of the process.
+// environment looks up variables of the process.
 type environment func(name string) (string, bool)
 
-// spanExporter makes what sends spans to the collector; nil where tracing is off.
+// spanExporter returns the exporter that sends spans to the collector; nil if tracing is disabled.
 func (e environment) spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	endpoint := e.variable(otelTracesEndpoint, otelEndpoint)
 	which := e.variable(otelExporter)
@@ -82,7 +83,7 @@ func (e environment) spanExporter(ctx context.Context) (sdktrace.SpanExporter, e
 	case which != "" && which != "otlp":
 		return nil, environmentError(otelExporter, "%q is not known here; otlp and none are", which)
 	}
-	// What the SDK cannot use it would leave out, and go on with something else.
+	// The SDK would ignore an invalid value, and use a default.
 	if where, err := url.Parse(endpoint); endpoint != "" &&
 		(err != nil || where.Host == "" || where.Scheme != "http" && where.Scheme != "https") {
 		return nil, environmentError(otelEndpoint, "wants an address such as http://localhost:4318")
@@ -108,14 +109,14 @@ func (e environment) spanExporter(ctx context.Context) (sdktrace.SpanExporter, e
 	return exporter, nil
 }
 
-// samplers are those that the SDK knows.
+// samplers are the samplers of the SDK.
 func samplers() []string {
 	return []string{
 		"always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio",
 	}
 }
 
-// variable is the first of the environment's variables that is set to something.
+// variable returns the first value of the variables that is not empty.
 func (e environment) variable(names ...string) string {
 	for _, name := range names {
 		if value, ok := e(name); ok && value != "" {
@@ -129,8 +130,8 @@ func environmentError(name, format string, args ...any) error {
 	return &config.Error{File: "environment", Problems: []config.Problem{{Key: name, Message: fmt.Sprintf(format, args...)}}}
 }
 
-// tellingExporter logs when the collector refuses spans, and when it accepts them again. Refused spans are lost.
-type tellingExporter struct {
+// loggingExporter logs when the collector refuses spans, and when it accepts them again. Refused spans are lost.
+type loggingExporter struct {
 	sdktrace.SpanExporter
 
 	log  *slog.Logger
@@ -138,7 +139,7 @@ type tellingExporter struct {
 }
 
 // ExportSpans implements sdktrace.SpanExporter.
-func (e *tellingExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+func (e *loggingExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := e.SpanExporter.ExportSpans(ctx, spans)
 	switch {
 	case err != nil && !e.away.Swap(true):
@@ -149,7 +150,7 @@ func (e *tellingExporter) ExportSpans(ctx context.Context, spans []sdktrace.Read
 	return nil
 }
 
-// spanIDs draws ids at random, but for spans whose id is given: those that a later process must find again.
+// spanIDs generates random ids, except for spans with a given id: a later process must find those.
 type spanIDs struct{}
 
 // NewIDs implements sdktrace.IDGenerator.
@@ -173,6 +174,6 @@ func (spanIDs) NewSpanID(ctx context.Context, _ trace.TraceID) (id trace.SpanID)
 
 func draw(id []byte) {
 	for i := range id {
-		id[i] = byte(rand.Uint32()) //nolint:gosec // a name, no secret
+		id[i] = byte(rand.Uint32()) //nolint:gosec // an id, not a secret
 	}
 }
