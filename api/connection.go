@@ -47,7 +47,7 @@ func (c *countedConn) Close() error {
 // LastReceived implements edge.Connection.
 func (c *countedConn) LastReceived() time.Time { return lastReceived(c.TCPConn) }
 
-// Read logs a PROXY header of a client that is not a trusted proxy. net/http would answer it as a malformed request.
+// Read logs a PROXY header where none is expected. net/http answers it as a malformed request.
 func (c *countedConn) Read(p []byte) (int, error) {
 	n, err := c.TCPConn.Read(p)
 	if !c.begun && n > 0 {

@@ -180,7 +180,7 @@ func New(o Options) *Server {
 	declareBackground(s.api.OpenAPI())
 	readReference().fill(s.api.OpenAPI())
 	s.addDocs(mux, o.Manual)
-	s.internal = anew(e.Handler(mux))
+	s.internal = reroute(e.Handler(mux))
 	health := &health{edge: e, version: o.Version, checks: o.Health}
 	if o.Console != nil {
 		s.addConsole(mux, o.Console(console.Backend{API: s.internal, Account: own, Ready: health.failed}))
@@ -364,9 +364,9 @@ func opening(of workflowtasks.Task) func(request []byte) [][]byte {
 	return nil
 }
 
-// anew serves requests that a handler makes with the context of its own request. It removes chi's routing state, so that they are routed
+// reroute serves requests that a handler makes with the context of its own request. It removes chi's routing state, so that they are routed
 // separately.
-func anew(next http.Handler) http.Handler {
+func reroute(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, (*chi.Context)(nil))))
 	})

@@ -136,11 +136,11 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Ca
 func (c *Calls) cost(call Call, budget bool) int64 {
 	price, _ := c.options.Prices.Of(call.Model)
 	size := sizeOf(call)
-	may := size.mayUse()
+	most := size.mayUse()
 	if !budget {
-		may.Usage.Output = min(may.Usage.Output, defaultOutput*max(1, size.n))
+		most.Usage.Output = min(most.Usage.Output, defaultOutput*max(1, size.n))
 	}
-	return int64(price.Cost(may))
+	return int64(price.Cost(most))
 }
 
 // backgrounds reports whether Prefer may start a task for calls of the operation.

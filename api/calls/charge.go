@@ -124,13 +124,13 @@ func refusal(grant limits.Grant) (limit edge.Limit, message string) {
 	return edge.LimitConcurrency, "Rate limit reached: too many calls in flight."
 }
 
-// Reserve looks up the price of the model, reserves the cost of may in the caller's budget, and admits a call that is not admitted yet.
-func (ch *Charge) Reserve(ctx context.Context, model string, may pricing.Measure) error {
+// Reserve looks up the price of the model, reserves the cost of most in the caller's budget, and admits a call that is not admitted yet.
+func (ch *Charge) Reserve(ctx context.Context, model string, most pricing.Measure) error {
 	o := &ch.request.Outcome
 	ch.price, o.Priced = ch.calls.options.Prices.Of(model)
 	cost := limits.Cost{Model: model}
 	if o.Priced {
-		cost.Money = int64(ch.price.Cost(may))
+		cost.Money = int64(ch.price.Cost(most))
 	}
 	return ch.reserve(ctx, cost)
 }
@@ -265,11 +265,11 @@ func (ch *Charge) estimateOthers(counted bool, length int64) {
 // finish estimates an answer that the upstream completes and bills although the gateway does not receive its end. Such an answer costs what
 // was reserved, with at most defaultOutput tokens for each answer.
 func (ch *Charge) finish() {
-	o, may := &ch.request.Outcome, ch.mayUse().Usage
+	o, most := &ch.request.Outcome, ch.mayUse().Usage
 	o.Estimated = true
-	o.Usage.Output = max(o.Usage.Output, min(may.Output, defaultOutput*max(1, ch.n)))
-	o.Usage.Images = max(o.Usage.Images, may.Images)
-	o.Usage.Audio = max(o.Usage.Audio, may.Audio)
+	o.Usage.Output = max(o.Usage.Output, min(most.Output, defaultOutput*max(1, ch.n)))
+	o.Usage.Images = max(o.Usage.Images, most.Images)
+	o.Usage.Audio = max(o.Usage.Audio, most.Audio)
 }
 
 func (ch *Charge) record(failed bool) {

@@ -42,12 +42,12 @@ func (c *Calls) copyPlain(ch *Charge, r *http.Request, answer *relay.Answer, inP
 	eager := length < 0 && (inParts || !isJSON)
 	whole := !eager && (isJSON || length <= copyBuffer)
 	// An upstream may send whitespace before a slow JSON answer, so that no proxy closes the idle connection. It is passed on immediately.
-	thinking := isJSON
+	onlyBlank := isJSON
 	var array openArray
 	for {
 		n, err := answer.Body.Read(buf[:])
-		thinking = thinking && blank(buf[:n])
-		if whole && !thinking && err == nil {
+		onlyBlank = onlyBlank && blank(buf[:n])
+		if whole && !onlyBlank && err == nil {
 			var more int
 			more, err = fill(answer.Body, buf[n:])
 			n += more
@@ -77,7 +77,7 @@ func (c *Calls) copyPlain(ch *Charge, r *http.Request, answer *relay.Answer, inP
 			}
 			// Work for the call continues after its answer, and without a flush net/http would hold the last bytes until then. The end of an
 			// answer of unknown length is sent with its last bytes.
-			if eager || thinking || x.Sent() == length {
+			if eager || onlyBlank || x.Sent() == length {
 				_ = out.Flush() // the next write, or the end of the answer, has the same error
 			}
 		}

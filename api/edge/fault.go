@@ -96,8 +96,8 @@ func (f *Format) body(fault *providers.Fault, status int, requestID string) []by
 
 func encodeFault(show func(*providers.Fault, int, string) any, fault *providers.Fault, status int, requestID string) []byte {
 	if fault.UpstreamMessage != "" {
-		said := *fault
-		said.Message, fault = fault.UpstreamMessage, &said
+		public := *fault
+		public.Message, fault = fault.UpstreamMessage, &public
 	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -202,10 +202,10 @@ func (f *Format) ForStream(fault *providers.Fault) *providers.Fault {
 	if status < http.StatusInternalServerError || fault.Message == "" {
 		return fault
 	}
-	worded := *fault
+	streamed := *fault
 	message := strings.TrimSuffix(fault.Message, ".")
-	worded.Message = "server error: " + strings.ToLower(message[:1]) + message[1:] + " (" + strconv.Itoa(status) + ")"
-	return &worded
+	streamed.Message = "server error: " + strings.ToLower(message[:1]) + message[1:] + " (" + strconv.Itoa(status) + ")"
+	return &streamed
 }
 
 // Left reports whether the client has left. If the context ended with a fault, this process ended it, and the client is still there.

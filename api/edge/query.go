@@ -65,8 +65,8 @@ func (q *Query) Number(name string, standard, least, most int) int {
 
 // Words returns a comma-separated list of known words, each once, or the default if the parameter is absent.
 func (q *Query) Words(name string, known, standard []string) []string {
-	given, there := q.values[name]
-	if !there {
+	given, present := q.values[name]
+	if !present {
 		return standard
 	}
 	words, wrong := Words(strings.Join(given, ","), known)

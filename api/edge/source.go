@@ -101,7 +101,7 @@ func lastElement(line string) (rest string, more bool, name string) { return las
 
 // lastPair cuts the last element off a line of Forwarded (RFC 7239) and returns one of its values. It reads backwards, so a quote that a
 // client opened earlier does not hide the element of a proxy. An address contains no escaped quote.
-func lastPair(line, wanted string) (rest string, more bool, name string) {
+func lastPair(line, parameter string) (rest string, more bool, name string) {
 	quoted, start := false, len(line)
 	for start > 0 && (quoted || line[start-1] != ',') {
 		start--
@@ -109,7 +109,7 @@ func lastPair(line, wanted string) (rest string, more bool, name string) {
 	}
 	for pair := range strings.SplitSeq(line[start:], ";") {
 		key, value, found := strings.Cut(strings.TrimSpace(pair), "=")
-		if found && strings.EqualFold(key, wanted) {
+		if found && strings.EqualFold(key, parameter) {
 			name = value
 			break
 		}

@@ -95,9 +95,9 @@ func (a *Interactions) continues(x *edge.Request, r *http.Request, ch *calls.Cha
 			return providers.InvalidField(previousField, "Invalid request: '%s' names an interaction that its upstream has not stored.",
 				previousField)
 		}
-		theirs := rawjson.Quote(made.ID)
-		call.Edits = append(call.Edits, providers.Edit{At: b.Span(previousField), Text: theirs})
-		call.Rewrite = body.Replaced(rawjson.Quote(previous), theirs)
+		upstreamID := rawjson.Quote(made.ID)
+		call.Edits = append(call.Edits, providers.Edit{At: b.Span(previousField), Text: upstreamID})
+		call.Rewrite = body.Replaced(rawjson.Quote(previous), upstreamID)
 	}
 	made.Param = previousField
 	call.ContinuesFrom = []providers.Made{made}
@@ -246,12 +246,12 @@ func newInteraction(t tasks.Task, request []byte) []byte {
 
 // partialInteraction returns the members that events also have.
 func partialInteraction(t tasks.Task, request []byte, status string) []body.Member {
-	maker, name := "model", rawjson.Trim(request).Get("model").Text()
+	kind, name := "model", rawjson.Trim(request).Get("model").Text()
 	if name.Empty() {
-		maker, name = "agent", rawjson.Trim(request).Get("agent").Text()
+		kind, name = "agent", rawjson.Trim(request).Get("agent").Text()
 	}
 	return []body.Member{
-		body.Named("id", rawjson.Quote(t.ID)), body.Named("object", []byte(`"interaction"`)), body.Named(maker, rawjson.Quote(name.String())),
+		body.Named("id", rawjson.Quote(t.ID)), body.Named("object", []byte(`"interaction"`)), body.Named(kind, rawjson.Quote(name.String())),
 		body.Named("status", rawjson.Quote(status)), body.Named("created", quotedTime(t.CreatedAt)),
 	}
 }

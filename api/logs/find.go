@@ -26,26 +26,26 @@ func (r Reader) Find(ctx context.Context, id string) (Call, error) {
 
 func (r Reader) find(ctx context.Context, id string) (Call, error) {
 	var found []calllog.Call
-	var looked calllog.Page
-	came, ours := edge.RequestTime(id)
+	var searched calllog.Page
+	arrived, own := edge.RequestTime(id)
 	var err error
 	filter := calllog.Filter{ID: id}
-	if ours { // another gateway may have made the id, and sent the call here at about that time
-		found, err = r.named(ctx, filter, came)
+	if own { // another gateway may have made the id, and sent the call here at about that time
+		found, err = r.named(ctx, filter, arrived)
 	} else {
-		found, looked, err = r.collect(ctx, filter, 1)
+		found, searched, err = r.collect(ctx, filter, 1)
 	}
 	switch {
 	case err != nil:
 		return Call{}, err
 	case len(found) == 0:
-		return Call{}, notFound(id, looked)
+		return Call{}, notFound(id, searched)
 	}
 	call := NewCall(found[0])
 	if call.ClientID != id {
 		return call, nil
 	}
-	if !ours {
+	if !own {
 		found, _, err = r.collect(ctx, filter, 1+maxOthers)
 	}
 	for _, other := range found {
@@ -56,39 +56,39 @@ func (r Reader) find(ctx context.Context, id string) (Call, error) {
 	return call, err
 }
 
-func (r Reader) named(ctx context.Context, filter calllog.Filter, came time.Time) ([]calllog.Call, error) {
+func (r Reader) named(ctx context.Context, filter calllog.Filter, arrived time.Time) ([]calllog.Call, error) {
 	if r.calls == nil {
 		return nil, noLog()
 	}
 	filter.Token = r.token
-	found, err := r.calls.Named(ctx, filter, came, 1+maxOthers, r.token)
+	found, err := r.calls.Named(ctx, filter, arrived, 1+maxOthers, r.token)
 	return found, awayFault("The log of calls", err)
 }
 
 // collect reads pages until it has most calls, the log ends or the time has passed.
-func (r Reader) collect(ctx context.Context, filter calllog.Filter, most int) (found []calllog.Call, looked calllog.Page, err error) {
+func (r Reader) collect(ctx context.Context, filter calllog.Filter, most int) (found []calllog.Call, searched calllog.Page, err error) {
 	within := calllog.Range{Limit: most}
 	for ends := time.Now().Add(findTimeout); ; {
 		page, err := r.scan(ctx, filter, within)
 		if err != nil {
-			return nil, looked, err
+			return nil, searched, err
 		}
 		found = append(found, page.Calls...)
 		if page.Looked > 0 {
-			looked.Looked, looked.Back = looked.Looked+page.Looked, page.Back
+			searched.Looked, searched.Back = searched.Looked+page.Looked, page.Back
 		}
 		within.After, within.Limit = page.Next, most-len(found)
 		if page.Next == "" || within.Limit <= 0 || time.Now().After(ends) {
-			return found, looked, nil
+			return found, searched, nil
 		}
 	}
 }
 
 // notFound returns the fault of a search without a result, with the time that it reached.
-func notFound(id string, looked calllog.Page) error {
+func notFound(id string, searched calllog.Page) error {
 	message := fmt.Sprintf("No call has the id %q.", id)
-	if looked.Looked > 0 {
-		message = fmt.Sprintf("None of the last %d calls, back to %s, has the id %q.", looked.Looked, looked.Back.Format(time.RFC3339), id)
+	if searched.Looked > 0 {
+		message = fmt.Sprintf("None of the last %d calls, back to %s, has the id %q.", searched.Looked, searched.Back.Format(time.RFC3339), id)
 	}
 	return &providers.Fault{Kind: providers.NotFound, Message: message}
 }

@@ -212,16 +212,16 @@ func (s *Service) CountTasks(ctx context.Context, by Actor, _ *struct{}) (TaskCo
 }
 
 // Task returns all data of a task.
-func (s *Service) Task(ctx context.Context, by Actor, in *TaskName) (story tasks.Details, err error) {
+func (s *Service) Task(ctx context.Context, by Actor, in *TaskName) (details tasks.Details, err error) {
 	if err := reads(by, nil); err != nil {
-		return story, err
+		return details, err
 	}
-	story, err = s.Tasks.Show(ctx, in.ID)
-	if req, ok := story.Request.(providers.VideoRequest); ok && by.Role == edge.RoleViewer {
+	details, err = s.Tasks.Show(ctx, in.ID)
+	if req, ok := details.Request.(providers.VideoRequest); ok && by.Role == edge.RoleViewer {
 		req.WebhookURL = receiverHost(req.WebhookURL)
-		story.Request = req
+		details.Request = req
 	}
-	return story, err
+	return details, err
 }
 
 // CancelTask cancels a task like its client, and waits a moment for the end.

@@ -46,7 +46,7 @@ type TokenQuery struct {
 	PageOf
 }
 
-func (q *TokenQuery) wanted(now time.Time) func(*tokens.Token) bool {
+func (q *TokenQuery) filter(now time.Time) func(*tokens.Token) bool {
 	part := strings.ToLower(q.Q)
 	return func(t *tokens.Token) bool {
 		return q.selects(t, now) &&
@@ -62,7 +62,7 @@ func (q *TokenQuery) selects(t *tokens.Token, now time.Time) bool {
 // byName reads a page in the order of names. A token with the searched text as name or id comes first: a search reads a bounded number of
 // tokens, which may not include it.
 func (s *Service) byName(ctx context.Context, in *TokenQuery, cursor []byte, now time.Time) (found []tokens.Token, next []byte, err error) {
-	wanted, limit := in.wanted(now), in.limit()
+	filter, limit := in.filter(now), in.limit()
 	if in.Q != "" {
 		exact, err := s.Tokens.Find(ctx, in.Q)
 		switch {
@@ -73,14 +73,14 @@ func (s *Service) byName(ctx context.Context, in *TokenQuery, cursor []byte, now
 			if len(cursor) == 0 && in.selects(&exact, now) {
 				found = append(found, exact)
 			}
-			others := wanted
-			wanted = func(t *tokens.Token) bool { return t.ID != exact.ID && others(t) }
+			others := filter
+			filter = func(t *tokens.Token) bool { return t.ID != exact.ID && others(t) }
 		}
 	}
 	if len(found) == limit { // the page has length one
 		limit++
 	}
-	page, err := s.Tokens.Page(ctx, tokens.PageQuery{After: string(cursor), Limit: limit - len(found), Wanted: wanted})
+	page, err := s.Tokens.Page(ctx, tokens.PageQuery{After: string(cursor), Limit: limit - len(found), Wanted: filter})
 	return append(found, page.Tokens...), []byte(page.Next), err
 }
 
@@ -169,7 +169,7 @@ func (s *Service) sorted(ctx context.Context, in *TokenQuery, cursor []byte, now
 	}
 	var all []tokens.Token
 	for from := ""; ; {
-		part, err := s.Tokens.Page(ctx, tokens.PageQuery{After: from, Limit: sortedTokens, Wanted: in.wanted(now)})
+		part, err := s.Tokens.Page(ctx, tokens.PageQuery{After: from, Limit: sortedTokens, Wanted: in.filter(now)})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -153,9 +153,9 @@ func (s *Setup) temporal(ctx context.Context) ([]Finding, error) {
 		return found(Failed, "temporal operator cluster health "+t.Version.CLI, "temporal.away", "error", err), nil
 	}
 	err := t.Namespace(ctx)
-	if lacks := (*workflows.LackError)(nil); errors.As(err, &lacks) {
+	if lackErr := (*workflows.LackError)(nil); errors.As(err, &lackErr) {
 		var all []Finding
-		for _, lack := range lacks.Lacks {
+		for _, lack := range lackErr.Lacks {
 			all = append(all, Finding{Status: Failed, Code: "temporal." + lack.Code, Values: lack.Values, Fix: lack.Run})
 		}
 		return all, nil
@@ -273,11 +273,11 @@ func (s *Setup) channels(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	var resting, idle []string
+	var cooling, idle []string
 	for _, state := range states {
 		switch {
 		case state.State == health.StateOpen || state.State == health.StateHalfOpen:
-			resting = append(resting, state.Name)
+			cooling = append(cooling, state.Name)
 		case state.State != health.StateDisabled && state.LastFault == nil && state.CallsPerMinute == 0:
 			idle = append(idle, state.Name)
 		}
@@ -287,8 +287,8 @@ func (s *Setup) channels(ctx context.Context) ([]Finding, error) {
 		return nil, err
 	}
 	var all []Finding
-	if len(resting) > 0 {
-		all = append(all, found(Warning, "gateway channels", "channels.resting", "channels", some(resting))...)
+	if len(cooling) > 0 {
+		all = append(all, found(Warning, "gateway channels", "channels.resting", "channels", some(cooling))...)
 	}
 	if len(never) > 0 {
 		all = append(all, found(Warning, "gateway channels test "+never[0], "channels.untried", "channels", some(never))...)
@@ -327,32 +327,32 @@ func (s *Setup) uncalled(ctx context.Context, idle []string) ([]string, error) {
 // clocks compares this process's clock with that of Redis, which all processes use.
 func (s *Setup) clocks(ctx context.Context) ([]Finding, error) {
 	before := time.Now()
-	theirs, err := s.Redis.Time(ctx).Result()
+	remote, err := s.Redis.Time(ctx).Result()
 	if err != nil {
 		return nil, storage.RedisError("read the clock", err)
 	}
-	return clock("Redis", before, theirs, time.Now()), nil
+	return clock("Redis", before, remote, time.Now()), nil
 }
 
 // storeClock compares this process's clock with that of the store, which checks signatures by it.
 func (s *Setup) storeClock(ctx context.Context) ([]Finding, error) {
 	before := time.Now()
-	theirs, err := s.Archive.Clock(ctx)
+	remote, err := s.Archive.Clock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	// The store reports whole seconds.
-	return clock("the store", before.Add(-time.Second), theirs, time.Now()), nil
+	return clock("the store", before.Add(-time.Second), remote, time.Now()), nil
 }
 
 // clock compares a clock that was read between two times of this process's clock.
-func clock(name string, before, theirs, after time.Time) []Finding {
+func clock(name string, before, remote, after time.Time) []Finding {
 	off := time.Duration(0)
 	switch {
-	case theirs.Before(before):
-		off = before.Sub(theirs)
-	case theirs.After(after):
-		off = theirs.Sub(after)
+	case remote.Before(before):
+		off = before.Sub(remote)
+	case remote.After(after):
+		off = remote.Sub(after)
 	}
 	if off > clockTolerance {
 		return found(Warning, "timedatectl set-ntp true", "clocks.differ", "whose", name, "time", off.Round(time.Millisecond))

@@ -48,13 +48,13 @@ func (s *Service) serveResult(x *edge.Request, r *http.Request) error {
 // ServeResult answers with the result of a task. The caller has checked the permissions.
 func (s *Service) ServeResult(x *edge.Request, r *http.Request, t tasks.Task) error {
 	x.Outcome.Model = t.Request.Model
-	gone := noResult(t)
+	missing := noResult(t)
 	switch {
 	case !t.Ended():
 		x.Header().Set("Retry-After", retryTask)
 		return x.JSONStatus(http.StatusAccepted, newTask(t))
 	case t.Expired():
-		return gone
+		return missing
 	case len(t.Outputs) == 0 || statusOf(t) == workflows.Cancelled:
 		s.edge.Speak(x, t.Format)
 		status, fault := faultOf(t)
@@ -64,7 +64,7 @@ func (s *Service) ServeResult(x *edge.Request, r *http.Request, t tasks.Task) er
 	output := t.Outputs[0]
 	object := Object{
 		Key: output.Object, ContentType: output.ContentType, SHA256: output.SHA256, Size: output.Size, Modified: t.CompletedAt,
-		Noun: "result", Gone: gone,
+		Noun: "result", Gone: missing,
 	}
 	if t.Call == nil {
 		return ServeObject(x, r, s.Archive, object)

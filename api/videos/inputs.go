@@ -36,20 +36,20 @@ func newUpload(role providers.InputRole, param, name string, data []byte) (provi
 		kind = "audio/ogg"
 	}
 	var fits bool
-	var wanted string
+	var expected string
 	switch role {
 	case providers.SourceVideo, providers.ExtendVideo:
-		fits, wanted = strings.HasPrefix(kind, "video/"), "a video"
+		fits, expected = strings.HasPrefix(kind, "video/"), "a video"
 	case providers.SourceAudio:
-		fits, wanted = strings.HasPrefix(kind, "audio/"), "sound"
+		fits, expected = strings.HasPrefix(kind, "audio/"), "sound"
 	default:
-		fits, wanted = slices.Contains(imageTypes(), kind), "a PNG, JPEG, WebP, GIF, BMP, TIFF or HEIC image"
+		fits, expected = slices.Contains(imageTypes(), kind), "a PNG, JPEG, WebP, GIF, BMP, TIFF or HEIC image"
 		if len(data) > maxImageBytes {
 			return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' is larger than %d MiB.", param, maxImageBytes>>20)
 		}
 	}
 	if !fits {
-		return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' must be %s.", param, wanted)
+		return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' must be %s.", param, expected)
 	}
 	return providers.Media{Role: role, Name: name, ContentType: kind, Size: int64(len(data)), Data: data}, nil
 }

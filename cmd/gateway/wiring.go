@@ -135,8 +135,8 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	m.onClose(p.flush("usage", usage.Close))
 	origins := stickiness.New(p.redis, p.log)
 	m.onClose(func() error { origins.Close(); return nil })
-	thoughts := signatures.New(p.redis, p.log)
-	m.onClose(func() error { thoughts.Close(); return nil })
+	signatureStore := signatures.New(p.redis, p.log)
+	m.onClose(func() error { signatureStore.Close(); return nil })
 	stored := responses.New(p.redis, p.log)
 	watched := metrics.Stores{Tokens: tokens, Limits: limits, Usage: usage}
 	called := p.writeCalls(m, &watched)
@@ -147,7 +147,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	calls := relay.New(p.router, p.catalog, &relay.Options{
 		MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
 		Translator: &translate.Translator{
-			Signatures: signatureCache{thoughts}, Responses: newResponseStore(stored, p.cfg.Responses.Retention),
+			Signatures: signatureCache{signatureStore}, Responses: newResponseStore(stored, p.cfg.Responses.Retention),
 		},
 		Origins: stickyResponses{origins}, Tried: p.metrics.Tried, Tracer: p.tracer,
 	})
@@ -271,8 +271,8 @@ func (p *parts) checkTemporal(ctx context.Context) error {
 		return errAway
 	}
 	err := p.temporal.Namespace.Check(ctx, p.longestRetention())
-	if lacks := (*workflows.LackError)(nil); errors.As(err, &lacks) {
-		return lacks
+	if lackErr := (*workflows.LackError)(nil); errors.As(err, &lackErr) {
+		return lackErr
 	}
 	return away(err)
 }

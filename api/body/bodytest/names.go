@@ -1,4 +1,4 @@
-// Package bodytest holds what every format's checks of bodies must keep.
+// Package bodytest has a test that the checks of each format's bodies must pass.
 package bodytest
 
 import (
@@ -12,8 +12,8 @@ import (
 	"modelrelay/api/body"
 )
 
-// FuzzNames fuzzes that what a reader written in Go takes for a field of the contract in a body that passes is what the gateway saw.
-// The checks are given by the names of their operations.
+// FuzzNames checks that in an accepted body, encoding/json reads the same values of the contract's fields as the gateway. checkers is by
+// operation.
 func FuzzNames(f *testing.F, checkers map[string]*body.Checker) {
 	f.Helper()
 	for _, seed := range []string{
@@ -54,7 +54,7 @@ func FuzzNames(f *testing.F, checkers map[string]*body.Checker) {
 					got = nil
 				}
 				want := b.Value(name)
-				if bytes.Equal(got, want) || got == nil && operation == "gemini" && strings.ToLower(name) != name { // its twin
+				if bytes.Equal(got, want) || got == nil && operation == "gemini" && strings.ToLower(name) != name { // the value has the snake case name
 					continue
 				}
 				t.Errorf("%s: of %q encoding/json reads %s as %q, the check as %q", operation, raw, name, got, want)

@@ -63,7 +63,7 @@ func (c *Calls) Run(ctx context.Context, p *Program) error {
 	if c.Follow {
 		return c.follow(ctx, p, query)
 	}
-	calls, looked, err := c.list(ctx, p, query)
+	calls, summary, err := c.list(ctx, p, query)
 	if err != nil {
 		return ofFlag(err)
 	}
@@ -77,12 +77,12 @@ func (c *Calls) Run(ctx context.Context, p *Program) error {
 	for _, call := range calls {
 		fmt.Fprintln(p.Stdout, lineOf(call))
 	}
-	fmt.Fprintln(p.Stderr, looked)
+	fmt.Fprintln(p.Stderr, summary)
 	return nil
 }
 
 // list reads calls. It also returns the time up to which it has read.
-func (c *Calls) list(ctx context.Context, p *Program, query url.Values) (found []logs.Call, looked string, err error) {
+func (c *Calls) list(ctx context.Context, p *Program, query url.Values) (found []logs.Call, summary string, err error) {
 	n, back := 0, time.Time{}
 	for found = []logs.Call{}; len(found) < c.Limit; {
 		query.Set("limit", strconv.Itoa(min(mostCalls, c.Limit-len(found))))
@@ -99,11 +99,11 @@ func (c *Calls) list(ctx context.Context, p *Program, query url.Values) (found [
 		}
 		query.Set("after", *page.After)
 	}
-	looked = fmt.Sprintf("%d calls; looked at %d", len(found), n)
+	summary = fmt.Sprintf("%d calls; looked at %d", len(found), n)
 	if n > 0 {
-		looked += ", back to " + moment(back)
+		summary += ", back to " + moment(back)
 	}
-	return found, looked, nil
+	return found, summary, nil
 }
 
 func (c *Calls) one(ctx context.Context, p *Program) error {

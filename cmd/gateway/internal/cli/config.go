@@ -70,11 +70,11 @@ func printSummary(w io.Writer, s config.Summary) error {
 		}
 	})
 	tokens := rowsOf(s.Tokens, func(t config.TokenSummary) []string {
-		standing := state(t.Disabled)
+		status := state(t.Disabled)
 		if !t.Disabled && !t.Expires.IsZero() && !time.Now().Before(t.Expires) {
-			standing = "expired"
+			status = "expired"
 		}
-		return []string{t.Name, t.Group, orAll(t.Models), standing}
+		return []string{t.Name, t.Group, orAll(t.Models), status}
 	})
 	err := printTable(w, []string{"CHANNEL", "VENDOR", "BASE URL", "KEYS", "MODELS", "GROUPS", "STATE"}, channels)
 	fmt.Fprintln(w)

@@ -28,12 +28,12 @@ type fetched struct {
 
 // check compares the file with the gateway's headers: the length, unless total is negative, and the digest of the whole.
 func (f fetched) check(total int64, announced http.Header) error {
-	want := digest(announced)
+	expected := digest(announced)
 	switch {
 	case total >= 0 && f.Size != total:
 		return fmt.Errorf("the file has %d bytes, the gateway announced %d", f.Size, total)
-	case want != "" && want != f.SHA256 && announced.Get("Content-Range") == "":
-		return fmt.Errorf("the file's SHA-256 is %s, the gateway announced %s", f.SHA256, want)
+	case expected != "" && expected != f.SHA256 && announced.Get("Content-Range") == "":
+		return fmt.Errorf("the file's SHA-256 is %s, the gateway announced %s", f.SHA256, expected)
 	}
 	return nil
 }

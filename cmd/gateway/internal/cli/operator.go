@@ -99,8 +99,8 @@ type taskShowCmd struct{ operatedTask }
 
 // Run prints all data of a task.
 func (c *taskShowCmd) Run(ctx context.Context, p *Program) error {
-	var story tasks.Details
-	return p.askShown(ctx, taskPath(c.ID), nil, &story, func() error { return printStory(p, story) })
+	var details tasks.Details
+	return p.askShown(ctx, taskPath(c.ID), nil, &details, func() error { return printDetails(p, details) })
 }
 
 type taskFailCmd struct {

@@ -11,7 +11,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-func printStory(p *Program, s tasks.Details) error {
+func printDetails(p *Program, s tasks.Details) error {
 	failure := s.Failure
 	if s.Code != "" {
 		failure += " (" + s.Code + ")"

@@ -57,7 +57,7 @@ const (
 	// bodyPart is the divisor of the process's memory that request bodies may use by default. While a body is read or decoded, a second copy
 	// exists for a moment, and the garbage collector lets the heap double.
 	bodyPart = 4
-	// leastBodies is the minimum of that memory in largest bodies, so that a token's half holds one.
+	// leastBodies is the minimum of that memory, in bodies of the maximum size. A token's half must hold one.
 	leastBodies = 4
 )
 

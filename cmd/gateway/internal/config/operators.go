@@ -42,8 +42,8 @@ func checkOperators(v *validator, c Config) {
 			if given == c.AdminKey {
 				v.add(at+".key", "is the same as admin_key")
 			}
-			if twin := slices.IndexFunc(c.Tokens, func(t Token) bool { return t.Key == given }); twin >= 0 {
-				v.add(at+".key", "is the same as %s.key", key("tokens", twin))
+			if same := slices.IndexFunc(c.Tokens, func(t Token) bool { return t.Key == given }); same >= 0 {
+				v.add(at+".key", "is the same as %s.key", key("tokens", same))
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func (m *Metrics) WatchChannels(monitor *health.Monitor, waiting func(channel st
 	return m.observe(in, func(_ context.Context, o metric.Observer) {
 		names := m.names.Load()
 		available := map[string]bool{}
-		troubled := map[carried]string{}
+		notClosed := map[carried]string{}
 		for _, channel := range monitor.States() {
 			name := attribute.String("channel", names.channel(channel.Name))
 			vendor := attribute.String("vendor", channel.Vendor)
@@ -49,7 +49,7 @@ func (m *Metrics) WatchChannels(monitor *health.Monitor, waiting func(channel st
 				}
 			}
 			for _, model := range channel.Models {
-				troubled[carried{channel.Name, model.Model}] = model.State
+				notClosed[carried{channel.Name, model.Model}] = model.State
 			}
 			o.ObserveInt64(inFlight, channel.InFlight, metric.WithAttributes(name, vendor))
 			if channel.MaxCalls > 0 {
@@ -63,7 +63,7 @@ func (m *Metrics) WatchChannels(monitor *health.Monitor, waiting func(channel st
 		for model, channels := range names.carriers {
 			n := int64(0)
 			for _, channel := range channels {
-				state := cmp.Or(troubled[carried{channel, names.upstreams[carried{channel, model}]}], health.StateClosed)
+				state := cmp.Or(notClosed[carried{channel, names.upstreams[carried{channel, model}]}], health.StateClosed)
 				n += is(available[channel] && works(state))
 				if state == health.StateClosed {
 					continue
