@@ -144,7 +144,7 @@ func TestTwice(t *testing.T) {
 		`{"a":`:                                          "",
 		"{\"a\":\"\xff\",\"b\":1}":                       "",
 	} {
-		if got := body.Twice([]byte(raw)); got != want {
+		if got := body.DuplicateName([]byte(raw)); got != want {
 			t.Errorf("%s: got %q, want %q", raw, got, want)
 		}
 	}

@@ -180,7 +180,7 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) erro
 	defer func() { _ = answer.Body.Close() }()
 	o.Channel, o.Attempts, o.Provider, o.Stream, o.Answered = answer.Channel, answer.Attempts, answer.Provider, answer.Stream, time.Now()
 	o.Translated = answer.Translated
-	ch.spent = ch.unsaid()
+	ch.spent = ch.unreported()
 	if ch.run != nil {
 		if answer.Translated == (providers.Endpoint{}) {
 			ch.run.By = providers.KeyRef{Channel: answer.Channel, Fingerprint: answer.Key}

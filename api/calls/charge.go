@@ -227,7 +227,7 @@ func (ch *Charge) leave(r *http.Request, err error) {
 	}
 	o := &ch.request.Outcome
 	o.Channel, o.Attempts, o.Provider = left.Channel, left.Attempts, left.Provider
-	ch.left, ch.spent = true, ch.unsaid()
+	ch.left, ch.spent = true, ch.unreported()
 	ch.settle(new(relay.Answer), 0, true)
 }
 

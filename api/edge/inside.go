@@ -118,5 +118,5 @@ func (e *Edge) internalToken(ctx context.Context, caller *InternalCaller) (*toke
 		return nil, providers.Faultf(providers.Unauthenticated, "This is for holders of a token.")
 	}
 	token, err := caller.Find(ctx, caller.Token)
-	return judged(token, err)
+	return usableToken(token, err)
 }

@@ -75,12 +75,12 @@ func requestUsage(call *calls.Call, b *body.JSON) {
 		call.UsageEdit = providers.Edit{At: options, Text: []byte("{" + includeUsage + "}")}
 		call.Edits = append(call.Edits, call.UsageEdit)
 	default:
-		asked := b.Value("stream_options").Get("include_usage")
-		switch string(asked) {
+		requested := b.Value("stream_options").Get("include_usage")
+		switch string(requested) {
 		case "":
 			call.Edits = append(call.Edits, body.InsertMember(b.Raw, options.From, includeUsage))
 		case "false", "null":
-			call.Edits = append(call.Edits, providers.Edit{At: b.SpanOf(asked), Text: []byte("true")})
+			call.Edits = append(call.Edits, providers.Edit{At: b.SpanOf(requested), Text: []byte("true")})
 		default:
 			return // already requested, or not a boolean, which the upstream refuses
 		}
