@@ -208,7 +208,7 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) erro
 }
 
 // finish ends an answer; err is why it broke off, nil if it is complete. If the client has received nothing, finish returns err for the
-// answer. Otherwise it closes the connection if cut is set, because the client could take the part for a complete answer.
+// answer. Otherwise it closes the connection if cut is set, because the part could look like a complete answer.
 func finish(x *edge.Request, answer *relay.Answer, err error, cut bool) error {
 	switch {
 	case err == nil:

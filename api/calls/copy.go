@@ -22,7 +22,7 @@ const (
 	eventBuffer = 4 << 10
 )
 
-// errBroken reports that an answer which is not a stream broke off. The connection is closed, so that no client takes a part for the whole.
+// errBroken reports that an answer which is not a stream broke off. The connection is closed, so that the client detects this.
 var errBroken = errors.New("the answer broke off")
 
 // copyPlain copies an answer that is not a stream. inParts: the answer is a JSON array, and the client uses its elements as they arrive. If

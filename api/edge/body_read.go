@@ -158,7 +158,8 @@ func (x *Request) openBody(r *http.Request) (stop func(), err error) {
 	}, nil
 }
 
-// unreadTimeout bounds how long the unread rest of a body, which net/http reads without a limit before it answers, delays the answer.
+// unreadTimeout bounds the time for which the unread rest of a body delays the answer. net/http reads the rest before it sends the
+// answer, without a limit.
 func (e *Edge) unreadTimeout() time.Duration { return min(e.options.BodyTimeout, maxUnread) }
 
 func tooLarge(limit int64) *providers.Fault {

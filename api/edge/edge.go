@@ -98,7 +98,7 @@ func New(o Options, formats ...*Format) *Edge {
 	}
 	e.callers = newCallers(e.callerNow)
 	for kind := range e.open {
-		e.open[kind] = fair.New[string](fair.Bounds{Total: math.MaxInt64}) // each token has a bound of its own
+		e.open[kind] = fair.New[string](fair.Bounds{Total: math.MaxInt64}) // each token has its own bound
 	}
 	return e
 }
