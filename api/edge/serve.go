@@ -19,7 +19,7 @@ const maxRequestID = 128
 // Probe is the operation of health checks, of browsers' preflights and of static files. Their log lines have level debug.
 const Probe = "probe"
 
-// answerPolicy is the Content-Security-Policy of answers: a browser runs nothing that a model, a vendor or a client put in. Pages set another.
+// answerPolicy is the Content-Security-Policy of answers: a browser runs nothing from a model, a vendor or a client. Pages set another.
 const answerPolicy = "default-src 'none'; sandbox"
 
 // The paths of the health routes, which are not traced.
