@@ -235,7 +235,7 @@ func (a *attempts) end(ctx context.Context, answered reply, fault *providers.Fau
 		a.err = &Left{Channel: to.Channel.Name, Provider: a.relay.catalog[to.Channel.Vendor].Convention(), Attempts: a.number, Fault: fault}
 	case left:
 		a.err = fault
-	case !fault.Retryable() && a.origin != nil:
+	case !fault.Retryable() && fault.Kind != providers.Internal && a.origin != nil:
 		a.err = a.origin // the origin failed, and the other channel only reports that it cannot continue the answer
 	case !fault.Retryable(), a.once && fault.Lost():
 		a.err = fault

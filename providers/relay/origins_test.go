@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
@@ -134,6 +135,15 @@ func TestOriginFails(t *testing.T) {
 	}
 	if got := b.fault(t.Context(), t, responsesCall("resp_2", false)); got.Code != "previous_response_not_found" {
 		t.Errorf("got %v, want the upstream's own refusal", got)
+	}
+	b = newBench(t, &relay.Options{Origins: made}, streams("event: response.created\ndata: {}\n\n"), status(http.StatusServiceUnavailable))
+	call := responsesCall("resp_1", true)
+	call.Gather = func(_ context.Context, answer io.ReadCloser, _ int) io.ReadCloser {
+		_ = answer.Close()
+		return io.NopCloser(iotest.ErrReader(&providers.Fault{Kind: providers.Internal}))
+	}
+	if got := b.fault(t.Context(), t, call); got.Kind != providers.Internal {
+		t.Errorf("got %v, want the failure of the gateway to hold the other channel's answer", got)
 	}
 }
 
