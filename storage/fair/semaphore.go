@@ -12,9 +12,9 @@ import (
 )
 
 var (
-	// ErrShare: the key holds its share.
+	// ErrShare reports that the key holds its share.
 	ErrShare = errors.New("the key holds its share")
-	// ErrFull: all units are held, and the request must not wait, has waited for its limit, or found the line full.
+	// ErrFull reports that all units are held, and the request must not wait, has waited for its limit, or found the line full.
 	ErrFull = errors.New("all units are held")
 )
 

@@ -16,11 +16,11 @@ import (
 )
 
 var (
-	// ErrDisabled: the token is disabled or revoked.
+	// ErrDisabled reports that the token is disabled or revoked.
 	ErrDisabled = errors.New("token is disabled")
-	// ErrExpired: the token's Expires has passed.
+	// ErrExpired reports that the token's Expires has passed.
 	ErrExpired = errors.New("token has expired")
-	// ErrSeeded: the token is in the configuration file, and can only be changed there.
+	// ErrSeeded reports that the token is in the configuration file, and can only be changed there.
 	ErrSeeded = errors.New("token comes from the configuration file: change it there")
 )
 

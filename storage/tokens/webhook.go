@@ -26,7 +26,7 @@ const (
 	newSecret = 32
 )
 
-// ErrRevoked: an operator has revoked the token.
+// ErrRevoked reports that an operator has revoked the token.
 var ErrRevoked = errors.New("token is revoked")
 
 // OldSecret is a replaced webhook secret that signs until Until.
