@@ -15,7 +15,7 @@ import (
 	"modelrelay/providers"
 )
 
-// Query reads the parameters of a list whose input huma does not decode. It also reads those after an invalid one; Err returns the first fault.
+// Query reads the parameters of a list whose input huma does not decode. It continues after an invalid one; Err returns the first fault.
 type Query struct {
 	values url.Values
 	header http.Header
