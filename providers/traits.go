@@ -47,8 +47,7 @@ type OpenAITraits struct {
 	NoneEffort, MinimalEffort, XHigh, MaxEffort bool
 	// Breakpoints: cache breakpoints are accepted.
 	Breakpoints bool
-	// Imitator: another vendor's model is served in OpenAI's format. It accepts its earlier reasoning and Google's signatures, which
-	// OpenAI refuses as unknown parameters.
+	// Imitator: another vendor's model is served in OpenAI's format. It accepts its earlier reasoning and Google's signatures, unlike OpenAI.
 	Imitator bool
 }
 

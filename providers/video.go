@@ -11,8 +11,7 @@ import (
 
 // VideoRequest is the canonical form of a video create in any format. It is in histories: no credentials, no media.
 type VideoRequest struct {
-	// Model is the public name; Target has the upstream model. Asked is the alias that the client asked for, "" for none: answers
-	// show it, and no adapter sends it.
+	// Model is the public name; Target has the upstream model. Asked is the alias in the create, "" for none, for answers only.
 	Model          string `json:"model"`
 	Asked          string `json:"asked,omitempty"`
 	Prompt         string `json:"prompt,omitempty"`
@@ -219,8 +218,7 @@ type Video struct {
 type VideoAdapter interface {
 	// Submit starts a paid job once. Fault.Accepted reports whether the upstream may have accepted it.
 	Submit(ctx context.Context, to Target, req VideoRequest) (Ticket, error)
-	// Poll reads the status of a job. A failed job, or one that is unknown to the vendor, is a status and not an error. Poll may be
-	// called any number of times.
+	// Poll reads the status of a job. A failed job, or an unknown one, is a status and not an error. Poll may be repeated.
 	Poll(ctx context.Context, to Target, ticket Ticket) (VideoStatus, error)
 	// Open reads the output at index output, counted from 0, of a finished job. It renews an expired link.
 	Open(ctx context.Context, to Target, ticket Ticket, output int) (Video, error)
@@ -258,9 +256,8 @@ type Remixer interface {
 // ErrNoLookup reports that the upstream cannot look up the outcome of a lost submit.
 var ErrNoLookup = errors.New("the upstream has no look-up")
 
-// Finder is a VideoAdapter whose vendor can look up the job of a submit whose answer was lost, by the request's IdempotencyKey. A
-// *Fault of kind NotFound with NotAccepted means that the vendor certainly has no such job. One that wraps ErrNoLookup means that
-// this upstream stores no such keys.
+// Finder is a VideoAdapter whose vendor can look up the job of a submit whose answer was lost, by the request's IdempotencyKey. A *Fault of
+// kind NotFound with NotAccepted means that the vendor certainly has no such job, ErrNoLookup that this upstream stores no such keys.
 type Finder interface {
 	Find(ctx context.Context, to Target, req VideoRequest) (Ticket, error)
 }

@@ -92,8 +92,7 @@ func (f VideoFields) listed(name string) bool {
 // maxNamedReferences bounds the references of a model whose field for them comes from the operator.
 const maxNamedReferences = 9
 
-// Open returns what a model with these fields accepts: it has those that are named, and none that is absent. Fields that are not in
-// the table accept every value.
+// Open returns what a model with these fields accepts: those that are named, and none that is absent. Unlisted fields accept every value.
 func (f VideoFields) Open(m VideoModel) VideoModel {
 	if len(f) == 0 {
 		return m

@@ -3,8 +3,7 @@ package storage
 import "math"
 
 const (
-	// moneyUnit is one unit of the operator's currency. Storage counts money in whole billionths, so that the price of one model token
-	// is a whole number.
+	// moneyUnit is one unit of the operator's currency. Storage counts money in whole billionths, so that a token's price is a whole number.
 	moneyUnit = 1_000_000_000
 	// maxMoney is the largest amount that a Lua number holds exactly: nine million units.
 	maxMoney = 1 << 53

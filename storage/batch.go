@@ -9,8 +9,7 @@ import (
 // Batch lets concurrent calls share one round trip. If no call works, the next one works at once in its own goroutine, so a single caller
 // does not wait. Calls that arrive meanwhile wait, and the first of them then works for all. Batch starts no goroutine and needs no Close.
 type Batch[T any] struct {
-	// Work handles the items together. It must end by the client's timeouts: it does not get the caller's cancellation. It runs in one
-	// goroutine at a time.
+	// Work handles the items together. It gets no cancellation and must end by the client's timeouts. It runs in one goroutine at a time.
 	Work func(ctx context.Context, items []T)
 	Most int // items in one round trip
 

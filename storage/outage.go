@@ -40,8 +40,7 @@ func (o *Outage) Try(now time.Time) bool {
 	return now.UnixNano() >= next && o.next.CompareAndSwap(next, now.Add(time.Second).UnixNano())
 }
 
-// Note records the outcome of a command and returns err unchanged. Only ErrUnavailable begins an outage. A cancellation neither begins
-// nor ends one.
+// Note records the outcome of a command and returns err unchanged. Only ErrUnavailable begins an outage. A cancellation changes nothing.
 func (o *Outage) Note(ctx context.Context, now time.Time, err error) error {
 	switch {
 	case errors.Is(err, ErrUnavailable):

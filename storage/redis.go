@@ -134,8 +134,7 @@ func Pipelined[T any, A redis.Cmder](
 }
 
 // Follow calls hear for each message of a channel of Redis, one after the other, until ctx ends or the client is closed; hear must not
-// block. Messages that are published while the connection is down are lost. subscribed, unless nil, is called after each subscription,
-// also after a reconnection.
+// block. Messages during an outage are lost. subscribed, unless nil, is called after each subscription, also after a reconnection.
 func Follow(ctx context.Context, client redis.UniversalClient, channel string, subscribed func(), hear func(payload string)) {
 	sub := client.Subscribe(ctx, channel) // reconnects by itself
 	defer sub.Close()                     //nolint:errcheck // nothing is lost with it

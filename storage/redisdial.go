@@ -96,8 +96,7 @@ func clusterOptions(ro *redis.Options) *redis.ClusterOptions {
 	}
 }
 
-// unknownPrimary is a hook that distinguishes the answers of sentinels from those of Redis: a primary that they do not know must not
-// look like a missing key.
+// unknownPrimary is a hook that distinguishes the answers of sentinels from those of Redis: an unknown primary is no missing key.
 type unknownPrimary struct{ master string }
 
 // DialHook implements redis.Hook.

@@ -34,8 +34,7 @@ const (
 type WorkerOptions struct {
 	Namespace *Namespace
 	TaskQueue string
-	// CallQueue is the task queue of calls, Calls the number of calls that the worker relays concurrently, and Grace the time for them when
-	// the worker stops.
+	// CallQueue is the task queue of calls, Calls the number of concurrent calls of the worker, and Grace the time for them at its stop.
 	CallQueue string
 	Calls     int
 	Grace     time.Duration

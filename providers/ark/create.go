@@ -133,8 +133,7 @@ func identifier(attempt string) string {
 	return "mr-" + hex.EncodeToString(sum[:])[:digits]
 }
 
-// named returns the safety_identifier by which a create can be looked up; "" if the client sent its own, because other jobs may have the
-// same one.
+// named returns the safety_identifier by which a create can be looked up; "" if the client sent its own, which other jobs may have.
 func named(req providers.VideoRequest) (string, error) {
 	own, err := req.Parameters()
 	if err != nil {

@@ -69,8 +69,7 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	return upstream.NewTicket(made.Get("id"), own)
 }
 
-// read reads a job at the host in the answer to the create. If there is none, or the host may not receive the key, it uses the channel's
-// address.
+// read reads a job at the host in the answer to the create. Without one that may receive the key, it uses the channel's address.
 func read(ctx context.Context, jobs *upstream.Jobs, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
 	path := "/v1/get_result?id=" + url.QueryEscape(ticket.Job)
 	if at := pollingURL(to.Channel, string(upstream.DocOf(ticket.Data).Get(pollingField))); at != nil {

@@ -48,9 +48,8 @@ type separator interface {
 	Apart(typed providers.Secret, own []providers.Secret) (providers.VideoAdapter, error)
 }
 
-// Test sends a free request to the channel's vendor. key replaces the channel's first one, unless it is "", and is not stored. The error
-// is a *providers.Fault: there is no such channel, it has no key, or the typed key is not accepted. A refusal of the upstream is in the
-// result.
+// Test sends a free request to the channel's vendor. key replaces the channel's first one, unless it is "", and is not stored. The error is
+// a *providers.Fault: there is no such channel, it has no key, or the typed key is invalid. A refusal of the upstream is in the result.
 func (t Tester) Test(ctx context.Context, name string, key providers.Secret) (Result, error) {
 	channel, known := t.Channel(name)
 	if !known {

@@ -205,8 +205,7 @@ func ltx(from string) (upstream.Hosted, bool) {
 	}, providers.AsNumber, from, map[string]names{fromText: nil, fromImage: frameNames()})
 }
 
-// fastLTX returns a faster model of LTX-2.5. A video of more than 10 seconds has at most 1080p and 25 frames a second, which the vendor
-// checks.
+// fastLTX returns a faster model of LTX-2.5. A video above 10 seconds has at most 1080p and 25 frames a second; the vendor checks it.
 func fastLTX(from string) (upstream.Hosted, bool) {
 	hosted, ok := ltx(from)
 	for n := 12; n <= 20; n += 2 {

@@ -28,6 +28,5 @@ func classify(fault *providers.Fault) {
 	}
 }
 
-// accountWords returns words in the message of a FAILED_PRECONDITION that concerns the account. Others concern the request, such as a file
-// that is not ready.
+// accountWords returns words in the message of a FAILED_PRECONDITION that concerns the account. Others concern the request.
 func accountWords() []string { return []string{"billing", "location", "free tier", "api key"} }

@@ -80,8 +80,7 @@ func CheckBaseURL(base *url.URL) error {
 	return nil
 }
 
-// Relay implements providers.Relayer. The answer of a streamed call is events; that of a StreamContent call without Stream is one JSON
-// array, element by element.
+// Relay implements providers.Relayer. The answer of a streamed call is events; that of a StreamContent call without Stream is a JSON array.
 func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
 	operation, ok := r.operations[call.Endpoint.Operation]
 	if !ok || call.Endpoint.Format != providers.Gemini {
@@ -118,8 +117,7 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	return resp, upstream.Refine(err, providers.Gemini, classify)
 }
 
-// modelPath returns the path of a model: below models/ unless the name has a folder. It reports false for a name that would change the
-// path.
+// modelPath returns the path of a model: below models/ unless the name has a folder. false: the name would change the path.
 func modelPath(model string) (path string, ok bool) {
 	if !strings.HasPrefix(model, "models/") && !strings.HasPrefix(model, "tunedModels/") {
 		model = "models/" + model

@@ -76,8 +76,7 @@ func statusOf(task upstream.Doc, key providers.Secret) providers.VideoStatus {
 	return upstream.TaskStatus(task, max(1, len(linksOf(task))), key, "error.code", "error.type")
 }
 
-// Open reads one of the task's videos: at the link in the current task, which may be a path of the upstream, otherwise at the contract's
-// path for content.
+// Open reads one of the task's videos at the link in the current task, which may be a path, otherwise at the contract's path for content.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	t, err := v.task(ctx, to, upstream.JobRequest{Path: taskPath(ticket)})
 	if err != nil {

@@ -28,8 +28,7 @@ func VideoModels(name string) (providers.VideoModel, bool) {
 	return firstModel(name)
 }
 
-// firstModel returns a model of the first API. It has no field for the ratio: a video from text is wide, a video from an image has its
-// ratio.
+// firstModel returns a model of the first API. It has no field for the ratio: a video from text is wide, one from an image has its ratio.
 func firstModel(name string) (providers.VideoModel, bool) {
 	frames := providers.Frames(providers.VideoInput{MaxBytes: maxImage})
 	table := providers.VideoModel{

@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// maxModels bounds the models with their own state in a channel or a key. A channel that accepts any name must not store
-	// every name that clients invent.
+	// maxModels bounds the models with their own state in a channel or a key. A channel that accepts any name must not store them all.
 	maxModels = 64
 	// maxModelsOfToken bounds how many of them the failures of one token create. A further one replaces one of the same token.
 	maxModelsOfToken = 8

@@ -297,8 +297,7 @@ func (c *circuit) state(now time.Duration, rules *rules) CircuitState {
 	return state
 }
 
-// MergeStates adds up the states of several processes. If the processes differ on a channel, a model or a key, the result has the
-// worst state.
+// MergeStates adds up the states of several processes. Where the processes differ on a channel, a model or a key, the worst counts.
 func MergeStates(lists ...[]ChannelState) []ChannelState {
 	merged := []ChannelState{}
 	index := make(map[string]int)

@@ -6,8 +6,7 @@ import (
 	"modelrelay/providers"
 )
 
-// classify reads the error object of an answer in this vendor's format: the field that it names, and the codes that are more precise than
-// their status.
+// classify reads the error object of an answer: the field that it names, and the codes that are more precise than their status.
 func classify(fault *providers.Fault) {
 	var answer struct {
 		Error struct {

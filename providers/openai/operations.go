@@ -34,8 +34,7 @@ func operations() map[providers.Operation]operation {
 		Output: []string{"usage.output_tokens"},
 	}
 	completion := providers.UsageShape{
-		// Compatible servers: Moonshot has the usage in the last chunk's choice and its own member for cached tokens; DeepSeek has
-		// another name for these.
+		// Compatible servers: Moonshot has usage in the last chunk's choice and a member for cached tokens; DeepSeek names these otherwise.
 		Input: []string{"usage.prompt_tokens|choices[].usage.prompt_tokens"},
 		Cached: []string{
 			"usage.prompt_tokens_details.cached_tokens|usage.cached_tokens|usage.prompt_cache_hit_tokens|" +

@@ -44,8 +44,7 @@ const (
 	textBytes = 200
 )
 
-// DialRealtime implements providers.Dialer. The key is in the header, as in the vendor's own SDK outside of a browser; no subprotocol is
-// offered.
+// DialRealtime implements providers.Dialer. The key is in the header, as in the vendor's SDK; no subprotocol is offered.
 func (r *Realtime) DialRealtime(
 	to providers.Target, call providers.RealtimeCall, dial func(client *http.Client, address string, header http.Header) error,
 ) error {

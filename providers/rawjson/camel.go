@@ -2,8 +2,7 @@ package rawjson
 
 import "strings"
 
-// Camel returns a name of snake case in the spelling of protobuf's JSON, such as maxItems for max_items. Google's APIs accept both
-// spellings.
+// Camel returns a name of snake case in camel case, such as maxItems for max_items. Google's APIs accept both spellings.
 func Camel(name string) string {
 	if strings.IndexByte(name, '_') < 0 {
 		return name

@@ -14,8 +14,7 @@ type Edit struct {
 }
 
 // Editor copies a JSON object that arrives in pieces of any size, and edits its own members, not those of objects within it. It holds only
-// the values of Keep. Another document passes unchanged, and so do bytes after the object. It does not check the document. One
-// goroutine uses it.
+// the values of Keep. Another document, and bytes after the object, pass unchanged and unchecked. One goroutine uses it.
 type Editor struct {
 	// To receives the document; nil: nothing does.
 	To io.Writer

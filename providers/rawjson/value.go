@@ -17,8 +17,7 @@ import (
 // has accepted. For any other value their results are undefined, but they never panic.
 type Value []byte
 
-// Valid reports whether a document is one JSON value. It accepts repeated names and bytes that are not UTF-8, as for bodies that are not
-// translated.
+// Valid reports whether a document is one JSON value. It accepts repeated names and bytes that are not UTF-8, as in untranslated bodies.
 func Valid(document []byte) bool {
 	return jsontext.Value(document).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
@@ -201,8 +200,7 @@ func Space(v []byte, at int) int {
 	return at
 }
 
-// End returns the end of the value that begins at an offset; the offset itself if none begins there. Strings may have many megabytes, so
-// only their end is searched.
+// End returns the end of the value that begins at an offset, or the offset if none begins there. Of long strings only the end is searched.
 func End(v []byte, at int) int {
 	if at >= len(v) {
 		return at

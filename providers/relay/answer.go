@@ -91,8 +91,7 @@ func (w watch) restart(wait time.Duration) { w.timer.Reset(wait) }
 
 func (w watch) stop() { w.timer.Stop() }
 
-// peek is the size in bytes of the first read, which waits for the first byte. The client receives its bytes separately, so it is
-// about one event.
+// peek is the size in bytes of the first read, which waits for the first byte. The client receives its bytes separately.
 const peek = 512
 
 // counter returns an answer's usage so far: it is a usage.Scanner of the upstream's bytes, or the translation, which reads them anyway.

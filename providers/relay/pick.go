@@ -58,8 +58,7 @@ func (p *picker) waiting(channel string) int {
 }
 
 // pick picks a target and takes a slot of its channel if that has a limit. It skips full channels. If all are full, the call waits for a
-// slot at one of them; if that channel cools down meanwhile, the call continues waiting for the others. The caller must use the pick, or
-// pass it to release.
+// slot at one of them; if that cools down meanwhile, the call waits for the others. The caller uses the pick, or releases it.
 func (p *picker) pick(ctx context.Context, request router.Request) (router.Pick, error) {
 	for until := time.Now().Add(p.slotWait); ; {
 		to, full, at, err := p.free(request)

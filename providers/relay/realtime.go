@@ -241,8 +241,7 @@ var errSilent = errors.New("no answer to a ping")
 // causeWait bounds the wait for the read error of a connection after a write to it has failed.
 const causeWait = time.Second
 
-// cause returns the end of a direction with the cause. If a side closes, the writer to it often fails first, but only the reader
-// receives its code and reason.
+// cause returns the end of a direction with the cause. The writer to a closing side often fails first, but only the reader gets its code.
 func cause(first *upstream.Broken, ends <-chan *upstream.Broken) *upstream.Broken {
 	if !first.Writing {
 		return first

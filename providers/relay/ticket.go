@@ -13,8 +13,7 @@ import (
 // gateway cannot find the call at the vendor.
 const createTimeout = time.Minute
 
-// ticketed changes the call so that the target's vendor runs it. It reports false if the call, the channel or the vendor does not
-// permit that.
+// ticketed changes the call so that the target's vendor runs it. false: the call, the channel or the vendor does not permit that.
 func (a *attempts) ticketed(call *providers.Call) bool {
 	if call.Ticketing == nil || a.to.Translated || !a.to.Channel.RunsBackground && !call.Hosted {
 		return false

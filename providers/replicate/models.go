@@ -12,8 +12,7 @@ import (
 // VideoModels is the table of the most used models, by their names without a version. Others accept every word.
 func VideoModels(model string) (providers.VideoModel, bool) { return hostedOf(model).Model, true }
 
-// hostedOf returns a model. One that is not in the table has the usual names, except for a last frame and for references, which have too
-// many names.
+// hostedOf returns a model. One that is not in the table has the usual names, except for a last frame and references, which have many.
 func hostedOf(model string) upstream.Hosted {
 	if known, ok := lookUp(model); ok {
 		return known

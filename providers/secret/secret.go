@@ -34,8 +34,7 @@ func (s Text) MarshalJSON() ([]byte, error) { return []byte(`"` + Redacted + `"`
 // MarshalText hides the credential from YAML and text encoders.
 func (s Text) MarshalText() ([]byte, error) { return []byte(Redacted), nil }
 
-// Fingerprint identifies the credential without revealing it: twelve hexadecimal digits of its SHA-256. It may be in logs and workflow
-// histories.
+// Fingerprint identifies the credential without revealing it: twelve hexadecimal digits of its SHA-256. Logs and histories may have it.
 func (s Text) Fingerprint() string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:6])

@@ -11,8 +11,7 @@ type Passer struct {
 }
 
 // Next returns the number of bytes of b to send now: up to the end of its last event, or of the comments after it, which are heartbeats.
-// The first held bytes of b are those that the previous Next did not pass. An event that alone fills a buffer of most bytes is sent in
-// parts.
+// Its first held bytes are those that the previous Next did not pass. An event that alone fills a buffer of most bytes is sent in parts.
 func (p *Passer) Next(b []byte, held, most int) (pass int) {
 	for at := held; at < len(b); {
 		part, n := p.lines.Next(b[at:])

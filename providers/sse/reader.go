@@ -6,9 +6,8 @@ import (
 )
 
 const (
-	// firstRoom is the first buffer of a stream, in bytes. It is enough for a stream whose events arrive one by one. If more arrives at
-	// once, the buffer grows to eventRoom, so that events which arrive together are read together. keptRoom is the largest buffer that
-	// is kept between events.
+	// firstRoom is the first buffer of a stream, in bytes. It is enough for events that arrive one by one. For more at once the buffer grows
+	// to eventRoom, so that they are read together. keptRoom is the largest buffer that is kept between events.
 	firstRoom = 1 << 10
 	eventRoom = 4 << 10
 	keptRoom  = 64 << 10

@@ -88,8 +88,7 @@ func (a *Answer) Begin() *providers.Fault {
 // Counts reports whether Usage counts: it does so for chats, and not for the documents of other calls.
 func (t *Translation) Counts() bool { return t.document == nil }
 
-// Usage returns the upstream's usage as far as the answer was read. It reports false if no tokens were counted; images may be counted
-// nevertheless.
+// Usage returns the upstream's usage as far as the answer was read. false: no tokens were counted; images may be nevertheless.
 func (a *Answer) Usage() (providers.Usage, bool) {
 	used := providers.Usage{Input: a.counts.Input, Cached: a.counts.Read, Output: a.counts.Output, Images: a.images}
 	return used, used.Input > 0 || used.Output > 0

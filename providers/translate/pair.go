@@ -175,8 +175,7 @@ func callIDs(prompt *form.Prompt) (ids map[string]bool) {
 	return ids
 }
 
-// checkChoice refuses a forced tool if there are no tools or it is not declared, as every vendor does. A vendor's own tool is refused by
-// the check of its declaration.
+// checkChoice refuses a forced tool that is not declared, as every vendor does. The check of declarations covers vendors' own.
 func checkChoice(prompt *form.Prompt, declared map[string]bool) *providers.Fault {
 	choice, field := prompt.Choice, prompt.Fields[form.FieldChoice]
 	switch {
@@ -243,8 +242,7 @@ func (t *Translation) Header(header http.Header) {
 // Stream reports whether the client receives events.
 func (t *Translation) Stream() bool { return t.ask.Stream && !t.ask.Array }
 
-// Fault translates an upstream's fault: the reason of a refusal becomes UpstreamMessage. It removes the field's name, which is not one of
-// the client's format.
+// Fault translates an upstream's fault: the reason of a refusal becomes UpstreamMessage. It removes the upstream's name of a field.
 func (t *Translation) Fault(fault *providers.Fault) {
 	reply := fault.Upstream
 	if reply == nil {

@@ -33,8 +33,7 @@ func embeds(e providers.Endpoint) bool {
 	return e.Operation == providers.Embeddings || e.Operation == providers.BatchEmbeddings
 }
 
-// Reaches reports whether a call of one endpoint can be translated to another. It reports false for equal endpoints, which need no
-// translation.
+// Reaches reports whether a call of one endpoint can be translated to another. Equal endpoints need none.
 func Reaches(from, to providers.Endpoint) bool {
 	source, chats := dialectOf(from)
 	target, answers := dialectOf(to)

@@ -10,8 +10,7 @@ import (
 	"modelrelay/providers"
 )
 
-// traitsOf returns the traits of an upstream model: those of the channel if it has any, otherwise those that the vendor derives from the
-// name.
+// traitsOf returns the traits of an upstream model: those of the channel, otherwise those that the vendor derives from the name.
 func traitsOf(vendor providers.Vendor, channel providers.Channel, model string) (traits providers.Traits) {
 	if vendor.Traits != nil {
 		traits = vendor.Traits(model)

@@ -306,9 +306,8 @@ func Unread(err error) (providers.VideoStatus, error) {
 	return providers.VideoStatus{}, err
 }
 
-// FailedJob returns the status of a job that ended without a video. word is the vendor's status, code one of the Failed constants
-// of providers. vendorCode and reason are the vendor's own and may be "". retryable: the vendor is the cause and does not bill it,
-// so another try may succeed.
+// FailedJob returns the status of a job that ended without a video. word is the vendor's status, code one of the Failed constants of
+// providers. vendorCode and reason are the vendor's own and may be "". retryable: the vendor is the cause and does not bill it.
 func FailedJob(word, code, vendorCode, reason string, retryable bool, key providers.Secret) providers.VideoStatus {
 	word = providers.Cut(word, providers.WordLimit)
 	var texts []string

@@ -46,9 +46,8 @@ func (r *Results) Link(ctx context.Context, channel providers.Channel, link stri
 	return get, sameOrigin(base, at), nil
 }
 
-// Open sends the request for a video or a picture. An upstream's link may contain a client's text, and a redirect may lead
-// anywhere. Beyond the channel's own origin Open dials only public addresses at every hop, unless the channel allows others, and
-// failures there do not count against the channel.
+// Open sends the request for a video or a picture. Beyond the channel's own origin Open dials only public addresses at every hop, unless
+// the channel allows others, and failures there do not count against the channel.
 //
 // The first bytes decide the type. Neither a video nor a picture is a *Fault. The caller closes Video.Body.
 func (r *Results) Open(channel providers.Channel, get *http.Request) (providers.Video, error) {

@@ -18,8 +18,7 @@ const (
 	codeConcurrent = "50430"
 	codeInternal   = "50500"
 	codeRPC        = "50501"
-	// codeFirst and codeLast bound the documented refusals of a request or its content. Those up to codeInput concern the request, those
-	// from codeOwn on the service.
+	// codeFirst and codeLast bound the documented refusals: up to codeInput of the request, from codeOwn on of the service.
 	codeFirst, codeInput, codeOwn, codeLast = 50200, 50400, 50500, 50599
 )
 

@@ -82,8 +82,7 @@ func create(ctx context.Context, to providers.Target, req providers.VideoRequest
 	return create, err
 }
 
-// takeReqJSON removes the parameter for the polls of a job. The vendor's clients send it with a poll. The gateway polls itself, so its
-// clients send it with the create.
+// takeReqJSON removes the parameter for the polls of a job. The gateway polls itself, so its clients send it with the create.
 func takeReqJSON(fields map[string]json.RawMessage) (string, error) {
 	raw, given := fields[jsonField]
 	if !given {

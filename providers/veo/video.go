@@ -200,8 +200,7 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 // Pace implements providers.Paced.
 func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
 
-// Open reads a video from its source in the operation: in the vendor's store, at a link that requires the key at the vendor's own origin,
-// or in the operation itself.
+// Open reads a video from the vendor's store, from a link that requires the key at the vendor's own origin, or from the operation.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	o, err := v.operation(ctx, to, ticket)
 	if err != nil {

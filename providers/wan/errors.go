@@ -14,8 +14,7 @@ func refusalCode(code string) string {
 	return as
 }
 
-// failureCode returns the Failed constant for the vendor's code of a failed job, and whether the vendor is the cause. Failed jobs are not
-// billed.
+// failureCode returns the Failed constant for the vendor's code of a failed job, and whether the vendor is the cause. None is billed.
 func failureCode(code string) (as string, retryable bool) {
 	within := func(codes ...string) bool {
 		return slices.ContainsFunc(codes, func(known string) bool { return code == known || strings.HasPrefix(code, known+".") })

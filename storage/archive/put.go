@@ -160,8 +160,7 @@ func (p *put) sendPart(ctx context.Context, number int, current part) (etag stri
 	return sent.ETag, s3Error(ctx, fmt.Sprintf("store part %d", number), err)
 }
 
-// abort aborts the multipart upload, even if ctx has ended. If that fails, the parts stay invisible until the store or AbortUploads
-// removes them.
+// abort aborts the multipart upload, even if ctx has ended. After a failure the store or AbortUploads removes the parts.
 func (p *put) abort(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortWithin)
 	defer cancel()

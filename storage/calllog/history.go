@@ -49,8 +49,7 @@ type HistoryFiles interface {
 	Put(ctx context.Context, name string, content []byte) error
 	// Open reads a file; size is its length. The caller closes content. storage.ErrNotFound: there is none.
 	Open(ctx context.Context, name string) (content io.ReadCloser, size int64, err error)
-	// Folders yields the folders directly below a folder, with a slash at the end; List yields the files below it. Both are ordered by
-	// name and end after an error.
+	// Folders yields the folders directly below a folder, with a slash at the end; List yields the files below it. Both are ordered by name.
 	Folders(ctx context.Context, folder string) iter.Seq2[string, error]
 	List(ctx context.Context, folder string) iter.Seq2[string, error]
 }
@@ -116,8 +115,7 @@ func NewHistory(files HistoryFiles, opts *HistoryOptions) *History {
 // Dropped returns the number of calls that were lost because the archive was unavailable for too long.
 func (h *History) Dropped() int64 { return h.dropped.Load() }
 
-// Take adds lines, each with a line feed, and does not retain the slice. id is their block's id in Redis, "" without one. It never waits
-// for the archive.
+// Take adds lines, each with a line feed, and does not retain the slice. id is their block's in Redis, "" for none. It never waits.
 func (h *History) Take(lines []byte, id string) {
 	now := time.Now()
 	h.mu.Lock()

@@ -199,8 +199,7 @@ func (r *Reader) hours(ctx context.Context, p *pastScan) (hours []string, next s
 	return hours, "", err
 }
 
-// folders returns the folders below a folder that may contain calls of the filter, the newest first. Files are closed within late of their
-// folder's time.
+// folders returns the folders below a folder that may contain calls of the filter, the newest first. Files end within late of their time.
 func (r *Reader) folders(ctx context.Context, p *pastScan, below, layout string, late time.Duration) (names []string, err error) {
 	since, until := p.matcher.filter.Since, p.matcher.filter.Until
 	for folder, err := range r.files.Folders(ctx, HistoryFolder+below) {

@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// firstChunk and nextChunk are the numbers of blocks in one read: few at first, because the newest may suffice, then as many as Redis
-	// returns in about a millisecond.
+	// firstChunk and nextChunk are the numbers of blocks in one read: few at first, then as many as Redis returns in about a millisecond.
 	firstChunk = 4
 	nextChunk  = 50
 	// scanMost bounds the time of a page's scan.
@@ -39,8 +38,7 @@ type Reader struct {
 	turns, pastTurns, own *fair.Semaphore[string]
 }
 
-// NewReader returns a Reader of the calls in Redis and of the older ones in the history's files; nil: there is no history. The caller
-// closes the client.
+// NewReader returns a Reader of the calls in Redis and in the history's files; nil: no history. The caller closes the client.
 func NewReader(client redis.UniversalClient, files HistoryFiles) *Reader {
 	turns := func(total, share int64) *fair.Semaphore[string] {
 		return fair.New[string](fair.Bounds{Total: total, Share: share, Line: math.MaxInt})
@@ -216,8 +214,7 @@ func (s *scan) scanBlocks(decoder *zstd.Decoder, blocks []redis.XMessage) bool {
 	return false
 }
 
-// scanLines scans lines, the last first; true: the page is complete. written returns the time at which a line was written; false: the scan
-// skips it.
+// scanLines scans lines, the last first; true: the page is complete. written returns a line's time; false: the scan skips it.
 func (s *scan) scanLines(lines string, written func(line string) (time.Time, bool), place func(offset int) string) bool {
 	for lines != "" {
 		offset := lastLine(lines)

@@ -58,8 +58,7 @@ type Outcome struct {
 
 // Times are durations since the request arrived.
 type Times struct {
-	// Before ends when the gateway sends the call to an upstream, First when it sends the first byte of an upstream's answer to the client;
-	// 0: that did not happen.
+	// Before ends when the call is sent to an upstream, First when the first byte of its answer is sent to the client; 0: never.
 	Before, First time.Duration
 	Took          time.Duration
 }

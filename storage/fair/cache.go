@@ -63,8 +63,7 @@ func (c *Cache[O, K, V]) Get(key K) (value V, ok bool) {
 	return one.value, true
 }
 
-// Put stores a value of an owner, and replaces the key's last value. size counts against the owner's share; a value larger than the share
-// is not stored.
+// Put stores a value of an owner, and replaces the key's last value. size counts against the owner's share; a larger value is not stored.
 func (c *Cache[O, K, V]) Put(of O, key K, value V, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

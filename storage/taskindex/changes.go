@@ -10,8 +10,7 @@ import (
 	"modelrelay/storage"
 )
 
-// changesChannel carries task ids after a mark: a dash for Ended, an exclamation mark for Cancelled, a question mark for Asked, a plus sign
-// for Sending.
+// changesChannel carries task ids after a mark: "-" for Ended, "!" for Cancelled, "?" for Asked, "+" for Sending.
 const changesChannel = storage.Prefix + "task-changes"
 
 // Change is a hint that a task may have changed. It carries no state.

@@ -18,8 +18,7 @@ const (
 	durationsExpire = 30 * 24 * time.Hour // after the last job
 )
 
-// durationKey returns the key of a list: the last durations in ms, newest first. Names are escaped, so that a colon in one makes no two
-// keys equal.
+// durationKey returns the key of a list: the last durations in ms, newest first. Names are escaped, for colons in them.
 func durationKey(channel, model string) string {
 	return storage.Prefix + "duration:" + url.QueryEscape(channel) + ":" + url.QueryEscape(model)
 }

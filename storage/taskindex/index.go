@@ -18,8 +18,7 @@ import (
 // ErrTooMany reports that a token has reached its limit of unfinished tasks.
 var ErrTooMany = errors.New("too many unfinished tasks")
 
-// taskKeep is the default lifetime of a task in an index: longer than Temporal's usual retention. Readers skip tasks that Temporal has
-// removed.
+// taskKeep is the default lifetime of a task in an index: longer than Temporal's usual retention. Readers skip removed tasks.
 const taskKeep = 30 * 24 * time.Hour
 
 // Entry is one task of an index.
@@ -131,8 +130,7 @@ redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 `
 
-// Restore puts a task into the index, finished or not. It is idempotent. A task that is marked as under removal is not listed and does not
-// count as unfinished.
+// Restore puts a task into the index, finished or not. It is idempotent. A task under removal is not listed and not counted.
 func (x *Index) Restore(ctx context.Context, tokenID, taskID string, created time.Time, unfinished bool) error {
 	keys := []string{tasksKey(tokenID), unfinishedKey(tokenID), tombstoneKey(taskID)}
 	return scriptError("restore task", redis.NewScript(restoreScript).Run(ctx, x.client, keys,

@@ -16,8 +16,7 @@ import (
 const repeatsKept = 11 * time.Minute
 
 const (
-	// noteLease is the time in which the create that takes an open note must start its task. Then the note is open again: the create's
-	// process may have crashed.
+	// noteLease is the time in which the create that takes an open note must start its task. Then the note is open again, in case of a crash.
 	noteLease = time.Minute
 	// retryLead is the least time between a first try and its retry: SDKs wait half a second, less a quarter of it. It distinguishes a
 	// first try from another equal create that is in progress at the time of the retry.
@@ -144,8 +143,7 @@ func (r *Repeats) Note(ctx context.Context, tokenID, requestHash, taskID string,
 	return scriptError("leave note", redis.NewScript(noteScript).Run(ctx, r.client, []string{notes}, taskID, repeatsKept.Milliseconds(), notesMost))
 }
 
-// Last returns the last task of the same token and request within eleven minutes, else storage.ErrNotFound. It extends the entry by eleven
-// minutes.
+// Last returns the last task of the same token and request within eleven minutes, else storage.ErrNotFound. It extends the entry.
 func (r *Repeats) Last(ctx context.Context, tokenID, requestHash string) (string, error) {
 	taskID, err := r.client.GetEx(ctx, repeatKeys(tokenID, requestHash)[0], repeatsKept).Result()
 	return taskID, storage.RedisError("recall create", err)

@@ -12,8 +12,7 @@ type GroupLimits struct {
 	DefaultBudget, CeilingBudget float64
 }
 
-// InForce returns the token with its effective limits: each is the token's own or else the group's default, and at most the group's
-// ceiling.
+// InForce returns the token with its effective limits: each is its own or else the group's default, and at most the group's ceiling.
 func (g GroupLimits) InForce(t Token) Token {
 	limits := reflect.ValueOf(&t.Limits).Elem()
 	defaults, ceilings := reflect.ValueOf(g.Defaults), reflect.ValueOf(g.Ceilings)
@@ -65,6 +64,5 @@ func (h *held) inForce(by *groups) *Token {
 	return token
 }
 
-// SetGroups sets the limits of groups, by name. They apply to every token that is authenticated from now on. Redis, Find and Page have a
-// token's own limits.
+// SetGroups sets the limits of groups, by name. They apply from the next authentication. Redis, Find and Page have a token's own limits.
 func (t *Store) SetGroups(limits map[string]GroupLimits) { t.groups.Store(&limits) }

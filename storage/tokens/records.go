@@ -156,8 +156,7 @@ const (
 	claimFree claim = "free" // it becomes free if it is this token's
 )
 
-// replaceScript writes a token's record, its indexes and the change that every process follows in one step, if the record is as it was
-// read.
+// replaceScript writes a token's record, its indexes and the change for all processes in one step, if the record is as it was read.
 //
 //	KEYS tokens, names, old record, new record, changes, index, seeded
 //	ARGV id, name, present hash of the id or "", new hash, old record or "", new record, claim, nonce, displaced id or "", its name,

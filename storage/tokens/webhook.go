@@ -112,9 +112,8 @@ func (t *Store) Webhook(ctx context.Context, id string) (Webhook, error) {
 	return r.token.webhook(time.Now()), nil
 }
 
-// RotateWebhookSecret gives a token a new webhook secret, or its first, and returns it. The previous secret
-// signs too during overlap; 0: it does not. ErrSeeded: the secret is in the configuration file, where a change has the same effect.
-// ErrDisabled, ErrRevoked: the state of the token.
+// RotateWebhookSecret gives a token a new webhook secret, or its first, and returns it. The previous secret signs too during overlap.
+// ErrSeeded: the secret is in the configuration file, and is changed there. ErrDisabled, ErrRevoked: the state of the token.
 func (t *Store) RotateWebhookSecret(ctx context.Context, idOrName string, overlap time.Duration) (Token, secret.Text, error) {
 	secret := NewWebhookSecret()
 	rotated, err := t.edit(ctx, "rotate the webhook secret of token", idOrName, func(next *replacement) error {

@@ -26,8 +26,7 @@ const logEvery = time.Minute
 // Interceptor encrypts the payloads of requests to Temporal and decrypts those of answers. It logs payloads that it cannot decrypt.
 //
 // An undecryptable payload fails no task. A workflow task is refused, so that Temporal offers it again until a worker has the key. An
-// activity is dropped, which Temporal handles as the loss of its worker. A read of one execution returns FailedPrecondition; lists return
-// the payload as it is.
+// activity is dropped, as if its worker was lost. A read of one execution returns FailedPrecondition; lists return the payload as it is.
 func (c *Codec) Interceptor(log *slog.Logger) grpc.UnaryClientInterceptor {
 	return (&interceptor{codec: c, log: log}).intercept
 }

@@ -11,9 +11,8 @@ import (
 	"modelrelay/storage"
 )
 
-// Repeated finds the task of an earlier equal request, as Create does, and creates none: for a request that is no longer valid. The
-// fields that a remix inherits from its source may be missing. Faults: NotFound (there is none), and Mismatch, Conflict and Overloaded as
-// of Create.
+// Repeated finds the task of an earlier equal request, as Create does, and creates none: for a request that is no longer valid. Inherited
+// fields of a remix may be missing. Faults: NotFound (there is none), and Mismatch, Conflict and Overloaded as of Create.
 func (c *Client) Repeated(ctx context.Context, in Create) (Task, error) {
 	var err error
 	if in.Request, err = canonicalRequest(in.Request); err != nil {

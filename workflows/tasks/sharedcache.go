@@ -55,8 +55,7 @@ func newSharedCache[K comparable, V any](ttl time.Duration) *sharedCache[K, V] {
 }
 
 // do returns a value whose read began less than ttl ago. Otherwise it reads the value once and shares the result with all concurrent
-// callers. Only those callers receive an error of that read. The read continues if the context of its first caller ends. Callers must
-// not modify the value.
+// callers. Only those callers receive an error of that read. The read outlasts its first caller. Callers must not modify the value.
 func (c *sharedCache[K, V]) do(ctx context.Context, key K, read func(context.Context) (V, error)) (V, error) {
 	c.mu.Lock()
 	e, ok := c.entries[key]

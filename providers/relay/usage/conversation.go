@@ -18,8 +18,7 @@ func NewConversation(shape *Shape) *Conversation {
 	return &Conversation{scanner: NewScanner(shape, false), turn: newTurn(shape.turn)}
 }
 
-// Observe reads the next piece of an event of the upstream; last ends the event. It returns the event's usage, and false if the event
-// has none or continues.
+// Observe reads the next piece of an event of the upstream; last ends the event. false: the event has no usage or continues.
 func (c *Conversation) Observe(piece []byte, last bool) (providers.Usage, bool) {
 	c.scanner.Observe(piece)
 	c.turn.observe(piece, last)

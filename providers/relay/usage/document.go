@@ -267,8 +267,7 @@ func (s *document) text(b []byte) int {
 	return len(b)
 }
 
-// id reads the id of the answer or of what it made, and returns the number of bytes read. It ignores an id that has an escape or is too
-// long.
+// id reads the id of the answer or of what it made, and returns the number of bytes read. It ignores one with an escape or too long.
 func (s *document) id(b []byte) int {
 	name := &s.answer
 	if s.isOther {

@@ -3,17 +3,14 @@ package usage
 import "io"
 
 const (
-	// maxHeld bounds the bytes of one event that are held until it is decided whether the client receives it. Events with only
-	// usage are much smaller.
+	// maxHeld bounds the bytes of one event that are held until it is decided whether the client receives it. Events of usage are smaller.
 	maxHeld = 16 << 10
-	// minRoom is the least free space of a caller's buffer that is used directly; readAhead is the size of the own buffer that
-	// is used otherwise. Both are in bytes.
+	// minRoom is the least free space of a caller's buffer that is used directly, readAhead the size of the own buffer, in bytes.
 	minRoom   = 512
 	readAhead = 4 << 10
 )
 
-// Hider reads a stream without the events that contain only usage. Any other byte passes unchanged; it is held only until its event
-// is decided.
+// Hider reads a stream without the events that contain only usage. Others pass unchanged, held only until their event is decided.
 type Hider struct {
 	scanner *Scanner
 	from    io.Reader

@@ -4,8 +4,7 @@
 // A document of 1 MiB in pieces needs no allocation. To collect the pieces and read them with rawjson takes 5.4 MB and about seventy
 // times the time (BenchmarkDocument).
 //
-// It has no code of a vendor: a providers.UsageShape describes where an answer contains usage. Of the product it imports only providers
-// and providers/sse.
+// It has no code of a vendor: a providers.UsageShape describes where an answer contains usage.
 package usage
 
 import (

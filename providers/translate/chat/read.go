@@ -169,8 +169,7 @@ func (r *reading) own(name rawjson.Text, value rawjson.Value) bool {
 	return true
 }
 
-// streamOptions reads the options of the stream. A disabled obfuscation is not a loss: other upstreams have none, and none reaches the
-// client.
+// streamOptions reads the options of the stream. A disabled obfuscation is not a loss, because none reaches the client.
 func (r *reading) streamOptions(options rawjson.Value) {
 	for name, value := range options.Members() {
 		switch {

@@ -18,8 +18,7 @@ const (
 	EventText
 	EventThought
 	EventRefusal
-	// EventState carries State. Its kind decides to which block it belongs: the Block of thought that it ends or is, the block that
-	// begins next, or the text before.
+	// EventState carries State. By its kind it belongs to the Block of thought that it ends or is, the next block, or the text before.
 	EventState
 	// EventCallBegin carries ID and Name of a Call, EventCallArgs a piece of the text of its input in Text, EventCallEnd nothing but Block.
 	EventCallBegin
@@ -95,8 +94,7 @@ func (s Stop) WithCalls(calls bool) Stop {
 
 // Counts are numbers of tokens, 0 if the upstream does not report them.
 type Counts struct {
-	// Input is the total. Read is the part from the upstream's cache, Write the part that was added to it, Write1h the part of Write
-	// that is cached for an hour.
+	// Input is the total. Read is the part from the upstream's cache, Write the part added to it, Write1h that for an hour.
 	Input, Read, Write, Write1h int64
 	// Output is the total, Reasoning the part for thinking.
 	Output, Reasoning int64
@@ -104,8 +102,7 @@ type Counts struct {
 	AudioIn, AudioOut int64
 }
 
-// Over returns the counts merged over earlier ones of the same answer. A zero does not replace an earlier number, because some upstreams
-// repeat members with zeros.
+// Over returns the counts merged over earlier ones of the same answer. A zero replaces no earlier number: some upstreams repeat members so.
 func (c Counts) Over(earlier Counts) Counts {
 	return Counts{
 		Input: cmp.Or(c.Input, earlier.Input), Read: cmp.Or(c.Read, earlier.Read), Write: cmp.Or(c.Write, earlier.Write),
@@ -189,13 +186,11 @@ type Target struct {
 
 // AnswerReader reads one upstream's answer. It is for one answer and one goroutine.
 type AnswerReader interface {
-	// Event reads the data of one server-sent event, whose name may be empty, and appends its events. The data is one valid JSON value
-	// or a text such as [DONE].
+	// Event reads the data of one server-sent event, a JSON value or a text such as [DONE], and appends its events. The name may be empty.
 	Event(name, data []byte, to []Event) []Event
 	// Document reads a whole answer, one valid JSON value, and appends the events of an equal stream.
 	Document(document rawjson.Value, to []Event) []Event
-	// End is called once after the end of a stream. It appends the last events of the answer: EventStop, or EventFailed if the stream
-	// broke off.
+	// End is called once after the end of a stream. It appends the last events of the answer: EventStop, or EventFailed of a broken stream.
 	End(to []Event) []Event
 }
 

@@ -78,8 +78,7 @@ func OpenAIFault(value rawjson.Value) *providers.Fault {
 	return fault
 }
 
-// aboutRequest reports whether the request is the cause of an error. The codes are those of ResponseError of openai-node 7.55, many of
-// which concern images.
+// aboutRequest reports whether the request is the cause of an error. The codes are those of ResponseError of openai-node 7.55.
 func aboutRequest(code, class string) bool {
 	switch code {
 	case "invalid_prompt", "context_length_exceeded", "data_residency_mismatch", "failed_to_download_image", "400", "413", "422":

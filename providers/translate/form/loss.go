@@ -69,8 +69,7 @@ const (
 	maxName  = 100
 )
 
-// Listed writes names for a header: at most maxNamed, then the number of further ones. Of a name that the client invented, it repeats only
-// characters of field names.
+// Listed writes names for a header: at most maxNamed, then the number of further ones, with the characters of field names only.
 func Listed(names []string) string {
 	shown := names[:min(len(names), maxNamed)]
 	list := strings.Join(shown, ", ")

@@ -15,8 +15,7 @@ const (
 	maxSchemaBytes = 512 << 10
 )
 
-// FromOpenAPI rewrites a schema of OpenAPI 3.0, as in Gemini's "parameters" and "responseSchema", as JSON Schema. The fault names the field
-// at.
+// FromOpenAPI rewrites a schema of OpenAPI 3.0, as in Gemini's "parameters" and "responseSchema". The fault names the field at.
 func FromOpenAPI(schema rawjson.Value, at string) (rawjson.Value, *providers.Fault) {
 	if !schema.IsObject() {
 		return schema, nil
@@ -185,8 +184,7 @@ func (n *schemaNode) resolve(ref rawjson.Text) *schemaNode {
 	return n
 }
 
-// openAPI writes a schema of OpenAPI 3.0 as JSON Schema. The keywords are those of the type Schema of google.golang.org/genai; the API
-// accepts each in snake case, too.
+// openAPI writes a schema of OpenAPI 3.0 as JSON Schema. Its keywords are those of Schema of google.golang.org/genai, also in snake case.
 func openAPI(out *Out, schema *schemaNode) {
 	if !schema.value.IsObject() {
 		out.Raw(schema.value)

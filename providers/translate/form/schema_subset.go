@@ -40,8 +40,7 @@ func FitSchema(schema rawjson.Value, at string, to Dialect) (fit rawjson.Value, 
 
 // schemaSubset is the part of JSON Schema that a vendor accepts. Both vendors accept no members next to a reference.
 type schemaSubset struct {
-	// keyword returns the keyword under which a member is sent: asText if the vendor does not accept it, omitted if nothing is lost
-	// without it.
+	// keyword returns the keyword under which a member is sent: asText if the vendor does not accept it, omitted if nothing is lost.
 	keyword func(member *schemaNode) string
 	// closed: every object must declare that it has no other properties. Otherwise keywords that begin with "$" may be next to a reference.
 	closed bool

@@ -21,8 +21,7 @@ type Search struct {
 	Forced bool
 }
 
-// WriteLocation writes the member with the location, if there is one. below is the name of the object within it that has the fields; ""
-// for none.
+// WriteLocation writes the member with the location, if there is one. below is the name of its object with the fields; "" for none.
 func (s *Search) WriteLocation(out *Out, below string) {
 	if !s.Location.IsSet() {
 		return

@@ -11,8 +11,7 @@ import (
 // envelopePrefix begins state in a field of another vendor's dialect. The number is the version of the envelope's format.
 const envelopePrefix = "mr1."
 
-// Unsigned replaces the state of a thought without a signature. It marks a thought that the client's own vendor would refuse when the
-// client sends it back.
+// Unsigned replaces the state of a thought without a signature. The client's own vendor would refuse such a thought.
 const Unsigned = envelopePrefix + "n."
 
 // Hide returns a thought without a signature as state, if the client does not request its text. Its upstream requires it in later calls.

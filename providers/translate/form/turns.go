@@ -251,8 +251,7 @@ func (a *arranging) answer(call int, block *Block) {
 	behind.results = append(behind.results, placed{call, put})
 }
 
-// place puts the early results after their calls. The fault is that of a result without a call, of a second result of a call, or of a call
-// without a result.
+// place puts the early results after their calls. The fault: a result without a call, a second result, or a call without one.
 func (a *arranging) place(idField string) *providers.Fault {
 	refuse := func(result *Block, why string) *providers.Fault {
 		at := result.At

@@ -1,7 +1,6 @@
 // Package gemini translates Google's generateContent, streamGenerateContent and countTokens into the form and back.
 //
-// Shapes are those of google.golang.org/genai v1.77 and of https://ai.google.dev/api/generate-content. Of the product it
-// imports only providers, rawjson and form.
+// Shapes are those of google.golang.org/genai v1.77 and of https://ai.google.dev/api/generate-content.
 package gemini
 
 import (
@@ -12,8 +11,7 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// Read reads a client's call. The API accepts each of its names in camel case and in snake case; faults and losses have the name in camel
-// case.
+// Read reads a client's call. The API accepts names in camel case and in snake case; faults and losses have camel case.
 func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
 	return read(call, rawjson.Trim(call.Body), "", loss)
 }

@@ -102,8 +102,7 @@ func (r *reading) part(turn *form.Turn, part rawjson.Value, at form.Path) {
 	}
 }
 
-// sign puts Google's own signature on its block, and returns other vendors' state: envelopes separated by spaces, in base64 because a
-// signature is bytes.
+// sign puts Google's own signature on its block, and returns other vendors' state: envelopes separated by spaces, in base64.
 func (r *reading) sign(block *form.Block, signature rawjson.Text) (foreign []form.State) {
 	if signature.Empty() {
 		return nil

@@ -33,8 +33,7 @@ type writer struct {
 
 type answer struct {
 	index int
-	// states are those of other vendors. They are written on the first call, or at the end if there is none. own is Google's signature
-	// of the next part.
+	// states are those of other vendors. They are written on the first call, otherwise at the end. own is Google's signature of the next part.
 	states []form.State
 	own    []byte
 	call   form.Call
@@ -54,8 +53,7 @@ type ground struct {
 	supports []form.Citation
 }
 
-// page returns the index of a page in the list, after it has added the page. OpenAI's searches have no titles; those of cited pages are in
-// the citations.
+// page adds a page to the list and returns its index. OpenAI's searches have no titles; those of cited pages are in the citations.
 func (g *ground) page(source form.Source) int {
 	for i := range g.pages {
 		if page := &g.pages[i]; page.URL == source.URL {

@@ -154,8 +154,7 @@ func isKind(kind form.BlockKind) func(form.Block) bool {
 	return func(b form.Block) bool { return b.Kind == kind }
 }
 
-// keepThoughts puts the thoughts of each turn first, as the vendor requires, or omits them without thinking, because the vendor then
-// refuses them.
+// keepThoughts puts the thoughts of each turn first, as the vendor requires, or omits them without thinking, as it requires then.
 func (w *arranged) keepThoughts() {
 	isThought := isKind(form.BlockThought)
 	keep := w.plan.on || w.traits.AlwaysThinks || w.p.Thinking.Mode == form.ThinkingUnset && w.traits.Adaptive && !w.traits.Budget

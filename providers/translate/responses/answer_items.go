@@ -54,8 +54,7 @@ func pieceOf(event rawjson.Value) piece {
 	return p
 }
 
-// find returns the item of a piece, nil if it has not begun: by its id, otherwise by its index, otherwise the open one. Some servers write
-// another id in each event.
+// find returns the item of a piece, nil if it has not begun: by its id, its index, or the open one. Some servers change the id.
 func (a *answer) find(p *piece) *readItem {
 	for i := len(a.items) - 1; i >= 0; i-- {
 		if item := &a.items[i]; !p.id.Empty() && p.id.Is(item.id) {

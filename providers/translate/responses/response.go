@@ -196,8 +196,7 @@ func errorCode(kind providers.Kind) string {
 	}
 }
 
-// faultMessage returns the message of a fault for the client: the upstream's own message about the client's request, otherwise the
-// gateway's.
+// faultMessage returns the message of a fault for the client: the upstream's about the client's request, otherwise the gateway's.
 func faultMessage(fault *providers.Fault) string {
 	if fault.UpstreamMessage != "" {
 		return fault.UpstreamMessage

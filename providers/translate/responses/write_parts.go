@@ -4,8 +4,7 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// part writes a block as a part of a message or of a result. This dialect accepts no sound: ResponseInputContent of openai-node 7.55 has
-// only texts, images and files.
+// part writes a block as a part of a message or of a result. This dialect accepts no sound: see ResponseInputContent of openai-node 7.55.
 func (w *writing) part(block *form.Block) {
 	media := &block.Media
 	ownFile := media.File != nil && w.From.SameVendor(form.Responses)
