@@ -59,7 +59,7 @@ func classify(fault *providers.Fault) {
 func create(ctx context.Context, to providers.Target, req providers.VideoRequest) (upstream.JobRequest, error) {
 	req, _ = marked(to, req)
 	d := hostedOf(to.Model).Draft(ctx, req, to.Channel.FieldsOf(to.Model))
-	d.Members.Under(d.Own)
+	d.Under(d.Own)
 	d.Own, d.Members = make(map[string]json.RawMessage), upstream.Members{"input": d.Members}
 	name, version, versioned := strings.Cut(to.Model, ":")
 	name, err := upstream.ModelPath(name)
