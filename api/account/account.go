@@ -124,7 +124,7 @@ func Add(g *edge.Group, s *Service) {
 func (s *Service) Token(ctx context.Context, caller *tokens.Token) (Token, error) {
 	shown := Token{
 		Object: "token", ID: caller.ID, Name: caller.Name, Hint: caller.Hint, Group: caller.Group, Models: s.ModelNames(caller),
-		Operations: permitted(caller),
+		Operations: slices.DeleteFunc(tokens.Operations(), func(word string) bool { return !caller.Permits(word) }),
 	}
 	if !caller.Expires.IsZero() {
 		shown.Expires = &caller.Expires
@@ -184,12 +184,6 @@ func (s *Service) budget(ctx context.Context, caller *tokens.Token) (*Budget, er
 
 func windowOf(w limits.Window) Window {
 	return Window{Limit: w.Limit, Remaining: w.Remaining, Reset: int((w.Reset + time.Second - 1) / time.Second)}
-}
-
-// permitted returns the operations for which a token may be used.
-func permitted(caller *tokens.Token) []string {
-	all := []string{tokens.OperationRelay, tokens.OperationVideo, tokens.OperationRealtime}
-	return slices.DeleteFunc(all, func(word string) bool { return !caller.Permits(word) })
 }
 
 // UsageReads returns how many reads a read of the token's own usage counts as, by the days of the query.

@@ -13,10 +13,6 @@ import (
 	"modelrelay/storage/audit"
 )
 
-func auditHead() []string {
-	return []string{"time", "by", "who", "from", "what", "subject", "changes", "outcome", "reason", "request_id"}
-}
-
 func auditRow(e audit.Entry) []string {
 	changes := make([]string, len(e.Changes))
 	for i, change := range e.Changes {
@@ -83,7 +79,7 @@ func (o *auditOperations) read(x *edge.Request, r *http.Request) error {
 	if !q.CSV() {
 		return x.JSON(list)
 	}
-	out := edge.AnswerTable(x, "", auditHead())
+	out := edge.AnswerTable(x, "", []string{"time", "by", "who", "from", "what", "subject", "changes", "outcome", "reason", "request_id"})
 	for _, entry := range list.Data {
 		out.Write(auditRow(entry))
 	}

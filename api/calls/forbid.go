@@ -78,8 +78,9 @@ func (p priced) find(words []string, body []byte) error {
 		return forbiddenField(param)
 	}
 	if slices.Contains(words, providers.ForbidLongCache) {
+		arguments := func(name rawjson.Text) bool { return slices.ContainsFunc(p.Tools.Arguments, name.Is) } // the client's own objects
 		for _, mark := range p.Marks {
-			for place, value := range object.Texts(p.isArguments) {
+			for place, value := range object.Texts(arguments) {
 				if place.Name().Is(mark.Name) && place.In().Is(mark.In) && !value.Is(mark.Usual) {
 					return forbiddenField(place.String())
 				}
@@ -186,9 +187,4 @@ func costs(m providers.PricedMember, value rawjson.Value) bool {
 		return string(value) == other || other != "" && other[0] == '"' && value.Text().Is(strings.Trim(other, `"`))
 	}
 	return (m.Only == "" || is(m.Only)) && (m.Unless == "" || !is(m.Unless))
-}
-
-// isArguments reports whether a member holds the client's own objects, such as the arguments of tools.
-func (p priced) isArguments(name rawjson.Text) bool {
-	return slices.ContainsFunc(p.Tools.Arguments, name.Is)
 }

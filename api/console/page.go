@@ -76,7 +76,7 @@ const holderHome = ""
 func allPages() []page {
 	return []page{
 		startPage(),
-		callsPage(), callPage(),
+		callsPage(), {name: "call", path: "/calls/{id}", roles: allRoles(), under: "calls", show: showCall},
 		tasksPage(), taskPage(),
 		tokensPage(), newTokenPage(), tokenPage(),
 		channelsPage(), channelPage(), modelsPage(),

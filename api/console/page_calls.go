@@ -24,10 +24,6 @@ func callsPage() page {
 	}
 }
 
-func callPage() page {
-	return page{name: "call", path: "/calls/{id}", roles: allRoles(), under: "calls", show: showCall}
-}
-
 const callsOfPage = 50
 
 type callsData struct {

@@ -30,10 +30,6 @@ func findPage() page {
 	}
 }
 
-func hasPage(v *View, path string) bool {
-	return slices.ContainsFunc(v.s.pages, func(p page) bool { return p.path == path && p.admits(v.User.Role) })
-}
-
 // search searches everything. The prefix of an id determines its kind.
 func search(v *View, q string) findData {
 	data := findData{Query: q}
@@ -41,7 +37,7 @@ func search(v *View, q string) findData {
 		return data
 	}
 	add := func(kind, path, name string, to ...string) {
-		if hasPage(v, path) {
+		if slices.ContainsFunc(v.s.pages, func(p page) bool { return p.path == path && p.admits(v.User.Role) }) {
 			data.Found = append(data.Found, found{kind, name, v.To(to...)})
 		}
 	}

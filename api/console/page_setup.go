@@ -87,8 +87,9 @@ func setupFindings(v *View, data *setupData) {
 		return
 	}
 	data.Version, data.At = found.Version, found.CheckedAt
+	states := map[setup.Status]string{setup.OK: "ok", setup.Warning: "warn", setup.Failed: "bad"}
 	for _, part := range found.Data {
-		line := check{Name: part.Name, State: stateOf(part.Status), Millis: part.Latency}
+		line := check{Name: part.Name, State: cmp.Or(states[part.Status], "unknown"), Millis: part.Latency}
 		for i, one := range part.Findings {
 			if i > 0 && part.Findings[i-1].Fix == one.Fix { // once, after all findings that it fixes
 				line.Findings[i-1].Fix = ""
@@ -104,10 +105,6 @@ func setupFindings(v *View, data *setupData) {
 
 // finding is a finding of a part of the setup in the view's language, with its fix.
 type finding struct{ Message, Fix string }
-
-func stateOf(status setup.Status) string {
-	return cmp.Or(map[setup.Status]string{setup.OK: "ok", setup.Warning: "warn", setup.Failed: "bad"}[status], "unknown")
-}
 
 // testsMost is how many channels one request tests, and testsAtOnce how many concurrently.
 const (

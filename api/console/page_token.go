@@ -10,6 +10,7 @@ import (
 	"modelrelay/api/console/snippets"
 	"modelrelay/api/logs"
 	"modelrelay/api/operator"
+	"modelrelay/providers"
 	"modelrelay/storage/sessions"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/tokens"
@@ -224,7 +225,7 @@ func (d *tokenData) once(v *View) {
 func tokenLink(v *View) (string, any, error) {
 	data, err := showToken(v)
 	if err == nil && data.Token.State != "active" {
-		err = conflict(v.T("token.link.state"))
+		err = &providers.Fault{Kind: providers.Conflict, Message: v.T("token.link.state")}
 	}
 	if err != nil {
 		return "", nil, err

@@ -54,10 +54,5 @@ func invalid(field, message string) error {
 	return &providers.Fault{Kind: providers.Invalid, Param: field, Message: message}
 }
 
-// conflict returns the refusal of an action that the object's state does not permit.
-func conflict(message string) error {
-	return &providers.Fault{Kind: providers.Conflict, Message: message}
-}
-
 // message returns the text of an error in a list of results.
 func message(err error) string { return providers.AsFault(err).Message }

@@ -53,11 +53,6 @@ func (f *Format) credential(r *http.Request) string {
 	return ""
 }
 
-func (x *Request) authenticate(r *http.Request, permission string) error {
-	internal := InternalCallerOf(r.Context())
-	return x.admit(r.Context(), x.edge.keyOf(x.Format, internal, r), internal, permission)
-}
-
 // ActAs makes an internal caller's token the caller of a request that has none: the token's limits and networks apply.
 func (x *Request) ActAs(ctx context.Context, internal *InternalCaller) error {
 	if x.Caller != nil {

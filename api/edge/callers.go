@@ -69,10 +69,6 @@ func (p *presence) id() string {
 	return p.caller.ID
 }
 
-func newCallers(find func(context.Context, string, *InternalCaller) (*tokens.Token, error)) *callers {
-	return &callers{tokens: make(map[string]*callerState), find: find}
-}
-
 // join adds a request whose caller was found and has the permission. leave must follow.
 func (c *callers) join(p *presence) {
 	c.mu.Lock()

@@ -96,7 +96,7 @@ func New(o Options, formats ...*Format) *Edge {
 		bodies: bodyMemory(o.BodyMemory), backgroundBodies: bodyMemory(o.BodyMemory / backgroundShare),
 		discards: fair.New[string](fair.Bounds{Total: discardsAtOnce, Share: discardsOfOne}),
 	}
-	e.callers = newCallers(e.callerNow)
+	e.callers = &callers{tokens: make(map[string]*callerState), find: e.callerNow}
 	for kind := range e.open {
 		e.open[kind] = fair.New[string](fair.Bounds{Total: math.MaxInt64}) // each token has its own bound
 	}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"modelrelay/providers"
 )
@@ -111,7 +110,7 @@ func (p *problem) setHeaders(header http.Header) {
 	switch {
 	case p.fault.Unrepeatable:
 	case p.fault.RetryAfter > 0, p.status == http.StatusTooManyRequests, p.fault.Kind == providers.Overloaded:
-		header.Set("Retry-After", strconv.Itoa(wholeSeconds(p.fault.RetryAfter)))
+		header.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(p.fault.RetryAfter.Seconds())))))
 	}
 	if p.fault.Kind == providers.Mismatch || p.fault.Kind == providers.Quota || p.fault.Unrepeatable {
 		header.Set("X-Should-Retry", "false")
@@ -119,10 +118,6 @@ func (p *problem) setHeaders(header http.Header) {
 	if p.fault.Kind == providers.Unauthenticated {
 		header.Set("WWW-Authenticate", "Bearer")
 	}
-}
-
-func wholeSeconds(d time.Duration) int {
-	return max(1, int(math.Ceil(d.Seconds())))
 }
 
 // Fail answers a request with a fault in its format. If the header has been sent, it only records the fault.

@@ -112,7 +112,8 @@ func (g *Group) enter(x *Request, r *http.Request, op *huma.Operation, access Ac
 	}
 	calls := access.Meter == MeterCalls
 	x.operationID, x.Access, x.Recorded = op.OperationID, access, calls
-	if err := x.authenticate(r, access.Permission); err != nil {
+	inside := InternalCallerOf(r.Context())
+	if err := x.admit(r.Context(), x.edge.keyOf(x.Format, inside, r), inside, access.Permission); err != nil {
 		return err
 	}
 	if changes := r.Method != http.MethodGet && r.Method != http.MethodHead; x.presence.internal.impersonates() && (changes || calls) {

@@ -98,7 +98,7 @@ func realtimeCall(r *http.Request, standard string) (providers.RealtimeCall, err
 	}
 	if beta := r.Header.Values("OpenAI-Beta"); len(beta) > 0 {
 		call.Header["Openai-Beta"] = beta
-	} else if offers(r, betaProtocol) {
+	} else if edge.HeaderLists(r.Header, "Sec-Websocket-Protocol", betaProtocol) {
 		call.Header.Set("OpenAI-Beta", "realtime=v1")
 	}
 	return call, calls.CheckModel(call.Model)
@@ -128,10 +128,6 @@ func checkUpgrade(answer http.Header, r *http.Request) error {
 		return providers.InvalidField("", "The Sec-WebSocket-Key is not 16 bytes in base64.")
 	}
 	return nil
-}
-
-func offers(r *http.Request, protocol string) bool {
-	return edge.HeaderLists(r.Header, "Sec-Websocket-Protocol", protocol)
 }
 
 // socketCredential returns the key in the subprotocols of a conversation, "" for none.

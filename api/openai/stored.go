@@ -80,7 +80,7 @@ const storedWords = "The gateway stores the response of a translated model for r
 
 // find returns a stored response of the caller; false for a response that an upstream may have.
 func (s *stored) find(x *edge.Request, r *http.Request, id string) (response responses.Response, found bool, err error) {
-	if !s.serves(x) {
+	if s.store == nil || x.Permit(edge.RelayPermission) != nil {
 		return response, false, nil
 	}
 	response, err = s.store.Find(r.Context(), x.Caller.ID, id)
@@ -96,10 +96,6 @@ func takeRead(x *edge.Request, size int) error {
 		return x.TakeReads(reads)
 	}
 	return nil
-}
-
-func (s *stored) serves(x *edge.Request) bool {
-	return s.store != nil && x.Permit(edge.RelayPermission) == nil
 }
 
 // missing returns the fault of a failed search, nil if an upstream may have the response.

@@ -30,12 +30,6 @@ type textOrSwitch = body.Either[bool, string]
 // roles are the roles of images: one, or an array.
 type roles = body.Either[string, []string]
 
-func roleWords() map[string]providers.InputRole {
-	return map[string]providers.InputRole{
-		"first_frame": providers.FirstFrame, "last_frame": providers.LastFrame, "reference": providers.Reference,
-	}
-}
-
 func commonInputs() map[string]providers.InputRole {
 	return map[string]providers.InputRole{
 		"image": providers.FirstFrame, "last_image": providers.LastFrame, "reference_images": providers.Reference,
@@ -93,7 +87,9 @@ func takeRoles(req *providers.VideoRequest, raw rawjson.Value) error {
 	if raw == nil {
 		return nil
 	}
-	words, known := []rawjson.Value{raw}, roleWords()
+	words, known := []rawjson.Value{raw}, map[string]providers.InputRole{
+		"first_frame": providers.FirstFrame, "last_frame": providers.LastFrame, "reference": providers.Reference,
+	}
 	if raw.IsArray() {
 		words = nil
 		for _, word := range raw.Items() {

@@ -54,11 +54,6 @@ func newUpload(role providers.InputRole, param, name string, data []byte) (provi
 	return providers.Media{Role: role, Name: name, ContentType: kind, Size: int64(len(data)), Data: data}, nil
 }
 
-// imageTypes are the image types that at least one vendor accepts.
-func imageTypes() []string {
-	return []string{"image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp", "image/tiff", "image/heic", "image/heif"}
-}
-
 // newMedia returns the input in a text: a data URL or Base64 is an upload, and a URL is never fetched. It does not retain text.
 func newMedia(role providers.InputRole, param string, text []byte) (providers.Media, error) {
 	if len(text) == 0 {

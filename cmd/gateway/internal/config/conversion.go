@@ -42,15 +42,13 @@ func (c Config) Named() iter.Seq[string] {
 func (c Config) Routes() []providers.Channel {
 	channels := make([]providers.Channel, 0, len(c.Channels))
 	for _, channel := range c.Channels {
-		channels = append(channels, channel.route())
+		route := channel.Channel
+		route.BaseURL = strings.TrimRight(route.BaseURL, "/")
+		route.NativeOnly, route.NoStreamUsage = !channel.Translate, !channel.StreamUsage
+		route.RunsBackground = channel.Background == BackgroundUpstream
+		channels = append(channels, route)
 	}
 	return channels
-}
-
-func (c Channel) route() providers.Channel {
-	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
-	c.NativeOnly, c.NoStreamUsage, c.RunsBackground = !c.Translate, !c.StreamUsage, c.Background == BackgroundUpstream
-	return c.Channel
 }
 
 const (

@@ -17,9 +17,6 @@ const (
 
 const maxOperatorName = 64
 
-// reservedNames have other meanings in the audit log.
-func reservedNames() []string { return []string{AdminName, "cli", "file", "console"} }
-
 // checkOperators checks the list of operators. Each key must belong to one operator or token only.
 func checkOperators(v *validator, c Config) {
 	v.notNegative("audit.retention", c.Audit.Retention)
@@ -33,7 +30,7 @@ func checkOperators(v *validator, c Config) {
 			v.add(at+".name", "holds a control character")
 		case operator.Name == AdminName:
 			v.add(at+".name", "is the name of the operator of admin_key")
-		case slices.Contains(reservedNames(), operator.Name):
+		case slices.Contains([]string{"cli", "file", "console"}, operator.Name): // which stand for others in the audit log
 			v.add(at+".name", "%q is reserved", operator.Name)
 		}
 		checkTokenKey(v, at+".key", operator.Key.Reveal())

@@ -51,16 +51,11 @@ func (c Config) Summarize(file string, vendors providers.Catalog) Summary {
 		s.Tokens = append(s.Tokens, TokenSummary{Name: t.Name, Group: t.Group, Models: t.Models, Disabled: t.Disabled, Expires: t.Expires})
 	}
 	for _, channel := range c.Channels {
+		address, _, _ := strings.Cut(channel.BaseURL, "?") // which may hold a credential
 		s.Channels = append(s.Channels, ChannelSummary{
-			Name: channel.Name, Vendor: channel.Vendor, BaseURL: withoutQuery(channel.BaseURL), Keys: len(channel.Keys),
+			Name: channel.Name, Vendor: channel.Vendor, BaseURL: address, Keys: len(channel.Keys),
 			Models: slices.Sorted(maps.Keys(channel.Models)), Groups: channel.Groups, Disabled: channel.Disabled,
 		})
 	}
 	return s
-}
-
-// withoutQuery removes the query, which may contain a credential.
-func withoutQuery(address string) string {
-	before, _, _ := strings.Cut(address, "?")
-	return before
 }

@@ -69,29 +69,6 @@ type callSeries struct {
 	duration, call, input, output []metric.RecordOption
 }
 
-// The buckets of the conventions end with most web requests, but an answer may take minutes.
-func httpBuckets() []float64 {
-	return []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
-}
-
-func callBuckets() []float64 {
-	return []float64{.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36}
-}
-
-// firstBuckets range up to relay.first_byte_timeout.
-func firstBuckets() []float64 {
-	return []float64{.01, .025, .05, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 30, 60, 120}
-}
-
-// beforeBuckets begin with the gateway's own time. The time of a client that sends its body slowly counts here too.
-func beforeBuckets() []float64 {
-	return []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .05, .25, 1, 10}
-}
-
-func tokenBuckets() []float64 {
-	return []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
-}
-
 // histogramsPerModel bounds the sets of labels of the calls' histograms, as a factor of the number of models with their own labels. A model
 // usually has one set for successful calls and a few for faults.
 const histogramsPerModel = 2
@@ -99,15 +76,20 @@ const histogramsPerModel = 2
 func newCallMetrics(in *instruments, names *atomic.Pointer[names], models int) *callMetrics {
 	c := &callMetrics{
 		names: names,
-		http:  in.seconds("http.server.request.duration", "Duration of HTTP requests, streams to their end.", httpBuckets()),
+		// The buckets of the conventions end where most web requests do. An answer may be written for minutes.
+		http: in.seconds("http.server.request.duration", "Duration of HTTP requests, streams to their end.",
+			[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}),
 		duration: in.seconds("gen_ai.client.operation.duration",
-			"From handing a call to an upstream to the end of its answer, attempts at others included.", callBuckets()),
+			"From handing a call to an upstream to the end of its answer, attempts at others included.",
+			[]float64{.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36}),
 		first: in.seconds("gen_ai.client.operation.time_to_first_chunk",
-			"From handing a streamed call to an upstream to the first bytes of its answer.", firstBuckets()),
+			"From handing a streamed call to an upstream to the first bytes of its answer.",
+			[]float64{.01, .025, .05, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 30, 60, 120}), // up to relay.first_byte_timeout
 		before: in.seconds("gateway.call.before_upstream", "From a call's arrival to handing it to an upstream: reading, checking, limits.",
-			beforeBuckets()),
+			[]float64{.0001, .00025, .0005, .001, .0025, .005, .01, .05, .25, 1, 10}), // from what the gateway itself needs
 		tokens: in.amounts("gen_ai.client.token.usage", "{token}",
-			"Tokens of a call as its upstream counted them, or as estimated where it did not.", tokenBuckets()),
+			"Tokens of a call as its upstream counted them, or as estimated where it did not.",
+			[]float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}),
 		cached: in.counter("gateway.tokens.cached", "{token}", "Input tokens that an upstream had in its cache."),
 		spent:  in.sum("gateway.spent", "Cost of relayed calls in the currency of prices."),
 	}
@@ -211,7 +193,7 @@ func (c *callMetrics) seen(s edge.Seen) {
 		c.cached.Add(ctx, s.Usage.Cached, c.cachedSeries.of(pair)...)
 	}
 	if s.Cost > 0 {
-		c.spent.Add(ctx, money(int64(s.Cost)), c.spentSeries.of(model)...)
+		c.spent.Add(ctx, float64(s.Cost)/1e9, c.spentSeries.of(model)...)
 	}
 }
 
@@ -272,9 +254,6 @@ func outcome(fault providers.Kind) string {
 	}
 	return string(fault)
 }
-
-// money returns an amount in the currency of prices. A series of sums may be inexact, but the ledger is exact.
-func money(billionths int64) float64 { return float64(billionths) / 1e9 }
 
 func records(labels ...attribute.KeyValue) []metric.RecordOption {
 	return []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(labels...))}

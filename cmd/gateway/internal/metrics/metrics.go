@@ -71,7 +71,9 @@ func New(o Options) (*Metrics, error) {
 		sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter), // exemplars read the span of every call
 		sdkmetric.WithView(sdkmetric.NewView(
 			sdkmetric.Instrument{Name: "temporal_*", Kind: sdkmetric.InstrumentKindHistogram},
-			sdkmetric.Stream{Aggregation: sdkmetric.AggregationExplicitBucketHistogram{Boundaries: temporalBuckets()}},
+			sdkmetric.Stream{Aggregation: sdkmetric.AggregationExplicitBucketHistogram{ // to a job that takes an hour
+				Boundaries: []float64{.005, .025, .1, .5, 1, 5, 10, 60, 600, 3600},
+			}},
 		)),
 	)}
 	m.meter = m.provider.Meter("modelrelay")

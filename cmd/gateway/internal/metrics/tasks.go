@@ -65,21 +65,10 @@ func (q *queue) oldest() map[activities.Kind]time.Duration {
 	return ages
 }
 
-// temporalBuckets are for the SDK's timers: from a server's answer to a job of an hour.
-func temporalBuckets() []float64 { return []float64{.005, .025, .1, .5, 1, 5, 10, 60, 600, 3600} }
-
-// taskBuckets range from the fastest videos to video.queue_limit. Most videos take one to ten minutes, but hours at a crowded upstream.
-func taskBuckets() []float64 {
-	return []float64{10, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400}
-}
-
 // waitBuckets range from a call that begins immediately to background.deadline and video.queue_limit.
 func waitBuckets() []float64 {
 	return []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 21600, 86400}
 }
-
-// archiveBuckets are for a few to some thousand megabytes.
-func archiveBuckets() []float64 { return []float64{.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800} }
 
 func newTaskMetrics(in *instruments, names *atomic.Pointer[names]) *taskMetrics {
 	t := &taskMetrics{
@@ -92,14 +81,16 @@ func newTaskMetrics(in *instruments, names *atomic.Pointer[names]) *taskMetrics 
 		archives:   in.counter("gateway.task.archives", "{video}", "Copies of finished videos; a failed one is tried again."),
 		bytes:      in.counter("gateway.task.archived", "By", "Bytes of videos that were archived."),
 		deliveries: in.counter("gateway.webhook.deliveries", "{try}", "Tries to deliver a webhook; given_up: no further attempt follows."),
-		duration:   in.seconds("gateway.task.duration", "From a task's creation to its end, by kind.", taskBuckets()),
+		duration: in.seconds("gateway.task.duration", "From a task's creation to its end, by kind.", // to video.queue_limit
+			[]float64{10, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400}),
 		queued: in.seconds("gateway.task.queued.duration",
 			"From a task's creation to its first request to an upstream, of a video to the accepted submit, by kind.", waitBuckets()),
 		running: in.seconds("gateway.task.running.duration",
 			"From a task's first request to an upstream, of a video from the accepted submit, to its end, by kind.", waitBuckets()),
 		lost: in.counter("gateway.task.answers.lost", "{answer}",
 			"Answers of background calls that were lost; again: the call was sent once more."),
-		archiving: in.seconds("gateway.task.archive.duration", "Time of one video's copy.", archiveBuckets()),
+		archiving: in.seconds("gateway.task.archive.duration", "Time of one video's copy.",
+			[]float64{.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800}),
 	}
 	t.primed.make = t.primeChannel
 	return t
