@@ -62,14 +62,6 @@ func (s *Server) addConsole(mux chi.Router, pages http.Handler) {
 	}))
 }
 
-func operationOf(pattern string) string {
-	_, path, found := strings.Cut(pattern, " ")
-	if !found {
-		return pattern
-	}
-	return path
-}
-
 func addRoot(mux chi.Router, serve http.Handler) {
 	mux.Method(http.MethodGet, rootPath, serve)
 	mux.Method(http.MethodHead, rootPath, serve)

@@ -145,12 +145,9 @@ func (c *Calls) cost(call Call, budget bool) int64 {
 
 // backgrounds reports whether Prefer may start a task for calls of the operation.
 func backgrounds(operation providers.Operation) bool {
-	switch operation {
-	case providers.CountTokens, providers.Interactions, providers.Realtime, providers.VideoTask:
-		return false
-	default:
-		return true
-	}
+	return !slices.Contains([]providers.Operation{
+		providers.CountTokens, providers.Interactions, providers.Realtime, providers.VideoTask,
+	}, operation)
 }
 
 // begin prepares a call that a worker serves for its task. The create has checked the call and reserved its cost.

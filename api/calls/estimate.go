@@ -2,6 +2,7 @@ package calls
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"modelrelay/providers"
@@ -97,23 +98,17 @@ func guessInput(length int64) int64 { return min(length/bytesPerToken, maxInputE
 
 // answersText reports whether the length of an operation's answer determines the number of its tokens.
 func answersText(operation providers.Operation) bool {
-	switch operation {
-	case providers.Chat, providers.Completions, providers.Responses, providers.CompactResponse, providers.Messages,
-		providers.GenerateContent, providers.StreamContent, providers.Interactions:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]providers.Operation{
+		providers.Chat, providers.Completions, providers.Responses, providers.CompactResponse, providers.Messages,
+		providers.GenerateContent, providers.StreamContent, providers.Interactions,
+	}, operation)
 }
 
 // lengthIsInput reports whether the length of a request determines the number of its tokens. Other operations upload media.
 func lengthIsInput(operation providers.Operation) bool {
-	switch operation {
-	case providers.CountTokens, providers.Transcriptions, providers.Translations, providers.ImageEdit:
-		return false
-	default:
-		return true
-	}
+	return !slices.Contains([]providers.Operation{
+		providers.CountTokens, providers.Transcriptions, providers.Translations, providers.ImageEdit,
+	}, operation)
 }
 
 // stops reports whether an upstream stops its work, and bills only what it has done, when its connection ends. An upstream that streams its
