@@ -43,7 +43,7 @@ const consoleRoot = console.Root
 func (s *Server) addConsole(mux chi.Router, pages http.Handler) {
 	serve := func(w http.ResponseWriter, r *http.Request) {
 		pages.ServeHTTP(w, r)
-		operation := cmp.Or(operationOf(r.Pattern), consoleRoot)
+		operation := cmp.Or(r.Pattern[strings.Index(r.Pattern, " ")+1:], consoleRoot)
 		if operation == consoleRoot+"/assets/" { // the page's own log line is enough
 			operation = edge.Probe
 		}

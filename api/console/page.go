@@ -76,7 +76,8 @@ const holderHome = ""
 func allPages() []page {
 	return []page{
 		startPage(),
-		callsPage(), {name: "call", path: "/calls/{id}", roles: allRoles(), under: "calls", show: showCall},
+		callsPage(),
+		{name: "call", path: "/calls/{id}", roles: allRoles(), under: "calls", show: showCall},
 		tasksPage(), taskPage(),
 		tokensPage(), newTokenPage(), tokenPage(),
 		channelsPage(), channelPage(), modelsPage(),

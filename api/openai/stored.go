@@ -81,7 +81,7 @@ const storedWords = "The gateway stores the response of a translated model for r
 // find returns a stored response of the caller; false for a response that an upstream may have.
 func (s *stored) find(x *edge.Request, r *http.Request, id string) (response responses.Response, found bool, err error) {
 	if s.store == nil || x.Permit(edge.RelayPermission) != nil {
-		return response, false, nil
+		return response, false, nil //nolint:nilerr // for such a token there are no responses
 	}
 	response, err = s.store.Find(r.Context(), x.Caller.ID, id)
 	if err != nil {
@@ -187,7 +187,8 @@ func (s *stored) remove(x *edge.Request, r *http.Request, id string) error {
 		}
 		return x.JSON(responseDeleted{id, "response", true})
 	}
-	return s.serve(x, r, providers.StoredRequest{Do: providers.StoredDelete, ID: id}, func(_ *edge.Request, r *http.Request, t tasks.Task) error {
+	request := providers.StoredRequest{Do: providers.StoredDelete, ID: id}
+	return s.serve(x, r, request, func(_ *edge.Request, r *http.Request, t tasks.Task) error {
 		return deleted(s.background.tasks.Delete(r.Context(), t.Token, t.ID))
 	}, func(responses.Response) error {
 		return deleted(missing(s.store.Delete(r.Context(), x.Caller.ID, id), id))
@@ -201,7 +202,8 @@ type responseDeleted struct {
 }
 
 func (s *stored) cancel(x *edge.Request, r *http.Request, id string) error {
-	return s.serve(x, r, providers.StoredRequest{Do: providers.StoredCancel, ID: id}, func(x *edge.Request, r *http.Request, t tasks.Task) error {
+	request := providers.StoredRequest{Do: providers.StoredCancel, ID: id}
+	return s.serve(x, r, request, func(x *edge.Request, r *http.Request, t tasks.Task) error {
 		cancelled, err := s.background.tasks.Tasks.Cancel(r.Context(), t.ID, t.Token)
 		if err != nil {
 			return err
@@ -219,7 +221,8 @@ const (
 )
 
 func (s *stored) inputItems(x *edge.Request, r *http.Request, id string) error {
-	return s.serve(x, r, providers.StoredRequest{Do: providers.StoredInput, ID: id}, func(x *edge.Request, r *http.Request, t tasks.Task) error {
+	request := providers.StoredRequest{Do: providers.StoredInput, ID: id}
+	return s.serve(x, r, request, func(x *edge.Request, r *http.Request, t tasks.Task) error {
 		request, err := s.background.tasks.Request(r.Context(), t)
 		if err != nil {
 			return err
