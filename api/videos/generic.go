@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
+	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
 )
 
@@ -114,4 +116,35 @@ type genericVideoBody struct {
 	User           string         `json:"user,omitempty" doc:"The caller's own user, stored with the task"`
 	Metadata       map[string]any `json:"metadata,omitempty" doc:"Extension parameters such as negative_prompt, style, quality_level: echoed in the task, and sent to the vendor"`
 	WebhookURL     string         `json:"webhook_url,omitempty" doc:"Address that receives the event at the task's end; requires a token with a webhook secret"`
+}
+
+// linkTTL is the lifetime of a link: enough to download a video, and too short for misuse.
+const linkTTL = time.Hour
+
+// addresses returns the addresses of a task's outputs, in order: links that require no token if the deployment has them, else paths below
+// base for the token of the task. It returns none before the task is completed and after the outputs have expired.
+func (s *Service) addresses(ctx context.Context, task tasks.Task, base string) []string {
+	if task.State != workflows.Completed || task.Expired() {
+		return []string{}
+	}
+	life := linkTTL
+	if !task.ExpiresAt.IsZero() {
+		life = max(time.Second, min(life, time.Until(task.ExpiresAt)))
+	}
+	urls := make([]string, len(task.Outputs))
+	for index, output := range task.Outputs {
+		if s.links != nil {
+			link, err := s.links.Presign(ctx, output.Object, life)
+			if err == nil {
+				urls[index] = link
+				continue
+			}
+			s.edge.Log().WarnContext(ctx, "no link made, the answer has the gateway's own address", "task", task.ID, "error", err)
+		}
+		urls[index] = base + "/v1/videos/" + task.ID + "/content"
+		if index > 0 {
+			urls[index] += "?index=" + strconv.Itoa(index)
+		}
+	}
+	return urls
 }
