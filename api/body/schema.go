@@ -113,7 +113,7 @@ func ArrayOf(items *huma.Schema) *huma.Schema {
 // AnyOf is any of the alternatives.
 func AnyOf(alternatives ...*huma.Schema) *huma.Schema { return &huma.Schema{OneOf: alternatives} }
 
-// Nullable lets properties of an object, which are objects themselves, be null as well.
+// Nullable declares that properties with object schemas may also be null.
 func Nullable(s *huma.Schema, properties ...string) *huma.Schema {
 	for _, name := range properties {
 		whole := s.Properties[name]

@@ -87,7 +87,7 @@ func Access() edge.Access {
 type Call struct {
 	providers.Call
 
-	// Unlisted is the fault of an enum value outside the contract, nil for none; for a model none of whose channels accepts such values.
+	// Unlisted is the fault of an enum value outside the contract, nil for none. It applies if no channel of the model accepts such values.
 	Unlisted *providers.Fault
 	// Output is the maximum of tokens of one answer, and N the number of answers or images; 0: the call does not specify it.
 	Output, N int64

@@ -16,7 +16,7 @@ const (
 	// maxTokenEstimate bounds the tokens that the limits count before the body is read. The estimate uses only the length, and inline media
 	// make a body long for few tokens. At the end of the call the reported number replaces it.
 	maxTokenEstimate = 4096
-	// tokensUnknown keeps that estimate at the end of the call.
+	// tokensUnknown retains that estimate at the end of the call.
 	tokensUnknown = -1
 	// maxInputEstimate bounds the estimated input, in tokens. It is larger than maxTokenEstimate, because an underestimated prompt costs
 	// money, and bounded, because inline media make a body long for few tokens.

@@ -54,7 +54,7 @@ func isRepeat(header http.Header) bool {
 	return err == nil && count > 0
 }
 
-// Create creates a task, or finds that of an equal create if a new one is refused, which refusal says; nil: it is not.
+// Create creates a task, or finds that of an equal create if a new one is refused with refusal; nil: it is not refused.
 func Create(x *edge.Request, r *http.Request, of Tasks, create tasks.Create, refusal error) (task tasks.Task, err error) {
 	switch {
 	case refusal == nil:
