@@ -37,22 +37,22 @@ type Secret = secret.Text
 
 // Channel is one configured route to an upstream. It is immutable once loaded.
 type Channel struct {
-	Name   string `yaml:"name" doc:"unique; tasks remember it"`
+	Name   string `yaml:"name" doc:"unique name; tasks record it"`
 	Vendor string `yaml:"vendor" doc:"code for this kind of upstream"`
 	// BaseURL has no trailing slash once it is loaded.
-	BaseURL  string            `yaml:"base_url" doc:"address as that vendor's own SDK takes it; may be left out where the vendor has one of its own"`
-	Keys     []Secret          `yaml:"keys" doc:"upstream keys, used in turn; a refused key cools down alone"`
-	Models   map[string]string `yaml:"models" doc:"public name: upstream name; empty: the same. A * in a public name fits any run of characters, and one in its upstream name stands for them; the name itself comes first, then the longest pattern that fits; \"*\" opens every name"`
+	BaseURL  string            `yaml:"base_url" doc:"address, in the form that the vendor's own SDK expects; optional if the vendor has a public address"`
+	Keys     []Secret          `yaml:"keys" doc:"upstream keys, used in turn; a cooldown of a refused key affects only that key"`
+	Models   map[string]string `yaml:"models" doc:"public name: upstream name; empty: the same name. A * in a public name matches any characters, and a * in its upstream name is replaced by them. An exact name comes first, then the longest pattern that matches; \"*\" allows every name"`
 	Groups   []string          `yaml:"groups" doc:"token groups that may use it"`
-	Priority int               `yaml:"priority" doc:"higher first"`
+	Priority int               `yaml:"priority" doc:"a higher priority comes first"`
 	Weight   int               `yaml:"weight" doc:"share among channels of one priority"` // 0 counts as 1
 	Capacity
-	OpenValues bool   `yaml:"open_values" doc:"let enum values pass that the contract does not list"`
-	Dialect    string `yaml:"dialect" doc:"of vendor openai: both, chat (the upstream has no /responses) or responses (it has no /chat/completions); the other one is translated"`
+	OpenValues bool   `yaml:"open_values" doc:"accept enum values that the contract does not list"`
+	Dialect    string `yaml:"dialect" doc:"for vendor openai: both, chat (the upstream has no /responses) or responses (the upstream has no /chat/completions); the gateway translates calls of the missing endpoint"`
 	ModelFacts
-	AllowPrivateResults bool   `yaml:"allow_private_results" doc:"read results at private and loopback addresses too, where links and redirects lead away from base_url's own origin"`
-	LostAnswer          string `yaml:"lost_answer" doc:"repeat or fail: background.lost_answer for calls whose answer is lost at this channel; empty: as there"`
-	Disabled            bool   `yaml:"disabled" doc:"take it out of routing; running tasks go on"`
+	AllowPrivateResults bool   `yaml:"allow_private_results" doc:"also read results at private and loopback addresses if their links or redirects lead to another origin than base_url"`
+	LostAnswer          string `yaml:"lost_answer" doc:"repeat or fail: replaces background.lost_answer for this channel; empty: background.lost_answer"`
+	Disabled            bool   `yaml:"disabled" doc:"exclude the channel from routing; running tasks continue"`
 
 	// NativeOnly: calls in other formats are not translated for this channel.
 	NativeOnly bool
@@ -64,14 +64,14 @@ type Channel struct {
 
 // Capacity limits what is in progress at a channel's upstream.
 type Capacity struct {
-	MaxJobs  int `yaml:"max_jobs" doc:"video jobs in flight at this upstream; 0: no limit"`
-	MaxCalls int `yaml:"max_calls" doc:"synchronous calls and conversations in flight at this upstream, of each gateway process for itself: of n processes up to n times as many, so divide what the upstream bears. A call that finds it full takes the next channel, and where all are full waits for 3 seconds, then 503; 0: no limit"`
+	MaxJobs  int `yaml:"max_jobs" doc:"maximum number of unfinished video jobs at this upstream; 0: no limit"`
+	MaxCalls int `yaml:"max_calls" doc:"maximum number of open synchronous calls and conversations at this upstream, for each gateway process: divide the limit of the upstream by the number of processes. If the channel is full, a call takes the next one; if all are full, it waits up to 3 seconds and is then answered with 503. 0: no limit"`
 }
 
 // ModelFacts are the operator's facts about upstream models, by prefixes of their names.
 type ModelFacts struct {
-	Traits map[string][]string    `yaml:"traits" doc:"beginning of an upstream name: what such models can, in place of what the name is known for; the words are in reference/traits.md of the manual"`
-	Fields map[string]VideoFields `yaml:"fields" doc:"of vendors fal and replicate; beginning of an upstream name: our field: the name that such models have for it, or {name, as}; \"\": they have no such field. The fields are in reference/traits.md of the manual"`
+	Traits map[string][]string    `yaml:"traits" doc:"prefix of an upstream name: traits of these models, which replace the known traits of the name; the words are in reference/traits.md of the manual"`
+	Fields map[string]VideoFields `yaml:"fields" doc:"for vendors fal and replicate; prefix of an upstream name: field of the gateway: name of the field at these models, or {name, as}; \"\": they have no such field. The fields are in reference/traits.md of the manual"`
 }
 
 // FieldsOf returns the Fields of an upstream model by the longest matching prefix; nil for none.

@@ -6,18 +6,18 @@ type VideoTable struct {
 	Sizes        []string     `json:"sizes,omitzero" doc:"Widths and heights in pixels"`
 	AspectRatios []string     `json:"aspect_ratios,omitzero"`
 	Resolutions  []string     `json:"resolutions,omitzero"`
-	Inputs       []VideoTakes `json:"inputs" nullable:"false" doc:"What it takes beside the prompt"`
+	Inputs       []VideoTakes `json:"inputs" nullable:"false" doc:"Inputs that the model accepts besides the prompt"`
 	Audio        string       `json:"audio" enum:"never,optional,always" doc:"Whether the videos have sound"`
-	N            int          `json:"n,omitempty" doc:"Most videos of one task"`
+	N            int          `json:"n,omitempty" doc:"Maximum number of videos of one task"`
 }
 
 // VideoTakes is one kind of input in a VideoTable.
 type VideoTakes struct {
-	Name     string   `json:"name" enum:"image,last_image,reference_images,video,extend,audio" doc:"Field of the generic format; extend is a video to go on from"`
-	Max      int      `json:"max" doc:"How many"`
+	Name     string   `json:"name" enum:"image,last_image,reference_images,video,extend,audio" doc:"Field of the generic format; extend is a video to continue"`
+	Max      int      `json:"max" doc:"Maximum number of inputs"`
 	Types    []string `json:"types,omitempty" doc:"Media types of uploads"`
-	MaxBytes int64    `json:"max_bytes,omitempty" doc:"Bound of an upload"`
-	From     string   `json:"from,omitempty" enum:"link,upload" doc:"Only links are taken, or only uploads"`
+	MaxBytes int64    `json:"max_bytes,omitempty" doc:"Maximum size of an upload in bytes"`
+	From     string   `json:"from,omitempty" enum:"link,upload" doc:"Set if the model accepts only links, or only uploads"`
 }
 
 // Table returns the VideoTable of the model.

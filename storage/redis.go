@@ -81,7 +81,7 @@ func clientOptions(url string, opts *RedisOptions) (*redis.Options, error) {
 	ro, err := redis.ParseURL(url)
 	if err != nil {
 		// The library's error may contain the URL, and so a password.
-		return nil, errors.New("redis url: want redis://[user:password@]host:port/db")
+		return nil, errors.New("redis url: must be redis://[user:password@]host:port/db")
 	}
 	if opts.Username != "" {
 		ro.Username = opts.Username

@@ -53,7 +53,7 @@ const noCluster = "ERR This instance has cluster support disabled"
 var errPrimary = errors.New("unknown to the sentinels")
 
 // errSentinel: the sentinels refuse our credentials.
-var errSentinel = errors.New("the sentinels refuse us")
+var errSentinel = errors.New("the sentinels reject the credentials")
 
 // remedyOf returns what an operator should check; "" if the configuration does not cause the error.
 func remedyOf(err error) string {
@@ -69,20 +69,20 @@ func remedyOf(err error) string {
 	case errors.Is(err, errSentinel):
 		return "see redis.sentinel.username and redis.sentinel.password"
 	case errors.As(err, &authority):
-		return "the server's certificate is of another authority than redis.tls.ca"
+		return "the server's certificate is not signed by an authority in redis.tls.ca"
 	case errors.As(err, &name):
 		return "the server's certificate is for another name: see redis.tls.server_name"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "the server's certificate is not valid at this time"
 	case strings.Contains(text, "remote error: tls:"):
-		return "the server refuses our certificate: see redis.tls.cert and redis.tls.key"
+		return "the server rejects the gateway's certificate: see redis.tls.cert and redis.tls.key"
 	case errors.Is(err, io.EOF): // Redis closed the connection without an error
-		return "the server closed the connection without a word; one that speaks TLS wants a redis.url that begins with rediss://"
+		return "the server closed the connection without an error; a server with TLS requires a redis.url that begins with rediss://"
 	// a server without TLS waits for the end of a line
 	case errors.Is(err, context.DeadlineExceeded) && strings.Contains(text, "handshake with"):
-		return "the server does not answer a TLS handshake in time; redis.url begins with rediss://"
+		return "the server does not answer a TLS handshake in time: redis.url begins with rediss://"
 	case strings.Contains(text, "does not look like a TLS handshake"):
-		return "the server speaks no TLS: redis.url begins with rediss://"
+		return "the server does not use TLS: redis.url begins with rediss://"
 	}
 	answer, ok := errors.AsType[redis.Error](err)
 	if !ok {
@@ -91,11 +91,11 @@ func remedyOf(err error) string {
 	code, _, _ := strings.Cut(answer.Error(), " ")
 	switch {
 	case code == "NOAUTH" || code == "WRONGPASS" || code == "NOPERM" || strings.HasPrefix(answer.Error(), "ERR AUTH"):
-		return "the server refuses us: see redis.username, redis.password, and those in redis.url"
+		return "the server rejects the credentials: see redis.username, redis.password, and the user and password in redis.url"
 	case code == "MOVED" || code == "ASK" || code == "CROSSSLOT":
-		return "redis.url leads to a Redis Cluster, which wants redis.cluster: true"
+		return "redis.url leads to a Redis Cluster, which requires redis.cluster: true"
 	case strings.HasPrefix(answer.Error(), noCluster):
-		return "redis.url leads to a Redis that is no cluster, but redis.cluster is true"
+		return "redis.url leads to a Redis that is not a cluster, but redis.cluster is true"
 	}
 	return ""
 }

@@ -57,8 +57,8 @@ func TestSecuredOrNot(t *testing.T) {
 	authority.Sign(t, "localhost", time.Now().Add(time.Hour), files.Cert, files.Key)
 	plain, secured := storagetest.StartProcess(t, `save ""`), storagetest.StartSecured(t, files, `save ""`)
 	for url, want := range map[string]string{
-		"rediss://" + plain.Address:  "does not answer a TLS handshake in time; redis.url begins with rediss://",
-		"redis://" + secured.Address: "one that speaks TLS wants a redis.url that begins with rediss://",
+		"rediss://" + plain.Address:  "does not answer a TLS handshake in time: redis.url begins with rediss://",
+		"redis://" + secured.Address: "a server with TLS requires a redis.url that begins with rediss://",
 	} {
 		client, err := storage.OpenRedis(url, nil)
 		if err != nil {

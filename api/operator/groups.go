@@ -21,7 +21,7 @@ type GroupRules struct {
 // Limits are all limits of a token, or of a group.
 type Limits struct {
 	tokens.LimitChange         // all are present
-	Budget             float64 `json:"budget" doc:"Money, in the unit of prices; 0: no limit"`
+	Budget             float64 `json:"budget" doc:"Money that the token may spend in total, in the currency of prices; 0: no limit"`
 }
 
 // TransformSchema declares that all limits are present; in a change they are optional.

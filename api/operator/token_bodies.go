@@ -37,7 +37,7 @@ type Token struct {
 
 	Weight        int    `json:"weight" doc:"Share of a full channel's video jobs, and of a full worker's background calls, among the tokens of a lane that wait"`
 	Lane          string `json:"lane" doc:"high, normal or low"`
-	WebhookURL    string `json:"webhook_url" doc:"Where the events of its tasks go; empty: nowhere"`
+	WebhookURL    string `json:"webhook_url" doc:"URL that receives the events of its tasks; empty: none"`
 	WebhookSigned bool   `json:"webhook_signed" doc:"It has a webhook secret"`
 	// OldSecretsUntil has the times until which replaced secrets still sign.
 	OldSecretsUntil []time.Time `json:"old_webhook_secrets_until,omitempty" doc:"Until when webhook secrets from before go on signing, the newest first"`

@@ -37,11 +37,11 @@ const (
 // Finding is one result of a check. It contains no secret.
 type Finding struct {
 	Status Status            `json:"status" enum:"ok,warning,failed,unknown"`
-	Code   string            `json:"code" doc:"Names the sentence, such as redis.ok"`
-	Values map[string]string `json:"values,omitempty" doc:"Values of the sentence by name; reason: the cause of the error, where it is known (refused, host, tls, denied, late)"`
+	Code   string            `json:"code" doc:"Code of the sentence, such as redis.ok"`
+	Values map[string]string `json:"values,omitempty" doc:"Values of the sentence, by name; reason: the cause of the error, if it is known (refused, host, tls, denied, late)"`
 	Fix    string            `json:"fix,omitempty" doc:"The command, or the lines of the configuration file, that fix it"`
 	// Message is set by Run.
-	Message string `json:"message" doc:"The sentence in English. Nothing in it is secret"`
+	Message string `json:"message" doc:"The sentence in English, without secrets"`
 }
 
 // Check checks one part.
@@ -55,7 +55,7 @@ type Check struct {
 // Result is the outcome of one check.
 type Result struct {
 	Name     string    `json:"name"`
-	Status   Status    `json:"status" enum:"ok,warning,failed,unknown" doc:"The worst of its findings"`
+	Status   Status    `json:"status" enum:"ok,warning,failed,unknown" doc:"Worst status of its findings"`
 	Findings []Finding `json:"findings" nullable:"false"`
 	Latency  float64   `json:"latency_ms"`
 }

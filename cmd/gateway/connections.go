@@ -20,7 +20,7 @@ const (
 func connectionsWithin(files int) (int, error) {
 	connections := (files - reservedFiles) / filesPerConnection
 	if connections < leastConnections {
-		return 0, fmt.Errorf("the limit of open files is %d: raise it to %d at least (ulimit -n)", files,
+		return 0, fmt.Errorf("the limit of open files is %d: raise it to at least %d (ulimit -n)", files,
 			reservedFiles+filesPerConnection*leastConnections)
 	}
 	return connections, nil

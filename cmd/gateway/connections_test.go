@@ -27,7 +27,7 @@ func TestServeNeedsOpenFiles(t *testing.T) {
 	p := newProgram("serve", "--worker=false", "--config", writeFile(t, "gateway.yaml", configFor(redisAway, "http://u.test", "k", "")))
 	p.OpenFiles = 300
 	if code := p.do(t.Context()); code != main.ExitFailed ||
-		!strings.Contains(p.err.String(), "the limit of open files is 300: raise it to 384 at least") {
+		!strings.Contains(p.err.String(), "the limit of open files is 300: raise it to at least 384") {
 		t.Errorf("code %d\n%s", code, p.err)
 	}
 }

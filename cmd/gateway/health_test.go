@@ -29,7 +29,7 @@ func TestHealth(t *testing.T) {
 		{"as JSON", here, []string{"--json"}, 0, `"ok"`},
 		{"relay", here, []string{"--for", "relay"}, 1, "listen: 503"}, // Redis never answered it
 		{"video", here, []string{"--for", "video"}, 1, `"redis"`},
-		{"unknown part", here, []string{"--for", "chat"}, 2, "--for: wants relay or video"},
+		{"unknown part", here, []string{"--for", "chat"}, 2, "--for: must be relay or video"},
 		{"nobody there", file("127.0.0.1:1", "127.0.0.1:2"), nil, 1, "metrics.listen: no answer"},
 		{"no address", file("127.0.0.1:1", ""), nil, 1, "metrics.listen is empty"},
 		{"port 0", file("127.0.0.1:0", ""), []string{"--for", "relay"}, 1, "listen: port 0"},

@@ -170,22 +170,22 @@ type commands struct {
 
 	Serve    serveCmd     `cmd:"" help:"Serve the API and run tasks: videos and background calls."`
 	Worker   workerCmd    `cmd:"" help:"Run tasks only: videos and background calls."`
-	Token    cli.Token    `cmd:"" help:"Make, list and end client tokens."`
-	Task     cli.Task     `cmd:"" help:"Read tasks of every kind through a gateway; list and operate those of all tokens."`
-	Video    cli.Video    `cmd:"" help:"Make and fetch videos through a gateway."`
-	Usage    cli.Usage    `cmd:"" help:"Show what was used and what it cost; settle reservations that are left behind."`
+	Token    cli.Token    `cmd:"" help:"Create, list and revoke client tokens."`
+	Task     cli.Task     `cmd:"" help:"Read tasks of every kind through a gateway; list and manage the tasks of all tokens."`
+	Video    cli.Video    `cmd:"" help:"Create and fetch videos through a gateway."`
+	Usage    cli.Usage    `cmd:"" help:"Show usage and cost; settle reservations that remain."`
 	Calls    cli.Calls    `cmd:"" help:"Show the log of calls."`
-	Channels cli.Channels `cmd:"" help:"Show how the channels and their keys are doing."`
-	Models   cli.Models   `cmd:"" help:"List the models, who serves them, what they cost and what they were used for."`
+	Channels cli.Channels `cmd:"" help:"Show the state of the channels and their keys."`
+	Models   cli.Models   `cmd:"" help:"List the models with their channels, prices and usage."`
 	Prices   cli.Prices   `cmd:"" help:"Draft prices for the configuration file."`
-	Traffic  cli.Traffic  `cmd:"" help:"Show the sums of calls of the last hours by channel or model."`
-	Audit    cli.Audit    `cmd:"" help:"Show who changed what."`
-	Console  cli.Console  `cmd:"" help:"Print a link that signs one person in to the console in a browser."`
-	Health   cli.Health   `cmd:"" help:"Ask a running gateway or worker of this configuration how it is."`
+	Traffic  cli.Traffic  `cmd:"" help:"Show the sums of calls of the last hours by channel or by model."`
+	Audit    cli.Audit    `cmd:"" help:"Show the audit log."`
+	Console  cli.Console  `cmd:"" help:"Print a link that signs in to the console once."`
+	Health   cli.Health   `cmd:"" help:"Check the health of a running gateway or worker of this configuration."`
 	Check    cli.Config   `cmd:"" name:"config" help:"Check the configuration file."`
 	Docs     cli.Docs     `cmd:"" help:"Print a page of the manual."`
 	OpenAPI  cli.OpenAPI  `cmd:"" name:"openapi" help:"Print the OpenAPI document."`
-	Version  cli.Version  `cmd:"" help:"Print the version, or the licences of what the program is linked with."`
+	Version  cli.Version  `cmd:"" help:"Print the version, or the licences of the linked modules."`
 }
 
 func (m *Main) loadConfig(file string) (config.Config, error) {

@@ -35,9 +35,9 @@ func TestUsage(t *testing.T) {
 		{"missing argument", "token show", 2, "", "<token>"},
 		{"no configuration", "config check --config none.yaml", 2, "", "none.yaml: cannot be read: no such file"},
 		{"serve without configuration", "serve --config none.yaml", 2, "", "none.yaml: cannot be read"},
-		{"video without token", "video get video_x", 2, "", "a token is needed: --token or GATEWAY_TOKEN"},
+		{"video without token", "video get video_x", 2, "", "a token is required: --token or GATEWAY_TOKEN"},
 		{"video with a bad address", "video get video_x --token t --url here", 2, "", "--url requires http://host"},
-		{"create without anything", "video create --token t", 2, "", "--prompt or --image is needed"},
+		{"create without anything", "video create --token t", 2, "", "--prompt or --image is required"},
 		{"download before the first", "video download video_x --token t --index=-1", 2, "", "--index: is negative"},
 		{"list below zero", "video list --limit=-1", 2, "", "--limit: is negative"},
 		{
@@ -91,7 +91,7 @@ channels: [{name: main, vendor: openai, base_url: "http://u.test/v1?k=hidden-que
 		if code != 0 || stderr != "" {
 			t.Errorf("code %d, %s", code, stderr)
 		}
-		for _, want := range []string{"main", "openai", "http://u.test/v1", "demo", "127.0.0.1:8080", "not reachable now"} {
+		for _, want := range []string{"main", "openai", "http://u.test/v1", "demo", "127.0.0.1:8080", "not reachable;"} {
 			if !strings.Contains(stdout, want) {
 				t.Errorf("%q is not in %s", want, stdout)
 			}

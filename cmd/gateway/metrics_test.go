@@ -229,7 +229,7 @@ func TestMetricsAddress(t *testing.T) {
 	for _, command := range []string{"serve", "worker"} {
 		_, stderr, code := run(t, nil, command, "--config", path)
 		if code != main.ExitFailed || !strings.Contains(stderr, "gateway: metrics.listen: ") ||
-			!strings.Contains(stderr, "an address of its own") {
+			!strings.Contains(stderr, "its own address") {
 			t.Errorf("%s: code %d\n%s", command, code, stderr)
 		}
 	}

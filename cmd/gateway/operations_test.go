@@ -60,7 +60,7 @@ func TestOperations(t *testing.T) {
 	if err := os.WriteFile(list, []byte("no list"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, told = command(2, "prices", "draft", list); !strings.Contains(told, "is no JSON") {
+	if _, told = command(2, "prices", "draft", list); !strings.Contains(told, "is not JSON") {
 		t.Errorf("a file that is no list: %s", told)
 	}
 	if out, _ = command(0, "traffic"); !strings.HasPrefix(out, "FROM") {

@@ -28,7 +28,7 @@ func TestPrintedNamesAreHarmless(t *testing.T) {
 	}
 	for _, flags := range [][]string{{"--name", name}, {"--name", "b", "--group", group}} {
 		_, stderr, code := run(t, nil, append(append([]string{"token", "create"}, flags...), "--config", path)...)
-		if code != 2 || !strings.Contains(stderr, "holds a control character") {
+		if code != 2 || !strings.Contains(stderr, "contains a control character") {
 			t.Errorf("create with %q: %d %s", flags, code, stderr)
 		}
 	}

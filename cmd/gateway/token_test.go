@@ -206,15 +206,15 @@ func TestTokenRefusals(t *testing.T) {
 	path, _ := redisConfig(t)
 	for _, test := range []struct{ flag, value, want string }{
 		{"--expires", "yesterday", "--expires: \"yesterday\" is neither"},
-		{"--expires", "2001-01-01", "--expires: lies in the past"},
-		{"--expires", "-1h", "--expires: lies in the past"},
+		{"--expires", "2001-01-01", "--expires: is in the past"},
+		{"--expires", "-1h", "--expires: is in the past"},
 		{"--concurrency", "-1", "--concurrency: is negative"},
 		{"--max-sockets", "-2", "--max-sockets: is negative; 0 means 100, -1 no limit"},
 		{"--networks", "home", "--networks[0]: \"home\" is neither"},
-		{"--webhook-url", "http://h.test", "--webhook-secret: is missing"},
+		{"--webhook-url", "http://h.test", "--webhook-secret: is required with webhook_url"},
 		{"--webhook-url", "http://127.0.0.1/", "--webhook-url: leads to a private"},
 		{"--webhook-url", "https://u:p@h.test/", "--webhook-url: must not contain a user"},
-		{"--webhook-secret", "hush", "--webhook-secret: wants whsec_"},
+		{"--webhook-secret", "hush", "--webhook-secret: must be whsec_"},
 		{"--group", " ", "--group: is missing"},
 		{"--budget", "-2", "--budget: is negative"},
 		{"--budget", "1e-12", "--budget: is below one billionth"},
@@ -297,8 +297,8 @@ func TestTokenUpdate(t *testing.T) {
 		{[]string{"app", "--operations", "video,films"}, `--operations[1]: "films" is unknown; known are relay, video, realtime`},
 		{[]string{"app", "--lane", "fast"}, `--lane: "fast" is unknown`},
 		{[]string{"app", "--webhook-url", "http://127.0.0.1/"}, "--webhook-url: leads to a private"},
-		{[]string{"app", "--webhook-secret", ""}, "--webhook-secret: is missing beside webhook_url"},
-		{[]string{"app", "--expires", "2001-01-01"}, "--expires: lies in the past"},
+		{[]string{"app", "--webhook-secret", ""}, "--webhook-secret: is required with webhook_url"},
+		{[]string{"app", "--expires", "2001-01-01"}, "--expires: is in the past"},
 	} {
 		if _, stderr, code := token(append([]string{"update"}, test.args...)...); code != 2 || !strings.Contains(stderr, test.want) {
 			t.Errorf("%v: %d %s", test.args, code, stderr)

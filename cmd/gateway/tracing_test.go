@@ -34,7 +34,7 @@ func TestTracingIsRefusedClearly(t *testing.T) {
 		},
 		"endpoint": {
 			map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "localhost:4318"},
-			`environment: OTEL_EXPORTER_OTLP_ENDPOINT: wants an address such as http://localhost:4318`,
+			`environment: OTEL_EXPORTER_OTLP_ENDPOINT: must be an address such as http://localhost:4318`,
 		},
 		"sampler": {
 			map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_TRACES_SAMPLER": "sometimes"},

@@ -214,7 +214,7 @@ func TestVideoGetAndCancel(t *testing.T) {
 	if stdout, _, code = run(t, env, "video", "cancel", "video_1"); code != 0 || !strings.Contains(stdout, "moderation_blocked") {
 		t.Errorf("code %d\n%s", code, stdout)
 	}
-	if _, stderr, code := run(t, env, "video", "get", "page"); code != 1 || !strings.Contains(stderr, "is --url a gateway?") {
+	if _, stderr, code := run(t, env, "video", "get", "page"); code != 1 || !strings.Contains(stderr, "check that --url is a gateway") {
 		t.Errorf("code %d\n%s", code, stderr)
 	}
 }
@@ -274,7 +274,7 @@ func TestVideoWaitInterrupted(t *testing.T) {
 	}})
 	p := newProgram("video", "wait", "video_1", "--every", "1ms")
 	p.env = env
-	if code := p.do(ctx); code != 1 || !strings.Contains(p.err.String(), "To go on waiting: gateway video wait video_1") {
+	if code := p.do(ctx); code != 1 || !strings.Contains(p.err.String(), "To continue waiting: gateway video wait video_1") {
 		t.Errorf("code %d\n%s", code, p.err)
 	}
 	if requests, _ := fake.requests(http.MethodPost); len(requests) != 0 {

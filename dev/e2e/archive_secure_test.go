@@ -151,7 +151,7 @@ func TestArchiveBadInput(t *testing.T) {
 		"a store with TLS":    {archiveSection(strings.Replace(front.endpoint, "https", "http", 1), s.Bucket, ""), 1, "archive.endpoint"},
 		"authority without TLS": {
 			archiveSection("http://"+s.S3At, s.Bucket, ca), 2,
-			"archive.ca: wants archive.endpoint to begin with https://",
+			"archive.ca: requires an archive.endpoint that begins with https://",
 		},
 		"unreadable authority": {
 			archiveSection(front.endpoint, s.Bucket, ", ca: "+unreadable), 2,

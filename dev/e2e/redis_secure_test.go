@@ -244,10 +244,10 @@ func TestRedisBadInput(t *testing.T) {
 		want    string // "": Redis is well
 	}{
 		"right":             {r.section(url, redisUser, redisPassword, good), 1, ""},
-		"unknown authority": {r.section(url, redisUser, redisPassword, "ca: "+r.clients.File), 1, "of another authority than redis.tls.ca"},
+		"unknown authority": {r.section(url, redisUser, redisPassword, "ca: "+r.clients.File), 1, "not signed by an authority in redis.tls.ca"},
 		"system's authorities": {
 			fmt.Sprintf(`{url: "%s", username: gateway, password: %s}`, url, redisPassword), 1,
-			"of another authority than redis.tls.ca",
+			"not signed by an authority in redis.tls.ca",
 		},
 		"wrong server name": {
 			r.section(url, redisUser, redisPassword, good+", server_name: redis.example.com"), 1,
@@ -269,7 +269,7 @@ func TestRedisBadInput(t *testing.T) {
 		},
 		"tls without rediss": {
 			r.section(r.url("redis"), redisUser, redisPassword, good), 2,
-			"redis.tls: wants redis.url to begin with rediss://",
+			"redis.tls: requires a redis.url that begins with rediss://",
 		},
 		"wrong password":         {r.section(url, redisUser, "redis-wrong-password", good), 1, "see redis.username, redis.password"},
 		"no such user":           {r.section(url, "nobody", redisPassword, good), 1, "see redis.username, redis.password"},
@@ -278,7 +278,7 @@ func TestRedisBadInput(t *testing.T) {
 		"a server without TLS":   {fmt.Sprintf(`{url: "rediss://%s/0", tls: {%s}}`, plain.Address, good), 1, "redis.url begins with rediss://"},
 		"a server with TLS": {
 			fmt.Sprintf(`{url: "%s", username: gateway, password: %s}`, r.url("redis"), redisPassword), 1,
-			"one that speaks TLS wants a redis.url that begins with rediss://",
+			"a server with TLS requires a redis.url that begins with rediss://",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

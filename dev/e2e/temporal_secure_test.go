@@ -154,7 +154,7 @@ func TestTemporalBadInput(t *testing.T) {
 			front.Address, fmt.Sprintf(", tls: {%s, cert: %s, key: %s}", ca, cert, "nowhere.key"), 2,
 			"temporal.tls.key: the file cannot be read: open ",
 		},
-		"a server without TLS": {s.TemporalAt, ", tls: {}", 1, "temporal.tls: the server at temporal.address does not speak TLS"},
+		"a server without TLS": {s.TemporalAt, ", tls: {}", 1, "temporal.tls: the server at temporal.address does not use TLS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -23,15 +23,15 @@ type Result struct {
 	Object    string            `json:"object" enum:"channel.test"`
 	Channel   string            `json:"channel"`
 	Key       string            `json:"key" doc:"Fingerprint of the key"`
-	Operation string            `json:"operation" doc:"What the upstream was asked, in words; empty: nothing"`
-	OK        bool              `json:"ok" doc:"Address, key and rights are good"`
-	Code      string            `json:"code" doc:"Names the verdict, such as test.good"`
-	Values    map[string]string `json:"values,omitempty" doc:"Values of the verdict by name"`
-	Lacks     []string          `json:"lacks,omitempty" doc:"Upstream models of the channel that the key may not use, as far as the vendor reports them"`
-	Status    int               `json:"status" doc:"Of the upstream's refusal; 0: none"`
+	Operation string            `json:"operation" doc:"The request to the upstream, in words; empty: none"`
+	OK        bool              `json:"ok" doc:"Whether address, key and permissions work"`
+	Code      string            `json:"code" doc:"Code of the result, such as test.good"`
+	Values    map[string]string `json:"values,omitempty" doc:"Values of the result, by name"`
+	Lacks     []string          `json:"lacks,omitempty" doc:"Upstream models of the channel that the key may not use, if the vendor reports them"`
+	Status    int               `json:"status" doc:"HTTP status of the upstream's refusal; 0: none"`
 	RequestID string            `json:"upstream_request_id,omitempty"`
 	Took      float64           `json:"ms"`
-	Fault     string            `json:"fault,omitempty" doc:"The gateway's own kind of the refusal"`
+	Fault     string            `json:"fault,omitempty" doc:"Kind of the refusal in the gateway's terms"`
 	Reason    string            `json:"reason,omitempty"`
 }
 

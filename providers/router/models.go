@@ -95,7 +95,7 @@ type Listed struct {
 type ListedChannel struct {
 	Name     string   `json:"name"`
 	Vendor   string   `json:"vendor"`
-	Upstream string   `json:"upstream" doc:"The model's name there"`
+	Upstream string   `json:"upstream" doc:"The model's name at the upstream"`
 	Groups   []string `json:"groups" nullable:"false"`
 	Priority int      `json:"priority"`
 	Weight   int      `json:"weight"`

@@ -20,7 +20,7 @@ var (
 	// ErrSource reports that the source could not be read; nothing was stored. It wraps the reader's error.
 	ErrSource = errors.New("source failed")
 	// ErrLength reports a source that was shorter or longer than announced; nothing was stored.
-	ErrLength = errors.New("source has another length than announced")
+	ErrLength = errors.New("the source has a different length than announced")
 	// ErrTooLarge reports a document above MaxDocument.
 	ErrTooLarge = errors.New("document is too large")
 	// ErrModified reports that an object was replaced during a read.
@@ -76,7 +76,7 @@ func s3Error(ctx context.Context, doing string, err error) error {
 		invalid   x509.CertificateInvalidError
 	)
 	if errors.As(err, &authority) || errors.As(err, &name) || errors.As(err, &invalid) {
-		err = fmt.Errorf("the store's certificate is not trusted, see archive.ca and archive.endpoint: %w", err)
+		err = fmt.Errorf("the store's certificate is not trusted: see archive.ca and archive.endpoint: %w", err)
 	}
 	if text := err.Error(); strings.Contains(text, "does not look like a TLS handshake") ||
 		strings.Contains(text, "HTTP response to HTTPS client") {

@@ -49,24 +49,24 @@ const (
 type Entry struct {
 	// Time is in UTC; Record sets it if it is zero.
 	Time time.Time `json:"time"`
-	By   Kind      `json:"by" enum:"operator,token,cli,file,nobody" doc:"What acted: an operator, a token's holder, the command line, the configuration file when it is read again, or somebody whom no key and no link names"`
-	Who  string    `json:"who,omitempty" doc:"The operator's name, the token's id"`
+	By   Kind      `json:"by" enum:"operator,token,cli,file,nobody" doc:"Kind of actor: an operator, the holder of a token, the command line, the configuration file when the gateway reads it again, or an unauthenticated client"`
+	Who  string    `json:"who,omitempty" doc:"The operator's name or the token's id"`
 	// From is the client's address, or the host of a command.
-	From    string   `json:"from,omitempty" doc:"Address, or the host of a command or process"`
-	What    string   `json:"what" doc:"The operation in a word, such as create_token of adminCreateToken; sign_in, sign_out, view_video, try_as_token, reload"`
-	Subject string   `json:"subject,omitempty" doc:"The id or name that it is about"`
+	From    string   `json:"from,omitempty" doc:"Client address, or the host of a command or process"`
+	What    string   `json:"what" doc:"The operation, such as create_token for adminCreateToken; also sign_in, sign_out, view_video, try_as_token, reload"`
+	Subject string   `json:"subject,omitempty" doc:"The id or name of the changed object"`
 	Changes []Change `json:"changes,omitempty"`
 	Outcome string   `json:"outcome" enum:"done,refused"`
 	// Reason is why the action was refused.
-	Reason    string `json:"reason,omitempty" doc:"Why it was refused"`
+	Reason    string `json:"reason,omitempty" doc:"Reason of the refusal"`
 	RequestID string `json:"request_id,omitempty"`
 }
 
 // Change is a changed field. Both values are JSON; an absent one is nil.
 type Change struct {
 	Field string          `json:"field"`
-	Old   json.RawMessage `json:"old,omitempty" doc:"Absent: there was none"`
-	New   json.RawMessage `json:"new,omitempty" doc:"Absent: there is none now"`
+	Old   json.RawMessage `json:"old,omitempty" doc:"Value before the change; absent: none"`
+	New   json.RawMessage `json:"new,omitempty" doc:"Value after the change; absent: none"`
 }
 
 // String returns "field: old → new" with the values as JSON.

@@ -34,7 +34,7 @@ type historyFile struct {
 	from, to time.Time
 }
 
-var errNoHistory = errors.New("no file of the history of calls")
+var errNoHistory = errors.New("not a file of the call history")
 
 // parseHistory parses a file's name.
 func parseHistory(name string) (historyFile, error) {

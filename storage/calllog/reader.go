@@ -166,7 +166,7 @@ func (r *Reader) seam(page Page, within Range) string {
 }
 
 // ErrPlace reports that a text is not a place in the log.
-var ErrPlace = errors.New("no place in the log of calls")
+var ErrPlace = errors.New("not a position in the log of calls")
 
 type scan struct {
 	matcher      matcher

@@ -13,7 +13,7 @@ import (
 
 var (
 	// ErrShare reports that the key holds its share.
-	ErrShare = errors.New("the key holds its share")
+	ErrShare = errors.New("the key already holds its share")
 	// ErrFull reports that all units are held, and the request must not wait, has waited for its limit, or found the line full.
 	ErrFull = errors.New("all units are held")
 )

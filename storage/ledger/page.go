@@ -18,7 +18,7 @@ import (
 )
 
 // ErrCursor reports that a Query.After is not a cursor.
-var ErrCursor = errors.New("no cursor of sums")
+var ErrCursor = errors.New("not a cursor of sums")
 
 // Query selects sums of the ledger.
 type Query struct {

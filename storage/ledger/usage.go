@@ -62,15 +62,15 @@ type Entry struct {
 
 // Row is the sum of one day, token, model and channel.
 type Row struct {
-	Day     string `json:"day,omitempty" doc:"Day in UTC; absent where the sums are not by day, as token, model and channel are where the sums are not by them"`
+	Day     string `json:"day,omitempty" doc:"Day in UTC; absent if the sums are not by day. Likewise token, model and channel"`
 	Token   string `json:"token,omitempty" doc:"Token id"`
 	Model   string `json:"model,omitempty" doc:"Public model name"`
 	Channel string `json:"channel,omitempty" doc:"Channel that answered"`
 
-	Requests     int64         `json:"requests" doc:"Calls relayed, failed ones too"`
+	Requests     int64         `json:"requests" doc:"Relayed calls, including failed calls"`
 	Tasks        int64         `json:"tasks" doc:"Video tasks that ended"`
 	Failed       int64         `json:"failed" doc:"Requests and tasks that failed"`
-	InputTokens  int64         `json:"input_tokens" doc:"Input tokens, cached ones included"`
+	InputTokens  int64         `json:"input_tokens" doc:"Input tokens, including cached tokens"`
 	CachedTokens int64         `json:"cached_tokens" doc:"Input tokens that the vendor served from its cache"`
 	OutputTokens int64         `json:"output_tokens"`
 	Images       int64         `json:"images"`

@@ -11,10 +11,10 @@ import (
 type LimitsOf[T int | *int] struct {
 	RequestsPerMinute T `json:"requests_per_minute,omitempty" yaml:"requests_per_minute" placeholder:"N" doc:"calls and creates per minute; 0: no limit"`
 	TokensPerMinute   T `json:"tokens_per_minute,omitempty" yaml:"tokens_per_minute" placeholder:"N" doc:"model tokens per minute, input and output; 0: no limit"`
-	Concurrency       T `json:"concurrency,omitempty" yaml:"concurrency" placeholder:"N" doc:"calls at a time, without background calls; 0: no limit"`
+	Concurrency       T `json:"concurrency,omitempty" yaml:"concurrency" placeholder:"N" doc:"concurrent calls, without background calls; 0: no limit"`
 	MaxTasks          T `json:"max_tasks,omitempty" yaml:"max_tasks" placeholder:"N" doc:"unfinished tasks, videos and background calls; 0: no limit"`
-	ReadsPerMinute    T `json:"reads_per_minute,omitempty" yaml:"reads_per_minute" placeholder:"N" doc:"reads of tasks, models, and the token's own usage and calls per minute and gateway process; 0: 60000, -1: no limit"`
-	MaxWatchers       T `json:"max_watchers,omitempty" yaml:"max_watchers" placeholder:"N" doc:"open event streams and waits of tasks, and open reads of relayed interactions and responses, per gateway process, and five times as many downloads of videos; 0: 100, -1: no limit"`
+	ReadsPerMinute    T `json:"reads_per_minute,omitempty" yaml:"reads_per_minute" placeholder:"N" doc:"reads of tasks, models, and the token's own usage and calls, per minute and gateway process; 0: 60000, -1: no limit"`
+	MaxWatchers       T `json:"max_watchers,omitempty" yaml:"max_watchers" placeholder:"N" doc:"open event streams and waits of tasks, and open reads of relayed interactions and responses, per gateway process; the limit of video downloads is five times as high; 0: 100, -1: no limit"`
 	MaxSockets        T `json:"max_sockets,omitempty" yaml:"max_sockets" placeholder:"N" doc:"open realtime connections; 0: 100, -1: no limit"`
 }
 

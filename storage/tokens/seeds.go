@@ -173,7 +173,7 @@ func validName(name string) error {
 	case strings.HasPrefix(name, idPrefix):
 		return fmt.Errorf("name must not begin with %q", idPrefix)
 	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return errors.New("name holds a control character")
+		return errors.New("name contains a control character")
 	}
 	return nil
 }

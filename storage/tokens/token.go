@@ -40,20 +40,20 @@ type Token struct {
 	// and limits refer to it.
 	ID     string   `json:"id"`
 	Name   string   `json:"name" yaml:"name" doc:"unique; the token's stable id"`
-	Group  string   `json:"group" yaml:"group" doc:"which channels it may use"`
+	Group  string   `json:"group" yaml:"group" doc:"group of channels that the token may use"`
 	Models []string `json:"models,omitempty" yaml:"models" doc:"public model names with * patterns; empty: every model of the group"`
 
 	Limits
 
-	Budget float64 `json:"budget,omitempty" yaml:"budget" doc:"money it may spend in its life, in the currency of prices; 0: no limit"`
-	Weight int     `json:"weight,omitempty" yaml:"weight" doc:"share of a full channel's video jobs, and of a full worker's background calls, among the tokens of a lane that wait; 0: 1"`
-	Lane   string  `json:"lane,omitempty" yaml:"lane" doc:"high, normal or low: tasks wait while a task waits in an earlier lane"`
+	Budget float64 `json:"budget,omitempty" yaml:"budget" doc:"money that the token may spend in total, in the currency of prices; 0: no limit"`
+	Weight int     `json:"weight,omitempty" yaml:"weight" doc:"share of the video jobs of a full channel, and of the background calls of a full worker, among the waiting tokens of a lane; 0: 1"`
+	Lane   string  `json:"lane,omitempty" yaml:"lane" doc:"high, normal or low; a task waits while tasks of a higher lane wait"`
 
 	Expires       time.Time   `json:"expires,omitzero" yaml:"expires" doc:"date or RFC 3339 time; empty: never"`
-	Networks      []string    `json:"networks,omitempty" yaml:"networks" doc:"addresses or CIDR ranges its connections come from; empty: any"`
-	Operations    []string    `json:"operations,omitempty" yaml:"operations" doc:"what it may do: relay (calls, also in the background), video (videos), realtime; empty: everything"`
-	WebhookURL    string      `json:"webhook_url,omitempty" yaml:"webhook_url" doc:"where the events of its tasks go; empty: nowhere"`
-	WebhookSecret secret.Text `json:"webhook_secret,omitempty" yaml:"webhook_secret" doc:"whsec_ and 24 to 64 bytes in Base64, which signs them; a replaced one also signs for one more day"`
+	Networks      []string    `json:"networks,omitempty" yaml:"networks" doc:"addresses or CIDR ranges from which the token may be used; empty: any"`
+	Operations    []string    `json:"operations,omitempty" yaml:"operations" doc:"operations of the token: relay (calls, also in the background), video (videos), realtime; empty: all"`
+	WebhookURL    string      `json:"webhook_url,omitempty" yaml:"webhook_url" doc:"URL that receives the events of its tasks; empty: none"`
+	WebhookSecret secret.Text `json:"webhook_secret,omitempty" yaml:"webhook_secret" doc:"whsec_ and 24 to 64 bytes in Base64; it signs the events. After a change, the previous secret also signs for one more day"`
 	// OldWebhookSecrets are replaced secrets that still sign, the newest first; RotateWebhookSecret, Update and Seed set them.
 	OldWebhookSecrets []OldSecret `json:"old_webhook_secrets,omitempty"`
 

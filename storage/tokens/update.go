@@ -9,15 +9,15 @@ import (
 // Change is an operator's change of a token; a nil field leaves the value unchanged. It defines the commands' flags and the document of
 // /admin: doc is the text of both, placeholder and type are for the flag parser.
 type Change struct {
-	Group      *string   `json:"group,omitempty" minLength:"1" placeholder:"NAME" doc:"Which channels it may use; of a new token: default"`
+	Group      *string   `json:"group,omitempty" minLength:"1" placeholder:"NAME" doc:"Group of channels that the token may use; for a new token: default"`
 	Models     *[]string `json:"models,omitempty" type:"list" placeholder:"LIST" doc:"Public model names with * patterns; empty: every model of the group"`
-	Operations *[]string `json:"operations,omitempty" type:"list" placeholder:"LIST" doc:"What it may do: relay (calls, also in the background), video (videos), realtime; empty: everything"`
-	Networks   *[]string `json:"networks,omitempty" type:"list" placeholder:"LIST" doc:"Addresses or CIDR ranges its connections come from; empty: anywhere"`
+	Operations *[]string `json:"operations,omitempty" type:"list" placeholder:"LIST" doc:"Operations of the token: relay (calls, also in the background), video (videos), realtime; empty: all"`
+	Networks   *[]string `json:"networks,omitempty" type:"list" placeholder:"LIST" doc:"Addresses or CIDR ranges from which the token may be used; empty: any"`
 	LimitChange
-	Budget     *float64 `json:"budget,omitempty" placeholder:"N" doc:"Money, in the unit of prices; 0: no limit"`
-	Weight     *int     `json:"weight,omitempty" placeholder:"N" doc:"Share of a full channel's video jobs, and of a full worker's background calls, among the tokens of a lane that wait; of a new token: 1"`
-	Lane       *string  `json:"lane,omitempty" placeholder:"LANE" doc:"high, normal or low: its tasks wait while a task waits in an earlier lane; of a new token: normal"`
-	WebhookURL *string  `json:"webhook_url,omitempty" name:"webhook-url" placeholder:"URL" doc:"Where the events of its tasks go; empty: nowhere"`
+	Budget     *float64 `json:"budget,omitempty" placeholder:"N" doc:"Money that the token may spend in total, in the currency of prices; 0: no limit"`
+	Weight     *int     `json:"weight,omitempty" placeholder:"N" doc:"Share of the video jobs of a full channel, and of the background calls of a full worker, among the waiting tokens of a lane; for a new token: 1"`
+	Lane       *string  `json:"lane,omitempty" placeholder:"LANE" doc:"high, normal or low; a task waits while tasks of a higher lane wait. For a new token: normal"`
+	WebhookURL *string  `json:"webhook_url,omitempty" name:"webhook-url" placeholder:"URL" doc:"URL that receives the events of its tasks; empty: none"`
 	Disabled   *bool    `json:"disabled,omitempty" placeholder:"BOOL" doc:"Refuse it (true) or accept it again (false)"`
 }
 

@@ -54,12 +54,12 @@ func NewWebhookSecret() secret.Text {
 func WebhookKey(of secret.Text) ([]byte, error) {
 	text, ok := strings.CutPrefix(of.Reveal(), secretPrefix)
 	if !ok {
-		return nil, errors.New("wants whsec_ and 24 to 64 bytes in Base64")
+		return nil, errors.New("must be whsec_ and 24 to 64 bytes in Base64")
 	}
 	b, err := base64.StdEncoding.Strict().DecodeString(text)
 	// The decoder ignores line breaks; a receiver's library may not.
 	if err != nil || len(b) < minSecret || len(b) > maxSecret || base64.StdEncoding.EncodeToString(b) != text {
-		return nil, errors.New("wants 24 to 64 bytes in Base64 after whsec_")
+		return nil, errors.New("must have 24 to 64 bytes in Base64 after whsec_")
 	}
 	return b, nil
 }

@@ -65,16 +65,16 @@ func (f Files) load() (*tls.Config, error) {
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, &Problem{PartCA, fmt.Errorf("%s holds no certificate in PEM", f.CA)}
+			return nil, &Problem{PartCA, fmt.Errorf("%s contains no certificate in PEM", f.CA)}
 		}
 	}
 	switch {
 	case f.Cert == "" && f.Key == "":
 		return config, nil
 	case f.Cert == "":
-		return nil, &Problem{PartCert, errors.New("is missing, although there is a key")}
+		return nil, &Problem{PartCert, errors.New("is required with key")}
 	case f.Key == "":
-		return nil, &Problem{PartKey, errors.New("is missing, although there is a cert")}
+		return nil, &Problem{PartKey, errors.New("is required with cert")}
 	}
 	cert, err := read(f.Cert)
 	if err != nil {

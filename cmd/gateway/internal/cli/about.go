@@ -13,7 +13,7 @@ import (
 
 // Version is gateway version.
 type Version struct {
-	Licenses bool `help:"List what the program is linked with, and the licence of each part."`
+	Licenses bool `help:"List the linked modules and their licences."`
 }
 
 // Run prints the build of the program, or its parts with their licences.

@@ -19,19 +19,19 @@ import (
 type Calls struct {
 	remote
 
-	ID string `arg:"" optional:"" help:"Show one call, by any of its ids: the request's, its trace's, the upstream's, or that of the task that it made."`
+	ID string `arg:"" optional:"" help:"Show one call. The id is that of the request, of its trace, of the upstream's answer, or of the call's task."`
 
 	Token     string        `help:"Calls of this token, by its name or id." placeholder:"NAME"`
 	Model     string        `help:"Calls of this model." placeholder:"NAME"`
-	Channel   string        `help:"Calls that this channel answered, or failed." placeholder:"NAME"`
+	Channel   string        `help:"Calls that this channel answered or failed." placeholder:"NAME"`
 	Operation string        `help:"Calls of this operation, by its id in the OpenAPI document." placeholder:"ID"`
 	Status    string        `help:"Calls with this HTTP status, a class such as 5xx, or failed." placeholder:"WORD"`
-	Fault     string        `help:"Calls that failed in this way, or any." placeholder:"KIND"`
-	Slower    time.Duration `help:"Calls that took so long at least." placeholder:"DURATION"`
+	Fault     string        `help:"Calls with this kind of failure; any: all failed calls." placeholder:"KIND"`
+	Slower    time.Duration `help:"Calls that took at least this long." placeholder:"DURATION"`
 	Since     string        `help:"Calls since a date, an RFC 3339 time, or a duration ago such as 1h." placeholder:"WHEN"`
-	Until     string        `help:"Calls before, as --since." placeholder:"WHEN"`
+	Until     string        `help:"Calls before this time, written as in --since." placeholder:"WHEN"`
 	Limit     int           `help:"Show at most this many." default:"50"`
-	Follow    bool          `help:"Go on with the calls that come, until interrupted." short:"f" xor:"form"`
+	Follow    bool          `help:"Show new calls until interrupted." short:"f" xor:"form"`
 	CSV       bool          `help:"Print CSV." name:"csv" xor:"form"`
 }
 
@@ -99,7 +99,7 @@ func (c *Calls) list(ctx context.Context, p *Program, query url.Values) (found [
 		}
 		query.Set("after", *page.After)
 	}
-	summary = fmt.Sprintf("%d calls; looked at %d", len(found), n)
+	summary = fmt.Sprintf("%d calls; read %d", len(found), n)
 	if n > 0 {
 		summary += ", back to " + moment(back)
 	}

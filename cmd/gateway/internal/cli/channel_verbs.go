@@ -19,14 +19,14 @@ import (
 type channelPauseCmd struct {
 	channelName
 
-	For    time.Duration `help:"How long, such as 30m or 8h; 30 days at most." default:"1h"`
-	Reason string        `help:"What other operators read."`
+	For    time.Duration `help:"Duration of the pause, such as 30m or 8h; at most 30 days." default:"1h"`
+	Reason string        `help:"Reason for the other operators."`
 }
 
 // Run pauses the channel.
 func (c *channelPauseCmd) Run(ctx context.Context, p *Program) error {
 	if c.For < time.Minute || c.For > health.MaxPause {
-		return &UsageError{Err: errors.New("--for: wants 1m to 720h")}
+		return &UsageError{Err: errors.New("--for: must be 1m to 720h")}
 	}
 	body := operator.ChannelPause{Minutes: int(c.For.Minutes()), Reason: c.Reason}
 	return p.channelVerb(ctx, c.Name, "pause", body,
@@ -69,7 +69,7 @@ func channelPath(name, verb string) string {
 type channelsTestCmd struct {
 	remote
 
-	Name string `arg:"" optional:"" help:"The channel's name; none: each of the configuration."`
+	Name string `arg:"" optional:"" help:"The channel's name; none: every channel of the configuration."`
 }
 
 // Run tests the channels one after the other. It fails if one of the tests fails.
@@ -101,7 +101,7 @@ func (c *channelsTestCmd) Run(ctx context.Context, p *Program) error {
 	}
 	err := printList(p, results, []string{"CHANNEL", "VERDICT", "KEY", "STATUS", "MS", "SAID"}, testedRow)
 	if err == nil && failed > 0 {
-		err = fmt.Errorf("%d of %d channels are not good", failed, len(results))
+		err = fmt.Errorf("%d of %d channels failed the test", failed, len(results))
 	}
 	return err
 }

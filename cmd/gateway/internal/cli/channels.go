@@ -12,19 +12,19 @@ import (
 
 // Channels is gateway channels.
 type Channels struct {
-	List   channelsListCmd  `cmd:"" default:"withargs" help:"Show how the channels and their keys are doing."`
-	Pause  channelPauseCmd  `cmd:"" help:"Keep a channel out of routing for a while, within a second; its video jobs go on."`
+	List   channelsListCmd  `cmd:"" default:"withargs" help:"Show the state of the channels and their keys."`
+	Pause  channelPauseCmd  `cmd:"" help:"Exclude a channel from routing for a time; its video jobs continue. Takes effect within a second."`
 	Resume channelResumeCmd `cmd:"" help:"End a channel's pause."`
 	Wake   channelWakeCmd   `cmd:"" help:"End the cooldowns of a channel, its models and keys."`
-	Test   channelsTestCmd  `cmd:"" help:"Ask each channel, or one, something free, and report whether address, key and rights are good."`
+	Test   channelsTestCmd  `cmd:"" help:"Send a free request to each channel, or to one, and report whether its address, key and permissions work."`
 }
 
 type channelsListCmd struct {
 	remote
 
-	Q      string `help:"Channels whose name holds this." placeholder:"TEXT"`
+	Q      string `help:"Channels whose name contains this text." placeholder:"TEXT"`
 	Limit  int    `help:"List at most this many channels; 0: all." default:"0"`
-	Models bool   `help:"Show what their video models take."`
+	Models bool   `help:"Show the inputs of their video models."`
 }
 
 // Run shows the health of channels in the serving processes.

@@ -139,7 +139,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 func parseExpiry(text string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil {
 		if d <= 0 {
-			return time.Time{}, errors.New("lies in the past")
+			return time.Time{}, errors.New("is in the past")
 		}
 		return now.Add(d).UTC().Truncate(time.Second), nil
 	}
@@ -148,7 +148,7 @@ func parseExpiry(text string, now time.Time) (time.Time, error) {
 	case err != nil:
 		return time.Time{}, notWhen(text)
 	case !t.IsZero() && !t.After(now):
-		return time.Time{}, errors.New("lies in the past")
+		return time.Time{}, errors.New("is in the past")
 	}
 	return t, nil
 }

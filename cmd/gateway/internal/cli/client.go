@@ -53,7 +53,7 @@ type videoClient struct {
 
 func (f *clientFlags) client(p *Program) (*videoClient, error) {
 	if f.Token == "" {
-		return nil, &UsageError{Err: errors.New("a token is needed: --token or GATEWAY_TOKEN")}
+		return nil, &UsageError{Err: errors.New("a token is required: --token or GATEWAY_TOKEN")}
 	}
 	u, err := url.Parse(f.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -204,7 +204,7 @@ func (c *videoClient) task(ctx context.Context, r request) (*videoTask, error) {
 	}
 	task := &videoTask{raw: text}
 	if err := json.Unmarshal(text, task); err != nil || task.ID == "" {
-		return nil, errors.New("the answer is no task: is --url a gateway?")
+		return nil, errors.New("the answer is not a task: check that --url is a gateway")
 	}
 	return task, nil
 }
@@ -322,7 +322,7 @@ func (c *videoClient) finish(ctx context.Context, root taskRoot, id string, ever
 	task, err := c.await(ctx, root, id, every)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		fmt.Fprintf(c.Stderr, "The task goes on without this command. To go on waiting: gateway %s wait %s\n", root.name(), id)
+		fmt.Fprintf(c.Stderr, "The task continues without this command. To continue waiting: gateway %s wait %s\n", root.name(), id)
 		return err
 	case err != nil:
 		return err

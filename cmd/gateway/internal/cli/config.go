@@ -17,11 +17,11 @@ import (
 
 // Config is gateway config.
 type Config struct {
-	Check configCheckCmd `cmd:"" help:"Read the file and print what it would load."`
+	Check configCheckCmd `cmd:"" help:"Read the file and print its tokens and channels."`
 }
 
 type configCheckCmd struct {
-	Connect bool `help:"Connect to everything that the file names and try what the gateway needs of it; nothing that costs money."`
+	Connect bool `help:"Also connect to every service and channel in the file, and test what the gateway requires. No test costs money."`
 }
 
 const checkTimeout = 5 * time.Second
@@ -88,7 +88,7 @@ func printSummary(w io.Writer, s config.Summary) error {
 }
 
 // errTemporalAway does not mean that the configuration is wrong.
-var errTemporalAway = errors.New("not reachable now, its namespace was not checked")
+var errTemporalAway = errors.New("not reachable; its namespace was not checked")
 
 // checkTemporal checks the namespace. It returns a warning if the workers of the configured version get no tasks, or may get none.
 func checkTemporal(ctx context.Context, cfg config.Config) (warning string, err error) {

@@ -15,25 +15,25 @@ import (
 
 // Console is gateway console.
 type Console struct {
-	Operator string        `help:"Sign in as this operator; the one of admin_key, or else the first of the file." placeholder:"NAME"`
+	Operator string        `help:"Sign in as this operator; none: the operator of admin_key, else the first operator in the file." placeholder:"NAME"`
 	Token    string        `help:"Sign in as the holder of this token, by id or name." placeholder:"NAME"`
-	For      time.Duration `help:"How long the link works, 24h at most." default:"10m" placeholder:"DURATION"`
+	For      time.Duration `help:"How long the link is valid; at most 24h." default:"10m" placeholder:"DURATION"`
 }
 
 // Run prints an address with which a person can sign in to the console once.
 func (c *Console) Run(ctx context.Context, p *Program) error {
 	switch {
 	case c.Operator != "" && c.Token != "":
-		return &UsageError{Err: errors.New("--operator and --token: give one of them")}
+		return &UsageError{Err: errors.New("--operator and --token exclude each other")}
 	case c.For <= 0 || c.For > sessions.LongestLink:
-		return &UsageError{Err: fmt.Errorf("--for: wants a duration up to %s", sessions.LongestLink)}
+		return &UsageError{Err: fmt.Errorf("--for: must be a duration up to %s", sessions.LongestLink)}
 	}
 	s, err := p.Open()
 	if err != nil {
 		return err
 	}
 	if !s.Config.Console.Enabled {
-		return errors.New("the console is switched off: console.enabled is false")
+		return errors.New("the console is disabled: console.enabled is false")
 	}
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
 	defer cancel()
@@ -59,7 +59,7 @@ func (c *Console) Run(ctx context.Context, p *Program) error {
 		})
 	}
 	fmt.Fprintln(p.Stdout, address)
-	fmt.Fprintf(p.Stderr, "It signs in as the %s %s, once, within %s.\n", link.Kind, link.Owner, c.For)
+	fmt.Fprintf(p.Stderr, "The link signs in as the %s %s, once, within %s.\n", link.Kind, link.Owner, c.For)
 	return nil
 }
 

@@ -20,10 +20,10 @@ import (
 type videoContentCmd struct {
 	operatedTask
 
-	Output  string `short:"o" help:"File to write, - for standard output; none: the task id with the ending of what it is." placeholder:"FILE"`
-	Index   int    `help:"Which of several videos, counted from 0."`
-	Variant string `help:"What of it: video, thumbnail or spritesheet." enum:"video,thumbnail,spritesheet" default:"video"`
-	Range   string `help:"These bytes of it alone, such as 0-1023, 1024- or, after =, -500." placeholder:"BYTES"`
+	Output  string `short:"o" help:"File to write, - for standard output; none: the task id with the file extension of the content." placeholder:"FILE"`
+	Index   int    `help:"Index of the video, from 0."`
+	Variant string `help:"Variant: video, thumbnail or spritesheet." enum:"video,thumbnail,spritesheet" default:"video"`
+	Range   string `help:"Fetch only these bytes, such as 0-1023, 1024- or, after =, -500." placeholder:"BYTES"`
 }
 
 var oneRange = regexp.MustCompile(`^(\d+-\d*|-\d+)$`)
@@ -35,7 +35,7 @@ func (c *videoContentCmd) Run(ctx context.Context, p *Program) error {
 	case c.Index < 0:
 		return &UsageError{Err: errors.New("--index: is negative; the first video is 0")}
 	case c.Range != "" && !oneRange.MatchString(c.Range):
-		return &UsageError{Err: fmt.Errorf("--range: %q is no range such as 0-1023, 1024- or -500", c.Range)}
+		return &UsageError{Err: fmt.Errorf("--range: %q is not a range such as 0-1023, 1024- or -500", c.Range)}
 	case c.Range != "":
 		header.Set("Range", "bytes="+c.Range)
 	}
@@ -92,7 +92,7 @@ func (p *Program) save(response *http.Response, plain, output string) error {
 		return fetched{Size: size, SHA256: hex.EncodeToString(sum.Sum(nil))}.check(total, response.Header)
 	}
 	if info, err := os.Stat(output); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("open the output: %s is no file; - writes to the standard output", output)
+		return fmt.Errorf("open the output: %s is not a file; - writes to the standard output", output)
 	}
 	part, err := os.CreateTemp(filepath.Dir(output), filepath.Base(output)+".*.part")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 // Health is gateway health.
 type Health struct {
-	For string `help:"Ask the API whether relay or video works; without it, whether a gateway or worker of this configuration lives." placeholder:"PART"`
+	For string `help:"Check whether relay or video works; none: whether a gateway or worker of this configuration runs." placeholder:"PART"`
 }
 
 const (
@@ -41,10 +41,10 @@ func (h *Health) Run(ctx context.Context, p *Program) error {
 	case "relay", "video":
 		key, address, path = "listen", cfg.Listen, "/readyz?for="+h.For
 	default:
-		return &UsageError{Err: fmt.Errorf("--for: wants relay or video, not %q", h.For)}
+		return &UsageError{Err: fmt.Errorf("--for: must be relay or video, not %q", h.For)}
 	}
 	if address == "" {
-		return fmt.Errorf("%s is empty: no process answers there", key)
+		return fmt.Errorf("%s is empty: the process has no address for health checks", key)
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
@@ -92,7 +92,7 @@ func askHere(ctx context.Context, key, address, path string, transport *http.Tra
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
 	if port == "0" {
-		return nil, fmt.Errorf("%s: port 0 is another one at every start: give it one of its own", key)
+		return nil, fmt.Errorf("%s: port 0 changes at every start: set a fixed port", key)
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1" // it listens at every address

@@ -20,9 +20,9 @@ import (
 type Models struct {
 	remote
 
-	Q        string `help:"Models whose name holds this." placeholder:"TEXT"`
+	Q        string `help:"Models whose name contains this text." placeholder:"TEXT"`
 	Limit    int    `help:"List at most this many models; 0: all." default:"0"`
-	Unpriced bool   `help:"List the models that were used within 30 days and have no price instead."`
+	Unpriced bool   `help:"List only the models that were used within 30 days and have no price."`
 }
 
 // Run lists the models of all groups, with their channels and prices.
@@ -47,7 +47,7 @@ func (c *Models) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	if len(list.Open) > 0 {
-		fmt.Fprintf(p.Stderr, "Channels that take other names as well: %s.\n", strings.Join(list.Open, ", "))
+		fmt.Fprintf(p.Stderr, "Channels that also accept other model names: %s.\n", strings.Join(list.Open, ", "))
 	}
 	if n := len(list.Unpriced); n > 0 {
 		fmt.Fprintf(p.Stderr, "Used without a price: %s. See gateway models --unpriced\n", Counted(n, "model"))
@@ -107,7 +107,7 @@ type Prices struct {
 type pricesDraftCmd struct {
 	remote
 
-	File string `arg:"" type:"existingfile" help:"The list: models.dev's api.json."`
+	File string `arg:"" type:"existingfile" help:"The api.json of models.dev."`
 }
 
 // Run prints lines for the configuration file, and the changes that they make.
@@ -119,7 +119,7 @@ func (c *pricesDraftCmd) Run(ctx context.Context, p *Program) error {
 	content, err := readAll(file, operator.MostPriceList)
 	_ = file.Close() // only read
 	if err == nil && !json.Valid(content) {
-		err = errors.New("is no JSON")
+		err = errors.New("is not JSON")
 	}
 	if err != nil {
 		return &UsageError{Err: fmt.Errorf("%s: %w", c.File, err)}

@@ -21,7 +21,7 @@ import (
 
 // remote is embedded by the commands that call the operators' operations.
 type remote struct {
-	URL string `name:"url" operator:"" placeholder:"URL" help:"Ask the gateway at this address with the key of GATEWAY_ADMIN_KEY, which the audit log names. Without it the command works on what the configuration file names."`
+	URL string `name:"url" operator:"" placeholder:"URL" help:"Send the command to the gateway at this address, with the key in GATEWAY_ADMIN_KEY; the audit log records its operator. None: the command uses the services in the configuration file."`
 }
 
 const (
@@ -46,7 +46,7 @@ func (p *Program) operations() (*videoClient, error) {
 	} else {
 		key, _ := p.Env("GATEWAY_ADMIN_KEY")
 		if key == "" {
-			return nil, &UsageError{Err: errors.New("--url: needs an operator's key in GATEWAY_ADMIN_KEY")}
+			return nil, &UsageError{Err: errors.New("--url: requires an operator's key in GATEWAY_ADMIN_KEY")}
 		}
 		client, err = (&clientFlags{URL: p.URL, Token: key}).client(p)
 	}
@@ -211,13 +211,13 @@ func setTimes(query url.Values, pairs ...string) error {
 type Audit struct {
 	remote
 
-	By      string `help:"What acted: operator, token, cli, file, nobody." enum:",operator,token,cli,file,nobody" default:"" placeholder:"WORD"`
-	Who     string `help:"The operator's name, the token's id." placeholder:"NAME"`
-	What    string `help:"The operation in a word, such as create_token." placeholder:"WORD"`
-	Subject string `help:"The id or name that it is about." placeholder:"ID"`
-	Outcome string `help:"How it went: done or refused." enum:",done,refused" default:"" placeholder:"WORD"`
+	By      string `help:"Kind of actor: operator, token, cli, file, nobody." enum:",operator,token,cli,file,nobody" default:"" placeholder:"WORD"`
+	Who     string `help:"The operator's name or the token's id." placeholder:"NAME"`
+	What    string `help:"The operation, such as create_token." placeholder:"WORD"`
+	Subject string `help:"The id or name of the changed object." placeholder:"ID"`
+	Outcome string `help:"Outcome: done or refused." enum:",done,refused" default:"" placeholder:"WORD"`
 	Since   string `help:"Since a date, an RFC 3339 time, or a duration ago such as 24h." placeholder:"WHEN"`
-	Until   string `help:"Before such a time." placeholder:"WHEN"`
+	Until   string `help:"Before this time, written as in --since." placeholder:"WHEN"`
 	Limit   int    `help:"List at most this many entries; 0: all." default:"50"`
 }
 
@@ -244,10 +244,10 @@ func (c *Audit) Run(ctx context.Context, p *Program) error {
 type Traffic struct {
 	remote
 
-	From string `help:"Since a date, an RFC 3339 time, or a duration ago such as 24h; an hour ago. What is more than 26 hours ago is not known." placeholder:"WHEN"`
-	To   string `help:"Before such a time; now." placeholder:"WHEN"`
-	Step string `help:"Length of a step, such as 15m; all: one step of all." default:"all" placeholder:"DURATION"`
-	By   string `help:"Sum by channel, by model, or by both with a comma between." default:"channel" placeholder:"WORD"`
+	From string `help:"Since a date, an RFC 3339 time, or a duration ago such as 24h; none: an hour ago. The sums exist for the last 26 hours." placeholder:"WHEN"`
+	To   string `help:"Before this time, written as in --from; none: now." placeholder:"WHEN"`
+	Step string `help:"Length of a step, such as 15m; all: one step." default:"all" placeholder:"DURATION"`
+	By   string `help:"Sum by channel, by model, or by channel,model." default:"channel" placeholder:"WORD"`
 }
 
 // Run prints the sums of calls of the last hours.
@@ -308,11 +308,11 @@ func (c *taskCountsCmd) Run(ctx context.Context, p *Program) error {
 type taskDeliveriesCmd struct {
 	remote
 
-	Token string `help:"Of tasks of this token, by name or id." placeholder:"NAME"`
-	Model string `help:"Of tasks of this model." placeholder:"NAME"`
-	State string `help:"Where they stand: delivering, delivered, undelivered (given up), any." enum:"delivering,delivered,undelivered,any" default:"undelivered"`
-	Since string `help:"Begun since a date, an RFC 3339 time, or a duration ago such as 24h." placeholder:"WHEN"`
-	Until string `help:"Begun before such a time." placeholder:"WHEN"`
+	Token string `help:"Deliveries for tasks of this token, by name or id." placeholder:"NAME"`
+	Model string `help:"Deliveries for tasks of this model." placeholder:"NAME"`
+	State string `help:"State: delivering, delivered, undelivered (given up), any." enum:"delivering,delivered,undelivered,any" default:"undelivered"`
+	Since string `help:"Begun since: a date, an RFC 3339 time, or a duration ago such as 24h." placeholder:"WHEN"`
+	Until string `help:"Begun before this time, written as in --since." placeholder:"WHEN"`
 	Limit int    `help:"List at most this many deliveries; 0: all." default:"50"`
 }
 

@@ -41,9 +41,9 @@ type taskListCmd struct {
 	State     string `help:"Tasks in this state: queued, submitting, polling, archiving, calling, completed, failed, cancelled." enum:",queued,submitting,polling,archiving,calling,completed,failed,cancelled" default:""`
 	Stuck     bool   `help:"Tasks that have been in their state for longer than usual."`
 	Since     string `help:"Tasks made since a date, an RFC 3339 time, or a duration ago such as 24h." placeholder:"WHEN"`
-	Until     string `help:"Tasks made before such a time." placeholder:"WHEN"`
+	Until     string `help:"Tasks made before this time, written as in --since." placeholder:"WHEN"`
 	Limit     int    `help:"List at most this many tasks; 0: all." default:"50"`
-	Query     bool   `help:"Print the query for the Temporal UI instead; of --token it takes the id."`
+	Query     bool   `help:"Print the query for the Temporal UI instead; --token must then be an id."`
 }
 
 // Run lists tasks of all tokens from Temporal's visibility store.
@@ -107,7 +107,7 @@ type taskFailCmd struct {
 	operatedTask
 
 	Reason string        `required:"" help:"Reason that the client reads."`
-	Wait   time.Duration `help:"How long to wait for the end, a minute at most." default:"30s"`
+	Wait   time.Duration `help:"How long to wait for the end; at most a minute." default:"30s"`
 }
 
 // Run fails a task.
@@ -128,7 +128,7 @@ func (p *Program) end(ctx context.Context, id, do string, most time.Duration, bo
 	}
 	err := p.sentence(map[string]string{"id": id, "state": string(task.State)}, "%s is %s\n", id, task.State)
 	if err == nil && !task.State.Ended() {
-		return fmt.Errorf("%s has not ended after %s: it does when a worker is there and its step is done; see gateway task show %s", id, most, id)
+		return fmt.Errorf("%s has not ended after %s: it ends when a worker finishes its current step; see gateway task show %s", id, most, id)
 	}
 	return err
 }
@@ -170,7 +170,7 @@ func (taskReindexCmd) Run(ctx context.Context, p *Program) error {
 type taskRedeliverCmd struct {
 	operatedTask
 
-	Wait time.Duration `help:"How long to wait for the receiver, a minute at most; the delivery continues without this command." default:"30s"`
+	Wait time.Duration `help:"How long to wait for the receiver; at most a minute. The delivery continues without this command." default:"30s"`
 }
 
 // Run starts the delivery and shows its state. It fails if the delivery was given up.

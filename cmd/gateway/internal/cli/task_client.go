@@ -37,7 +37,7 @@ func (f *clientFlags) show(ctx context.Context, p *Program, r request) error {
 type taskCancelCmd struct {
 	ownTask
 
-	Operator bool          `help:"Cancel a task of any token, through Temporal: needs the configuration file, no token."`
+	Operator bool          `help:"Cancel a task of any token through Temporal; requires the configuration file, not a token."`
 	Wait     time.Duration `help:"With --operator: how long to wait for the end." default:"30s"`
 }
 
@@ -69,7 +69,7 @@ type taskWaitCmd struct {
 	ownTask
 
 	Output string        `short:"o" help:"Fetch the result into this file when it is done." placeholder:"FILE"`
-	Every  time.Duration `help:"Shortest time between two reads of the task." default:"2s"`
+	Every  time.Duration `help:"Minimum time between two reads of the task." default:"2s"`
 }
 
 // Run waits for the task, and fails if the task fails.
@@ -84,7 +84,7 @@ func (c *taskWaitCmd) Run(ctx context.Context, p *Program, root taskRoot) error 
 type taskResultCmd struct {
 	ownTask
 
-	Output string `short:"o" help:"File to write, - for standard output; none: the task id with the ending of what it is." placeholder:"FILE"`
+	Output string `short:"o" help:"File to write, - for standard output; none: the task id with the file extension of the content." placeholder:"FILE"`
 }
 
 // Run fetches the result. It fails if the task has not ended, or ended with an error.

@@ -18,12 +18,12 @@ import (
 
 // Token is gateway token. It requires no running gateway.
 type Token struct {
-	Create tokenCreateCmd `cmd:"" help:"Make a token and print its key, once."`
+	Create tokenCreateCmd `cmd:"" help:"Create a token and print its key once."`
 	List   tokenListCmd   `cmd:"" help:"List the tokens."`
 	Show   tokenShowCmd   `cmd:"" help:"Show one token."`
-	Update tokenUpdateCmd `cmd:"" help:"Change a token's limits, permissions or webhook, within a second."`
-	Revoke tokenRevokeCmd `cmd:"" help:"End a token permanently, within a second."`
-	Rotate tokenRotateCmd `cmd:"" help:"Give a token a new key or webhook secret and print it, once."`
+	Update tokenUpdateCmd `cmd:"" help:"Change a token's limits, permissions or webhook. Takes effect within a second."`
+	Revoke tokenRevokeCmd `cmd:"" help:"Revoke a token permanently. Takes effect within a second."`
+	Rotate tokenRotateCmd `cmd:"" help:"Give a token a new key or webhook secret and print it once."`
 	Groups tokenGroupsCmd `cmd:"" help:"List the groups of tokens, with their limits in the configuration file."`
 }
 
@@ -50,7 +50,7 @@ func (c *tokenChange) read(now time.Time) error {
 type tokenCreateCmd struct {
 	remote
 
-	Name string `required:"" help:"Name for people; unique."`
+	Name string `required:"" help:"Unique name."`
 	tokenChange
 }
 
@@ -84,7 +84,7 @@ func (p *Program) changeToken(ctx context.Context, method, path string, body any
 type tokenListCmd struct {
 	remote
 
-	Q     string `help:"Tokens whose name holds this; from four characters on, also those whose id or hint does." placeholder:"TEXT"`
+	Q     string `help:"Tokens whose name contains this text; from four characters on, also tokens whose id or hint contains it." placeholder:"TEXT"`
 	Group string `help:"Tokens of this group." placeholder:"NAME"`
 	State string `help:"Tokens in this state: active, disabled, expired, revoked." enum:",active,disabled,expired,revoked" default:""`
 	Sort  string `help:"Order: name, spent, last_used, expires, created_at." enum:"name,spent,last_used,expires,created_at" default:"name"`
@@ -149,7 +149,7 @@ func (c *tokenRevokeCmd) Run(ctx context.Context, p *Program) error {
 	return p.callShown(ctx, http.MethodDelete, tokenPath(c.Token), nil, &t, func() error {
 		_, err := fmt.Fprintf(p.Stdout, "revoked %s (%s)\n", providers.Shown(t.Name), t.ID)
 		if err == nil && t.Seeded {
-			_, err = fmt.Fprintln(p.Stderr, "It is in the configuration file: take it out there, or give it another key, with which it works again.")
+			_, err = fmt.Fprintln(p.Stderr, "The token is in the configuration file: remove it there. With another key there it works again.")
 		}
 		return err
 	})
@@ -159,7 +159,7 @@ type tokenRotateCmd struct {
 	namedToken
 
 	WebhookSecret bool          `help:"Rotate the webhook secret instead of the key."`
-	Overlap       time.Duration `help:"How long the previous webhook secret also signs." default:"24h"`
+	Overlap       time.Duration `help:"How long the previous webhook secret also signs events." default:"24h"`
 }
 
 // Run gives the token a new key or a new webhook secret.

@@ -18,14 +18,14 @@ type Usage struct {
 
 	Token  string   `help:"Usage of this token, by its name or id." placeholder:"NAME"`
 	Model  string   `help:"Usage of this model." placeholder:"NAME"`
-	From   string   `help:"First day (UTC): a date, an RFC 3339 time, or a duration ago such as 24h; none: 30 days up to the last." placeholder:"WHEN"`
-	To     string   `help:"Last day (UTC), as --from; none: today." placeholder:"WHEN"`
+	From   string   `help:"First day (UTC): a date, an RFC 3339 time, or a duration ago such as 24h; none: the 30 days that end with --to." placeholder:"WHEN"`
+	To     string   `help:"Last day (UTC), written as in --from; none: today." placeholder:"WHEN"`
 	By     []string `help:"Columns to sum by: day, token, model, channel." default:"day,token,model" enum:"day,token,model,channel" placeholder:"WORD"`
 	Format string   `help:"Output format: table, csv or json." enum:"table,csv,json" default:"table"`
 
-	Unsettled bool   `help:"List reservations that are left behind: of calls whose gateway has ended, and of tasks that do not run." xor:"unsettled"`
-	Charge    string `help:"Count an unsettled reservation as spent, by its id; \"all\": each of them." placeholder:"ID" xor:"unsettled"`
-	Refund    string `help:"Give an unsettled reservation back, by its id; \"all\": each of them." placeholder:"ID" xor:"unsettled"`
+	Unsettled bool   `help:"List unsettled reservations: of calls whose gateway has ended, and of tasks that do not run." xor:"unsettled"`
+	Charge    string `help:"Count an unsettled reservation as spent, by its id; \"all\": every one." placeholder:"ID" xor:"unsettled"`
+	Refund    string `help:"Release an unsettled reservation, by its id; \"all\": every one." placeholder:"ID" xor:"unsettled"`
 }
 
 // Run prints the sums, or the unsettled reservations.

@@ -19,14 +19,14 @@ import (
 
 // Video is gateway video: a client of a gateway, which reads no configuration file, and the operators' commands for videos.
 type Video struct {
-	Create   videoCreateCmd   `cmd:"" help:"Make a video."`
+	Create   videoCreateCmd   `cmd:"" help:"Create a video."`
 	Get      taskGetCmd       `cmd:"" help:"Show a task."`
 	Wait     taskWaitCmd      `cmd:"" help:"Wait until a task ends."`
 	Cancel   taskCancelCmd    `cmd:"" help:"Cancel a task."`
 	Download videoDownloadCmd `cmd:"" help:"Fetch a finished video."`
 
-	Content      videoContentCmd      `cmd:"" help:"Fetch the video of a finished task of any token, or a picture of it (operator)."`
-	RetryArchive videoRetryArchiveCmd `cmd:"" help:"Archive the video of a task again that failed with archive_failed (operator)."`
+	Content      videoContentCmd      `cmd:"" help:"Fetch the video, thumbnail or spritesheet of a finished task of any token (operator)."`
+	RetryArchive videoRetryArchiveCmd `cmd:"" help:"Retry the archiving of a task that failed with archive_failed (operator)."`
 
 	// The earlier names of the commands of Task.
 	List       taskListCmd       `cmd:"" hidden:""`
@@ -47,15 +47,15 @@ type Task struct {
 	Wait   taskWaitCmd   `cmd:"" help:"Wait until a task ends."`
 	Result taskResultCmd `cmd:"" help:"Fetch the result of a task that has ended: the answer of a call, or a video."`
 	Cancel taskCancelCmd `cmd:"" help:"Cancel a task."`
-	Delete taskDeleteCmd `cmd:"" help:"Remove a task and its result; one that runs is cancelled first."`
+	Delete taskDeleteCmd `cmd:"" help:"Delete a task and its result; a running task is cancelled first."`
 
 	List       taskListCmd       `cmd:"" help:"List the tasks of all tokens (operator)."`
 	Show       taskShowCmd       `cmd:"" help:"Show all details of a task (operator)."`
 	Counts     taskCountsCmd     `cmd:"" help:"Count the tasks of all tokens by state (operator)."`
-	Deliveries taskDeliveriesCmd `cmd:"" help:"List deliveries of webhooks: those that were given up, unless another state is asked for (operator)."`
+	Deliveries taskDeliveriesCmd `cmd:"" help:"List webhook deliveries, by default those that were given up (operator)."`
 	Fail       taskFailCmd       `cmd:"" help:"End a task as failed, with a reason (operator)."`
-	Reindex    taskReindexCmd    `cmd:"" help:"Rebuild the tokens' lists of tasks after Redis lost them (operator)."`
-	Redeliver  taskRedeliverCmd  `cmd:"" help:"Deliver the event of a task's end to its webhook again (operator)."`
+	Reindex    taskReindexCmd    `cmd:"" help:"Rebuild the tokens' task lists after Redis lost them (operator)."`
+	Redeliver  taskRedeliverCmd  `cmd:"" help:"Deliver the end event of a task to its webhook again (operator)."`
 }
 
 // ProvideRoot returns the path of the tasks of the commands.
@@ -77,14 +77,14 @@ type videoCreateCmd struct {
 	clientFlags
 
 	Model          string        `help:"Public model name; none: the gateway's default." placeholder:"MODEL"`
-	Prompt         string        `help:"What the video shows." placeholder:"TEXT"`
+	Prompt         string        `help:"Description of the video." placeholder:"TEXT"`
 	Seconds        string        `help:"Length in seconds; none: the vendor's default." placeholder:"N"`
 	Size           string        `help:"Width and height in pixels, such as 1280x720; none: the vendor's default." placeholder:"WxH"`
 	Image          string        `help:"Reference image: a file, or a URL for the vendor to fetch." placeholder:"FILE|URL"`
-	IdempotencyKey string        `help:"Repeats with this key find the same task; none: a random one." placeholder:"KEY"`
+	IdempotencyKey string        `help:"Requests with the same key return the same task; none: a random key." placeholder:"KEY"`
 	Wait           bool          `help:"Wait until the task ends."`
 	Output         string        `short:"o" help:"Wait, then fetch the video into this file." placeholder:"FILE"`
-	Every          time.Duration `help:"Shortest time between two reads of the task." default:"2s"`
+	Every          time.Duration `help:"Minimum time between two reads of the task." default:"2s"`
 }
 
 // Run creates the task, only once even if the request is sent again.
@@ -94,7 +94,7 @@ func (c *videoCreateCmd) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	if c.Prompt == "" && c.Image == "" {
-		return &UsageError{Err: errors.New("--prompt or --image is needed")}
+		return &UsageError{Err: errors.New("--prompt or --image is required")}
 	}
 	body, contentType, err := c.body()
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *videoCreateCmd) Run(ctx context.Context, p *Program) error {
 	task, err := client.task(ctx, request{method: http.MethodPost, path: "/v1/videos", header: header, body: body, tries: clientTries})
 	if err != nil {
 		if _, again := retryable(err); again || ctx.Err() != nil {
-			fmt.Fprintf(p.Stderr, "Whether the task was made is not known. The same command with --idempotency-key %s finds it and never pays twice.\n", key)
+			fmt.Fprintf(p.Stderr, "The task may exist. The same command with --idempotency-key %s returns it and never pays twice.\n", key)
 		}
 		return err
 	}
@@ -160,7 +160,7 @@ type videoDownloadCmd struct {
 	ownTask
 
 	Output string `short:"o" help:"File to write; none: the task id with .mp4." placeholder:"FILE"`
-	Index  int    `help:"Which of several videos, counted from 0."`
+	Index  int    `help:"Index of the video, from 0."`
 }
 
 // Run fetches the video. It continues an earlier incomplete download.

@@ -12,8 +12,8 @@ import (
 type Archive struct {
 	archive.Options
 	SecretKey    providers.Secret `yaml:"secret_key" doc:"S3 secret key"`
-	CreateBucket bool             `yaml:"create_bucket" doc:"make the bucket at the start where it is missing"`
-	CA           string           `yaml:"ca" doc:"file of PEM certificates that may sign the store's, where endpoint begins with https://; empty: the system's. Read again when it changes"`
+	CreateBucket bool             `yaml:"create_bucket" doc:"create the bucket at the start if it does not exist"`
+	CA           string           `yaml:"ca" doc:"PEM file of the CAs that sign the store's certificate; requires an endpoint that begins with https://. Empty: the system's CAs. The gateway reads a changed file again"`
 }
 
 // Store returns the options of the archive; buffers is the number for all its writers.
@@ -37,9 +37,9 @@ func checkArchive(v *validator, a Archive) {
 	v.filled("archive.bucket", a.Bucket)
 	switch {
 	case a.AccessKey == "" && a.SecretKey != "":
-		v.add("archive.access_key", "is missing beside secret_key")
+		v.add("archive.access_key", "is required with secret_key")
 	case a.AccessKey != "" && a.SecretKey == "":
-		v.add("archive.secret_key", "is missing beside access_key")
+		v.add("archive.secret_key", "is required with access_key")
 	}
 	v.oneOf("archive.style", a.Style, archive.StyleAuto, archive.StylePath, archive.StyleVirtual)
 	if key, isKMS := strings.CutPrefix(a.Encryption, archive.EncryptKMS); a.Encryption != "" && a.Encryption != archive.EncryptS3 && (!isKMS || key == "") {
@@ -49,7 +49,7 @@ func checkArchive(v *validator, a Archive) {
 		return
 	}
 	if !strings.HasPrefix(a.Endpoint, "https://") {
-		v.add("archive.ca", "wants archive.endpoint to begin with https://")
+		v.add("archive.ca", "requires an archive.endpoint that begins with https://")
 	}
 	if problem := (certs.Files{CA: a.CA}).Check(); problem != nil {
 		v.add("archive.ca", "%v", problem.Err)

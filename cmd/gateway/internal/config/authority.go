@@ -44,7 +44,7 @@ func (c Config) checkAuthorities(v *validator, vendors providers.Catalog) {
 		at := key("channels", i) + ".ca"
 		u := channel.address(vendors[channel.Vendor])
 		if u == nil || u.Scheme != "https" {
-			v.add(at, "wants a base_url that begins with https://")
+			v.add(at, "requires a base_url that begins with https://")
 			continue
 		}
 		if problem := (certs.Files{CA: channel.CA}).Check(); problem != nil {
@@ -52,7 +52,7 @@ func (c Config) checkAuthorities(v *validator, vendors providers.Catalog) {
 		}
 		host := providers.HostPort(u)
 		if other, taken := files[host]; taken && other != channel.CA {
-			v.add(at, "is another file than that of the channel before at %s", host)
+			v.add(at, "differs from the ca of an earlier channel with the same host, %s", host)
 		}
 		files[host] = channel.CA
 	}

@@ -31,12 +31,12 @@ func TestAuthorities(t *testing.T) {
 		t.Errorf("authorities: got %v, want %v", got, want)
 	}
 	for text, want := range map[string]string{
-		channel("a", "http://ai.internal/v1", "tls.crt"):   "channels[0].ca: wants a base_url that begins with https://",
+		channel("a", "http://ai.internal/v1", "tls.crt"):   "channels[0].ca: requires a base_url that begins with https://",
 		channel("a", "https://ai.internal/v1", "none.crt"): "channels[0].ca: the file cannot be read: open " + dir + "/none.crt",
 		channel("a", "https://ai.internal/v1", "tls.key"): "channels[0].ca: " + dir +
-			"/tls.key holds no certificate in PEM",
+			"/tls.key contains no certificate in PEM",
 		channel("a", "https://ai.internal/v1", "tls.crt") +
-			channel("b", "https://ai.internal:443/x", "tls.key"): "channels[1].ca: is another file than that of the channel before at ai.internal:443",
+			channel("b", "https://ai.internal:443/x", "tls.key"): "channels[1].ca: differs from the ca of an earlier channel with the same host, ai.internal:443",
 	} {
 		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngot %v\nwant %s", text, err, want)

@@ -23,7 +23,7 @@ func checkChannel(v *validator, at string, c Channel, vendors providers.Catalog)
 		}
 	}
 	if len(c.Keys) == 0 {
-		v.add(at+".keys", "wants at least one key")
+		v.add(at+".keys", "must contain at least one key")
 	}
 	for i, secret := range c.Keys {
 		switch {
@@ -36,7 +36,7 @@ func checkChannel(v *validator, at string, c Channel, vendors providers.Catalog)
 		}
 	}
 	if len(c.Models) == 0 {
-		v.add(at+".models", `wants at least one model; "*": opens every name`)
+		v.add(at+".models", `must contain at least one model; "*": allows every name`)
 	}
 	checkModels(v, at+".models", c.Models)
 	checkDialect(v, at, c, vendor)
@@ -46,7 +46,7 @@ func checkChannel(v *validator, at string, c Channel, vendors providers.Catalog)
 	checkRunner(v, at+".background", c, vendor)
 	checkFields(v, at+".fields", c.Fields, vendor)
 	if len(c.Groups) == 0 {
-		v.add(at+".groups", "wants at least one group")
+		v.add(at+".groups", "must contain at least one group")
 	}
 	v.allFilled(at+".groups", c.Groups)
 	v.weight(at+".weight", c.Weight)
@@ -61,11 +61,11 @@ func checkModels(v *validator, at string, models map[string]string) {
 		case public == "":
 			v.add(at, "a public name is empty")
 		case public == providers.AnyModel && upstream != "":
-			v.add(at+"."+public, `opens every name as it is and takes no upstream name`)
+			v.add(at+"."+public, `allows every name unchanged and does not accept an upstream name`)
 		case strings.Count(public, "*") > 1:
 			v.add(at+"."+public, "has more than one *")
 		case strings.Count(upstream, "*") > strings.Count(public, "*"):
-			v.add(at+"."+public, "its upstream name has a * for which nothing stands in the public one")
+			v.add(at+"."+public, "its upstream name has a *, but the public name has none")
 		}
 	}
 }
@@ -77,11 +77,11 @@ func checkAliases(v *validator, aliases map[string]string) {
 		case asked == "" || public == "":
 			v.add("aliases", "a name is empty")
 		case providers.IsPattern(asked) || providers.IsPattern(public):
-			v.add("aliases."+asked, "takes no *; a channel's models do")
+			v.add("aliases."+asked, "must not contain *; only the models of a channel accept it")
 		case asked == public:
-			v.add("aliases."+asked, "stands for itself")
+			v.add("aliases."+asked, "is an alias of itself")
 		case chained:
-			v.add("aliases."+asked, "stands for %q, which is an alias itself", public)
+			v.add("aliases."+asked, "is an alias of %q, which is also an alias", public)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func checkAliases(v *validator, aliases map[string]string) {
 func checkDialect(v *validator, at string, c Channel, vendor providers.Vendor) {
 	v.oneOf(at+".dialect", c.Dialect, providers.DialectBoth, providers.DialectChat, providers.DialectResponses)
 	if c.Dialect != providers.DialectBoth && vendor.Name != "" && !vendor.Dialects {
-		v.add(at+".dialect", "is of vendors that have both chat endpoints alone, which %s does not", vendor.Name)
+		v.add(at+".dialect", "is only for vendors that have both chat endpoints; %s does not", vendor.Name)
 	}
 	for _, model := range slices.Sorted(maps.Keys(c.Traits)) {
 		for i, word := range c.Traits[model] {
@@ -103,13 +103,13 @@ func checkDialect(v *validator, at string, c Channel, vendor providers.Vendor) {
 func checkRunner(v *validator, at string, c Channel, vendor providers.Vendor) {
 	v.oneOf(at, c.Background, BackgroundGateway, BackgroundUpstream)
 	if _, can := vendor.Relay.(providers.Ticketer); c.Background == BackgroundUpstream && vendor.Name != "" && !can {
-		v.add(at, "is of vendors that run calls in the background alone, which %s does not", vendor.Name)
+		v.add(at, "is only for vendors that run calls in the background; %s does not", vendor.Name)
 	}
 }
 
 func checkFields(v *validator, at string, models map[string]providers.VideoFields, vendor providers.Vendor) {
 	if len(models) > 0 && vendor.Name != "" && !vendor.NamesFields {
-		v.add(at, "is of vendors that host many models alone, which %s does not", vendor.Name)
+		v.add(at, "is only for vendors that host many models; %s does not", vendor.Name)
 		return
 	}
 	for _, model := range slices.Sorted(maps.Keys(models)) {

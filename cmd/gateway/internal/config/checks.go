@@ -40,7 +40,7 @@ func (v *validator) oneOf(at, value string, allowed ...string) {
 
 func (v *validator) positive(at string, d time.Duration) {
 	if d <= 0 {
-		v.add(at, "wants a duration above 0")
+		v.add(at, "must be a duration above 0")
 	}
 }
 
@@ -77,11 +77,11 @@ func (v *validator) amount(at string, n float64) {
 func (v *validator) address(at, value string) {
 	_, port, err := net.SplitHostPort(value)
 	if err != nil {
-		v.add(at, "%q is no host:port", value)
+		v.add(at, "%q is not a host:port", value)
 		return
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		v.add(at, "%q is no port", port)
+		v.add(at, "%q is not a port", port)
 	}
 }
 
@@ -105,11 +105,11 @@ func (v *validator) httpURL(at, value string) (*url.URL, bool) {
 	u, err := url.Parse(value)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		v.add(at, "wants http://host or https://host")
+		v.add(at, "must be http://host or https://host")
 	case u.User != nil:
-		v.add(at, "wants no user and password")
+		v.add(at, "must not contain a user or a password")
 	case u.Fragment != "":
-		v.add(at, "wants nothing after #")
+		v.add(at, "must not contain a # and a fragment")
 	default:
 		return u, true
 	}
@@ -118,7 +118,7 @@ func (v *validator) httpURL(at, value string) (*url.URL, bool) {
 
 func (v *validator) store(key, address string) {
 	if endpoint, ok := v.httpURL(key, address); ok && strings.Trim(endpoint.Path, "/") != "" {
-		v.add(key, "wants no path")
+		v.add(key, "must not contain a path")
 	}
 }
 
@@ -129,13 +129,13 @@ const anyOrigin = "*"
 func checkOrigin(origin string, n int) string {
 	if origin == anyOrigin {
 		if n > 1 {
-			return `"*" opens to every origin and takes no other beside it`
+			return `"*" allows every origin and must be the only entry`
 		}
 		return ""
 	}
 	u, err := url.Parse(origin)
 	if err != nil || u.Scheme == "" || u.Host == "" || strings.ToLower(u.Scheme+"://"+u.Host) != origin {
-		return fmt.Sprintf("%q is no origin such as https://app.example.com, in lower case and with nothing behind its host and port", origin)
+		return fmt.Sprintf("%q is not an origin such as https://app.example.com: in lower case, without a path", origin)
 	}
 	return ""
 }

@@ -19,18 +19,18 @@ import (
 // Config is the whole configuration file. The doc tags are the texts of reference/config.md. `live:"true"` marks what a reload applies
 // without a restart. An absent key has the value of Default, and null is absent.
 type Config struct {
-	Listen string `yaml:"listen" doc:"address of the API; port 0 takes a free one and logs it"`
+	Listen string `yaml:"listen" doc:"address of the API; port 0: the process takes a free port and logs it"`
 	Front
 	Egress
 	// PublicURL is the gateway's address for clients.
-	PublicURL string           `yaml:"public_url" doc:"address at which clients reach the gateway, such as https://gateway.example.com, for the links that answers hold; empty: the host that each request names"`
-	AdminKey  providers.Secret `yaml:"admin_key" live:"true" doc:"bearer key of /admin, of the operator called admin; empty, and without operators: /admin answers 404"`
+	PublicURL string           `yaml:"public_url" doc:"address at which clients reach the gateway, such as https://gateway.example.com, for the links in answers; empty: the host in each request"`
+	AdminKey  providers.Secret `yaml:"admin_key" live:"true" doc:"bearer key of /admin for the operator named admin; if it is empty and operators too, /admin answers 404"`
 	Admin     Admin            `yaml:"admin"`
 	// Operators have their own keys.
 	Operators []Operator `yaml:"operators" live:"true"`
 	Audit     Audit      `yaml:"audit"`
 	// TrustedProxies are networks: addresses or ranges.
-	TrustedProxies []string   `yaml:"trusted_proxies" doc:"addresses or CIDR ranges of reverse proxies, whose X-Forwarded-For or Forwarded names the address that a request comes from; empty: headers do not count"`
+	TrustedProxies []string   `yaml:"trusted_proxies" doc:"addresses or CIDR ranges of reverse proxies; their X-Forwarded-For or Forwarded header sets the client address of a request. Empty: the gateway ignores these headers"`
 	CORS           CORS       `yaml:"cors"`
 	Console        Console    `yaml:"console"`
 	Metrics        Metrics    `yaml:"metrics"`
@@ -50,10 +50,10 @@ type Config struct {
 	// Groups have rules for their tokens; tokens without a group are in default.
 	Groups   map[string]Group `yaml:"groups" live:"true"`
 	Prices   map[string]Price `yaml:"prices" live:"true"`
-	Currency string           `yaml:"currency" doc:"unit of prices, as the console writes it behind amounts, such as USD; empty: none"`
+	Currency string           `yaml:"currency" doc:"unit of prices, such as USD, which the console writes after amounts; empty: none"`
 	Channels []Channel        `yaml:"channels" live:"true"`
 	// Aliases map names that clients may use to public names of models.
-	Aliases map[string]string `yaml:"aliases" live:"true" doc:"name that clients ask for: public name that it stands for, before any other rule applies; permissions, prices and limits are the public name's"`
+	Aliases map[string]string `yaml:"aliases" live:"true" doc:"requested name: public name. The gateway replaces the requested name before any other rule; permissions, prices and limits are those of the public name"`
 
 	secretFiles []string
 }
@@ -63,14 +63,14 @@ func (c Config) SecretFiles() []string { return c.secretFiles }
 
 // Admin configures the address of the operator's operations.
 type Admin struct {
-	Listen string `yaml:"listen" doc:"address of /admin, such as a private network's; then the API's own has no /admin; empty: at listen"`
+	Listen string `yaml:"listen" doc:"separate address of /admin, such as one in a private network; /admin is then not served at listen. Empty: at listen"`
 }
 
 // Operator is an operator of the gateway.
 type Operator struct {
-	Name string           `yaml:"name" doc:"unique; the audit log names it"`
+	Name string           `yaml:"name" doc:"unique name, recorded in the audit log"`
 	Key  providers.Secret `yaml:"key" doc:"bearer key of /admin, as admin_key"`
-	Role string           `yaml:"role" doc:"operator: may do everything; viewer: may read (GET) and change nothing"`
+	Role string           `yaml:"role" doc:"operator: all operations; viewer: only reads (GET)"`
 }
 
 // Audit configures the audit log.
@@ -80,22 +80,22 @@ type Audit struct {
 
 // CORS permits pages of other origins to use the API.
 type CORS struct {
-	Origins []string `yaml:"origins" doc:"origins whose pages may call /v1 and /v1beta from a browser, such as https://app.example.com, or * for every one; empty: none. Never with the browser's own credentials"`
+	Origins []string `yaml:"origins" doc:"origins whose pages may call /v1 and /v1beta from a browser, such as https://app.example.com, or * for every origin; empty: none. The gateway never allows the browser's own credentials"`
 }
 
 // Console configures the console.
 type Console struct {
 	Enabled  bool          `yaml:"enabled" doc:"serve the console at /console, and a page for browsers at /"`
-	Listen   string        `yaml:"listen" doc:"address of /console, such as a private network's; then the API's own has no /console; empty: at listen"`
-	URL      string        `yaml:"url" doc:"address at which people open the console, such as https://gateway.example.com; empty: they sign in on loopback alone (localhost, 127.0.0.1)"`
+	Listen   string        `yaml:"listen" doc:"separate address of /console, such as one in a private network; /console is then not served at listen. Empty: at listen"`
+	URL      string        `yaml:"url" doc:"address of the console for browsers, such as https://gateway.example.com; empty: sign-in only on loopback (localhost, 127.0.0.1)"`
 	Idle     time.Duration `yaml:"idle" doc:"how long an unused session lasts; a session ends after 12 hours in any case"`
-	TraceURL string        `yaml:"trace_url" doc:"address of a trace in your tracing, with {trace_id} in it; empty: none"`
+	TraceURL string        `yaml:"trace_url" doc:"address of a trace in your tracing system, with {trace_id}; empty: none"`
 }
 
 // Metrics configures the listener for Prometheus, which is never the public one, and the number of labels.
 type Metrics struct {
-	Listen string `yaml:"listen" doc:"address of the Prometheus endpoint, one for each process of a machine; port 0 takes a free one and logs it; empty: none"`
-	Models int    `yaml:"models" doc:"how many models have labels of their own in one process; the others count as other"`
+	Listen string `yaml:"listen" doc:"address of the Prometheus endpoint, different for each process of a machine; port 0: the process takes a free port and logs it; empty: none"`
+	Models int    `yaml:"models" doc:"how many models have their own labels in one process; the label of further models is other"`
 }
 
 // Log configures the process's log on standard error.
@@ -106,27 +106,27 @@ type Log struct {
 
 // Video has the limits of a video task.
 type Video struct {
-	Retention       time.Duration `yaml:"retention" doc:"how long a finished video stays"`
+	Retention       time.Duration `yaml:"retention" doc:"how long a finished video is stored"`
 	QueueLimit      time.Duration `yaml:"queue_limit" doc:"how long a task may wait for a channel"`
-	Deadline        time.Duration `yaml:"deadline" doc:"how long a job may take, from its accepted submit"`
-	JobAttempts     int           `yaml:"job_attempts" doc:"jobs that a task may start in all, where a vendor says that a job's failure is its own and costs nothing"`
-	ArchiveDeadline time.Duration `yaml:"archive_deadline" doc:"how long copying the result may be tried"`
-	PollMin         time.Duration `yaml:"poll_min" doc:"shortest wait between two polls"`
-	PollMax         time.Duration `yaml:"poll_max" doc:"longest wait between two polls"`
-	Copies          int           `yaml:"copies" doc:"results that one worker copies at a time, at least 2; one channel has three quarters of them at most"`
-	PresignedURLs   bool          `yaml:"presigned_urls" doc:"url in the generic format links to the archive instead of the gateway"`
-	MaxOutputBytes  Size          `yaml:"max_output_bytes" doc:"largest video that is archived; 0: any"`
-	DefaultModel    string        `yaml:"default_model" doc:"model of a create that names none; empty: 400"`
+	Deadline        time.Duration `yaml:"deadline" doc:"how long a job may take after the upstream accepted it"`
+	JobAttempts     int           `yaml:"job_attempts" doc:"maximum number of jobs of a task. The gateway starts another job only if the vendor reports that the failure is its own and that the job costs nothing"`
+	ArchiveDeadline time.Duration `yaml:"archive_deadline" doc:"how long the gateway tries to copy the result"`
+	PollMin         time.Duration `yaml:"poll_min" doc:"minimum wait between two polls"`
+	PollMax         time.Duration `yaml:"poll_max" doc:"maximum wait between two polls"`
+	Copies          int           `yaml:"copies" doc:"results that one worker copies at a time, at least 2; at most three quarters of them are of one channel"`
+	PresignedURLs   bool          `yaml:"presigned_urls" doc:"link to the archive instead of the gateway in url of the generic format"`
+	MaxOutputBytes  Size          `yaml:"max_output_bytes" doc:"maximum size of an archived video; 0: no limit"`
+	DefaultModel    string        `yaml:"default_model" doc:"model of a create without a model; empty: 400"`
 }
 
 // Background has the limits of background calls.
 type Background struct {
 	MaxCalls   int           `yaml:"max_calls" doc:"background calls that one worker relays at a time"`
-	MaxQueued  int           `yaml:"max_queued" doc:"unfinished background calls of all tokens; beyond: 503. One token has half of them at most; beyond: 429"`
-	Deadline   time.Duration `yaml:"deadline" doc:"how long a background call may take, from its create"`
-	Retention  time.Duration `yaml:"retention" doc:"how long a background call stays, from its end; 0: as video.retention"`
-	MaxOutput  Size          `yaml:"max_output" doc:"largest answer of a background call"`
-	LostAnswer string        `yaml:"lost_answer" doc:"repeat: a call whose answer was lost is sent once more; fail: it fails with upstream_unknown"`
+	MaxQueued  int           `yaml:"max_queued" doc:"maximum number of unfinished background calls of all tokens, above it: 503; one token may have half of them, above it: 429"`
+	Deadline   time.Duration `yaml:"deadline" doc:"how long a background call may take after its create"`
+	Retention  time.Duration `yaml:"retention" doc:"how long a background call is stored after its end; 0: video.retention"`
+	MaxOutput  Size          `yaml:"max_output" doc:"maximum size of the answer of a background call"`
+	LostAnswer string        `yaml:"lost_answer" doc:"repeat: the gateway sends a call whose answer was lost once more; fail: the call fails with upstream_unknown"`
 }
 
 // Webhooks has the limits of deliveries to addresses of clients.
@@ -136,36 +136,36 @@ type Webhooks struct {
 
 // Relay has the limits of synchronous calls.
 type Relay struct {
-	MaxBody          Size          `yaml:"max_body" doc:"largest request body"`
-	MaxBodyMemory    Size          `yaml:"max_body_memory" doc:"what all request bodies in memory may hold together, half of it those of one token; beyond: 503, of one token 429; 0: a quarter of the memory limit (the least of GOMEMLIMIT, the control group's, and the machine's memory), and four times max_body at least"`
-	FirstByteTimeout time.Duration `yaml:"first_byte_timeout" doc:"longest wait for an upstream's first byte"`
-	IdleTimeout      time.Duration `yaml:"idle_timeout" doc:"longest silence within an answer"`
-	MaxAttempts      int           `yaml:"max_attempts" doc:"channels tried for one call"`
-	Cooldown         time.Duration `yaml:"cooldown" doc:"how long the circuit of a failing model or channel is open; first rest of a refused key"`
-	CooldownFailures int           `yaml:"cooldown_failures" doc:"failures among the recent calls before a circuit opens, 1 to 32"`
-	CooldownShare    float64       `yaml:"cooldown_share" doc:"share of the recent calls, and of their tokens, that must fail for it, up to 1"`
+	MaxBody          Size          `yaml:"max_body" doc:"maximum size of a request body"`
+	MaxBodyMemory    Size          `yaml:"max_body_memory" doc:"maximum size of all request bodies in memory, above it: 503; one token may use half of it, above it: 429. 0: a quarter of the memory limit, but at least four times max_body. The memory limit is the smallest of GOMEMLIMIT, the limit of the control group, and the memory of the machine"`
+	FirstByteTimeout time.Duration `yaml:"first_byte_timeout" doc:"maximum wait for the first byte of an upstream"`
+	IdleTimeout      time.Duration `yaml:"idle_timeout" doc:"maximum time without data within an answer"`
+	MaxAttempts      int           `yaml:"max_attempts" doc:"maximum number of channels that one call tries"`
+	Cooldown         time.Duration `yaml:"cooldown" doc:"how long the circuit of a failing model or channel is open; also the first cooldown of a refused key"`
+	CooldownFailures int           `yaml:"cooldown_failures" doc:"failures among the recent calls that open a circuit, 1 to 32"`
+	CooldownShare    float64       `yaml:"cooldown_share" doc:"share of the recent calls, and of their tokens, that must fail to open a circuit; at most 1"`
 	CooldownWindow   time.Duration `yaml:"cooldown_window" doc:"how long a call counts as recent"`
-	Grace            time.Duration `yaml:"grace" doc:"time for open calls to end after SIGTERM"`
-	RedisGrace       time.Duration `yaml:"redis_grace" doc:"how long known tokens work while Redis is away"`
-	RealtimeModel    string        `yaml:"realtime_model" doc:"model of a realtime call that names none; empty: 400"`
-	ModerationModel  string        `yaml:"moderation_model" doc:"model of a moderation that names none; empty: 400"`
+	Grace            time.Duration `yaml:"grace" doc:"how long open calls may continue after SIGTERM"`
+	RedisGrace       time.Duration `yaml:"redis_grace" doc:"how long known tokens work while Redis is unavailable"`
+	RealtimeModel    string        `yaml:"realtime_model" doc:"model of a realtime call without a model; empty: 400"`
+	ModerationModel  string        `yaml:"moderation_model" doc:"model of a moderation without a model; empty: 400"`
 }
 
 // Responses has the limits of stored responses.
 type Responses struct {
-	Retention time.Duration `yaml:"retention" doc:"how long Redis keeps a response of a model of another format, unless its call says store: false, at most 1 MiB each and 64 MiB of one token; 0: none is stored, and every such answer says store: false"`
+	Retention time.Duration `yaml:"retention" doc:"how long Redis stores a response of a model with another format, at most 1 MiB for each and 64 MiB for one token. A call with store: false is not stored. 0: no response is stored, and every such answer has store: false"`
 }
 
 // Calls configures the log of calls.
 type Calls struct {
-	Recent int `yaml:"recent" doc:"newest calls that the log in Redis keeps, 100 to 360 bytes each; 0: there is no log"`
+	Recent int `yaml:"recent" doc:"number of newest calls in the log in Redis, 100 to 360 bytes each; 0: no log"`
 	// Retention enables the history.
-	Retention time.Duration `yaml:"retention" doc:"how long the archive keeps the history of calls (calls/<day>/<hour>/*.jsonl.zst), which continues where calls.recent ends, such as 720h; whole days of UTC; 0: there is no history"`
+	Retention time.Duration `yaml:"retention" doc:"how long the archive keeps the history of calls (calls/<day>/<hour>/*.jsonl.zst), which continues where calls.recent ends, in whole days of UTC, such as 720h; 0: no history"`
 }
 
 // Memory configures the process's memory.
 type Memory struct {
-	LeastHeap Size `yaml:"least_heap" doc:"the garbage collector leaves a heap alone that is smaller, which saves short calls a tenth of their CPU; 0: Go's own rule, a collection at each doubling. GOGC overrules it. The collector keeps to nine tenths of the memory limit (see relay.max_body_memory), unless GOMEMLIMIT says otherwise"`
+	LeastHeap Size `yaml:"least_heap" doc:"heap size below which the garbage collector does not run, which saves a tenth of the CPU of short calls; 0: Go's rule, a collection at each doubling. GOGC replaces it. The collector limits memory to nine tenths of the memory limit (see relay.max_body_memory), or to GOMEMLIMIT if it is set"`
 }
 
 // defaultLeastHeap is three to four times the memory of an idle gateway, and less than that of 500 open streams.
@@ -174,23 +174,23 @@ const defaultLeastHeap = 48 << 20
 // Price is the price of a model, in the operator's currency. An absent amount costs nothing.
 type Price struct {
 	Input       Amount `yaml:"input" doc:"per unit of input tokens"`
-	CachedInput Amount `yaml:"cached_input" doc:"per unit of cached input tokens; absent: what input says"`
-	Output      Amount `yaml:"output" doc:"per unit of output tokens; a video whose vendor counts them costs them in place of second and video"`
+	CachedInput Amount `yaml:"cached_input" doc:"per unit of cached input tokens; absent: the price of input"`
+	Output      Amount `yaml:"output" doc:"per unit of output tokens; if the vendor of a video reports output tokens, they replace second and video"`
 	Unit        string `yaml:"unit" doc:"tokens of one unit: 1, 1K or 1M"`
-	Request     Amount `yaml:"request" doc:"per call that was answered, and per video task that completed"`
-	Image       Amount `yaml:"image" doc:"per image made"`
-	AudioSecond Amount `yaml:"audio_second" doc:"per second of audio, where the upstream says how long it was"`
-	Second      Amount `yaml:"second" doc:"per second of video made, where no tier fits"`
-	Video       Amount `yaml:"video" doc:"per video made, where no tier fits; added to second"`
+	Request     Amount `yaml:"request" doc:"per answered call, and per completed video task"`
+	Image       Amount `yaml:"image" doc:"per generated image"`
+	AudioSecond Amount `yaml:"audio_second" doc:"per second of audio, if the upstream reports its length"`
+	Second      Amount `yaml:"second" doc:"per second of video, if no tier matches"`
+	Video       Amount `yaml:"video" doc:"per video, if no tier matches; added to second"`
 	// Tiers are tried in order.
 	Tiers []Tier `yaml:"tiers"`
 }
 
 // Tier is the price of videos of one kind.
 type Tier struct {
-	Resolution string `yaml:"resolution" doc:"a word such as 720p or 4k, in any case, that of pixels their shorter side's: the tier is for such videos; absent: for every resolution. The first tier that fits counts in place of the price's own second and video"`
+	Resolution string `yaml:"resolution" doc:"resolution of the videos of this tier, such as 720p or 4k, in upper or lower case; a size in pixels has the name of its shorter side. Absent: every resolution. The first tier that matches replaces second and video of the price"`
 	// Audio is true or false, "" for both.
-	Audio  string `yaml:"audio" doc:"true: for videos with sound, false: for those without; absent: for both"`
+	Audio  string `yaml:"audio" doc:"true: videos with sound; false: videos without sound; absent: both"`
 	Second Amount `yaml:"second" doc:"per second of such a video"`
 	Video  Amount `yaml:"video" doc:"per such video; added to second"`
 }
@@ -198,10 +198,10 @@ type Tier struct {
 // Channel is a configured route to an upstream.
 type Channel struct {
 	providers.Channel
-	CA          string `yaml:"ca" doc:"file of PEM certificates that may sign the upstream's, where base_url begins with https://; empty: the system's. Read again when it changes"`
-	StreamUsage bool   `yaml:"stream_usage" doc:"of vendor openai: ask for the counts of a stream where the client does not; an upstream that refuses the field is asked once"`
-	Translate   bool   `yaml:"translate" doc:"translate calls in other chat formats for it; false: calls in its own formats alone"`
-	Background  string `yaml:"background" doc:"of vendor openai: gateway (a worker of the gateway waits for the answer of a Response with background: true) or upstream (the vendor runs it; the gateway reads it there, and never sends it twice)"`
+	CA          string `yaml:"ca" doc:"PEM file of the CAs that sign the upstream's certificate; requires a base_url that begins with https://. Empty: the system's CAs. The gateway reads a changed file again"`
+	StreamUsage bool   `yaml:"stream_usage" doc:"for vendor openai: request the token counts of a stream if the client does not; after an upstream refuses the field, the gateway no longer sends it"`
+	Translate   bool   `yaml:"translate" doc:"translate calls in other chat formats for this channel; false: it gets only calls in its own formats"`
+	Background  string `yaml:"background" doc:"for vendor openai, where a Response with background: true runs: gateway (a worker of the gateway waits for the answer) or upstream (the vendor runs it; the gateway reads it there and never sends it twice)"`
 }
 
 // The values of Channel.Background.

@@ -19,21 +19,21 @@ func checkConsole(v *validator, c Config) {
 	if c.Console.URL != "" {
 		if address, ok := v.httpURL("console.url", c.Console.URL); ok &&
 			(strings.Trim(address.Path, "/") != "" || address.RawQuery != "" || address.User != nil) {
-			v.add("console.url", "wants the address of the host alone, such as https://gateway.example.com")
+			v.add("console.url", "must be an address without a path and a query, such as https://gateway.example.com")
 		}
 	}
 	v.positive("console.idle", c.Console.Idle)
 	if c.Console.Idle > longestIdle {
-		v.add("console.idle", "is longer than %s, the longest life of a session", formatDuration(longestIdle))
+		v.add("console.idle", "is longer than %s, the maximum duration of a session", formatDuration(longestIdle))
 	}
 	if c.Console.TraceURL != "" {
 		filled := strings.ReplaceAll(c.Console.TraceURL, "{trace_id}", "0")
 		if _, ok := v.httpURL("console.trace_url", filled); ok && filled == c.Console.TraceURL {
-			v.add("console.trace_url", "wants {trace_id} where the trace's id goes")
+			v.add("console.trace_url", "must contain {trace_id} in place of the trace id")
 		}
 	}
 	if len(c.Currency) > maxCurrency || strings.ContainsFunc(c.Currency, func(r rune) bool { return r < ' ' }) {
-		v.add("currency", "wants a short unit such as USD")
+		v.add("currency", "must be a short unit such as USD")
 	}
 }
 

@@ -70,7 +70,7 @@ func (d *decoder) document(text []byte, into any) {
 	case 1:
 		d.value("", roots[0], reflect.ValueOf(into).Elem())
 	default:
-		d.add("", placeOf(roots[1]), "one document is expected, this is a second one")
+		d.add("", placeOf(roots[1]), "the file must contain one document; this is the second one")
 	}
 }
 
@@ -103,7 +103,7 @@ func (d *decoder) value(key string, node *yaml.Node, into reflect.Value) {
 	}
 	switch node = resolve(node); {
 	case node.Style&yaml.TaggedStyle != 0:
-		d.add(key, at, "YAML tags are not used here")
+		d.add(key, at, "YAML tags are not supported")
 	case into.Type() == reflect.TypeFor[providers.VideoField]() && node.Kind == yaml.ScalarNode:
 		d.field(key, at, node, into)
 	case isNull(node):
@@ -140,7 +140,7 @@ func isMerge(key *yaml.Node) bool { return key.ShortTag() == "!!merge" }
 // pairs returns a mapping's pairs and reports duplicate names.
 func (d *decoder) pairs(key string, node *yaml.Node) []pair {
 	if node.Kind != yaml.MappingNode {
-		d.add(key, placeOf(node), "wants keys and values, not %s", describe(node))
+		d.add(key, placeOf(node), "must be keys and values, not %s", describe(node))
 		return nil
 	}
 	var pairs []pair
@@ -167,7 +167,7 @@ func (d *decoder) fields(key string, node *yaml.Node, into reflect.Value) {
 		switch source := resolve(p.value); {
 		case !p.isMerge():
 		case source.Kind != yaml.MappingNode || slices.ContainsFunc(source.Content, isMerge):
-			d.add(join(key, "<<"), placeOf(p.key), "wants an alias of keys and values without a << of their own")
+			d.add(join(key, "<<"), placeOf(p.key), "must be an alias of keys and values that contain no <<")
 		default:
 			d.fields(key, source, into)
 		}
@@ -199,7 +199,7 @@ func (d *decoder) entries(key string, node *yaml.Node, into reflect.Value) {
 	for _, p := range d.pairs(key, node) {
 		path := join(key, p.key.Value)
 		if p.isMerge() {
-			d.add(path, placeOf(p.key), "<< works among the file's own keys, not here")
+			d.add(path, placeOf(p.key), "<< is not supported in a map whose keys are names")
 			continue
 		}
 		d.places[path] = placeOf(p.key)
@@ -212,7 +212,7 @@ func (d *decoder) entries(key string, node *yaml.Node, into reflect.Value) {
 
 func (d *decoder) elements(key string, node *yaml.Node, into reflect.Value) {
 	if node.Kind != yaml.SequenceNode {
-		d.add(key, placeOf(node), "wants a list, not %s", describe(node))
+		d.add(key, placeOf(node), "must be a list, not %s", describe(node))
 		return
 	}
 	elements := reflect.MakeSlice(into.Type(), 0, len(node.Content))
@@ -249,7 +249,7 @@ const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralSty
 
 func (d *decoder) scalar(key string, at place, node *yaml.Node, into reflect.Value) {
 	if node.Kind != yaml.ScalarNode {
-		d.add(key, at, "wants %s, not %s", expected(into.Type()), describe(node))
+		d.add(key, at, "must be %s, not %s", expected(into.Type()), describe(node))
 		return
 	}
 	raw := node.Value
@@ -261,7 +261,7 @@ func (d *decoder) scalar(key string, at place, node *yaml.Node, into reflect.Val
 	// A quoted number is text, unless the quotes are needed for the braces of ${NAME}.
 	if err := setScalar(into, text, node.Style&quoted != 0 && text == raw); err != nil {
 		if text != raw { // the text came from the environment and may be a secret
-			err = fmt.Errorf("%s does not hold %s", raw, expected(into.Type()))
+			err = fmt.Errorf("%s does not contain %s", raw, expected(into.Type()))
 		}
 		d.add(key, at, "%v", err)
 	}
@@ -294,7 +294,7 @@ func (d *decoder) file(path string) (string, error) {
 }
 
 func setScalar(into reflect.Value, text string, isText bool) error {
-	mismatch := func() error { return fmt.Errorf("wants %s, not %q", expected(into.Type()), text) }
+	mismatch := func() error { return fmt.Errorf("must be %s, not %q", expected(into.Type()), text) }
 	switch pointer := into.Addr().Interface().(type) {
 	case *Size:
 		return pointer.UnmarshalText([]byte(text))

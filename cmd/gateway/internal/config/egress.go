@@ -11,8 +11,8 @@ import (
 // Egress configures the connections to upstreams.
 type Egress struct {
 	// EgressProxy may contain a password, so it is a secret.
-	EgressProxy providers.Secret `yaml:"egress_proxy" doc:"http(s):// or socks5://[user:password@]host:port of a proxy through which upstreams are called; empty: none, whatever the environment says. Webhooks and results at links that lead away from a channel's own origin never pass it"`
-	NoProxy     []string         `yaml:"no_proxy" doc:"upstreams that are called without egress_proxy: hosts, domains with their hosts (example.com, or .example.com without itself), addresses or CIDR ranges; loopback always is"`
+	EgressProxy providers.Secret `yaml:"egress_proxy" doc:"http(s):// or socks5://[user:password@]host:port of a proxy for calls to upstreams; empty: none, the proxy variables of the environment have no effect. Webhooks, and results at another origin than the channel's, never use the proxy"`
+	NoProxy     []string         `yaml:"no_proxy" doc:"upstreams that the gateway calls without egress_proxy: hosts, domains with their subdomains (example.com, or .example.com without the domain itself), addresses or CIDR ranges. Loopback never uses the proxy"`
 }
 
 // checkEgress checks the proxy's address. Messages do not repeat its text.
@@ -25,7 +25,7 @@ func checkEgress(v *validator, e Egress) {
 	}
 	u, err := url.Parse(e.EgressProxy.Reveal())
 	if err != nil || u.Hostname() == "" || !slices.Contains([]string{"http", "https", "socks5"}, u.Scheme) || strings.Trim(u.Path, "/") != "" {
-		v.add("egress_proxy", "wants http://host:port, https://host:port or socks5://host:port")
+		v.add("egress_proxy", "must be http://host:port, https://host:port or socks5://host:port")
 	}
 	v.allFilled("no_proxy", e.NoProxy)
 }

@@ -15,8 +15,8 @@ import (
 type Front struct {
 	TLS ListenTLS `yaml:"tls"`
 	// H2C and ProxyProtocol apply to the public listener only.
-	H2C           bool `yaml:"h2c" doc:"serve HTTP/2 without TLS at listen as well, for proxies that speak it to their backends (Envoy, Caddy's h2c://, Cloud Run); with tls HTTP/2 needs no key"`
-	ProxyProtocol bool `yaml:"proxy_protocol" doc:"connections of trusted_proxies to listen begin with a header of the PROXY protocol (version 1 or 2), which names the address that counts; those without it are closed. Others' headers do not count. Write false where every proxy of trusted_proxies writes X-Forwarded-For or Forwarded itself"`
+	H2C           bool `yaml:"h2c" doc:"serve HTTP/2 without TLS at listen as well, for proxies that use it for their backends (Envoy, Caddy's h2c://, Cloud Run); with tls, HTTP/2 is always on"`
+	ProxyProtocol bool `yaml:"proxy_protocol" doc:"connections of trusted_proxies to listen begin with a header of the PROXY protocol (version 1 or 2), which has the client address; the gateway closes connections without it, and ignores the header of other senders. Write false if every proxy of trusted_proxies writes X-Forwarded-For or Forwarded"`
 
 	// proxyProtocolGiven: the file has the key.
 	proxyProtocolGiven bool
@@ -24,8 +24,8 @@ type Front struct {
 
 // ListenTLS is the certificate of the gateway's listeners.
 type ListenTLS struct {
-	Cert string `yaml:"cert" doc:"file of the PEM certificate with its chain; then listen, admin.listen and console.listen speak TLS 1.2 and later, with HTTP/2. Read again when it changes; empty: no TLS"`
-	Key  string `yaml:"key" doc:"file of its PEM key"`
+	Cert string `yaml:"cert" doc:"PEM file of the certificate with its chain; listen, admin.listen and console.listen then use TLS 1.2 or later, with HTTP/2. The gateway reads a changed file again. Empty: no TLS"`
+	Key  string `yaml:"key" doc:"PEM file of the private key of cert"`
 }
 
 func (t ListenTLS) files() certs.Files { return certs.Files{Cert: t.Cert, Key: t.Key} }
@@ -34,7 +34,7 @@ func (t ListenTLS) files() certs.Files { return certs.Files{Cert: t.Cert, Key: t
 func (t ListenTLS) Enabled() bool { return t != ListenTLS{} }
 
 // errNoCertificate is impossible after Validate.
-var errNoCertificate = errors.New("tls.cert holds no certificate")
+var errNoCertificate = errors.New("tls.cert contains no certificate")
 
 // Config returns the TLS configuration of listeners, with the certificate that the files contain at each handshake; nil: no TLS.
 func (t ListenTLS) Config() *tls.Config {
@@ -71,11 +71,11 @@ func checkFront(v *validator, c Config) {
 			v.add("tls."+problem.Part, "%v", problem.Err)
 		}
 		if c.H2C {
-			v.add("h2c", "is for a listener without tls, where HTTP/2 is spoken in any case")
+			v.add("h2c", "is only for a listener without tls; with tls, HTTP/2 is always on")
 		}
 	}
 	if c.ProxyProtocol && len(c.TrustedProxies) == 0 {
-		v.add("proxy_protocol", "wants trusted_proxies: only their headers count")
+		v.add("proxy_protocol", "requires trusted_proxies: the gateway uses only their headers")
 	}
 }
 

@@ -13,19 +13,19 @@ import (
 type Group struct {
 	Defaults Defaults `yaml:"defaults"`
 	Ceilings Ceilings `yaml:"ceilings"`
-	Forbid   []string `yaml:"forbid" doc:"what the group's tokens may not request, because it changes the price of a call; a request is 400. background (true), service_tier (and Anthropic's speed), hosted_tools (tools that the vendor runs, such as a web search), inference_geo (Anthropic's, but for global), cached_content (Gemini's), long_cache (marks of longer than 5m), long_context (Anthropic's beta context-1m), other_models (models and hosts other than the model that the call names)"`
+	Forbid   []string `yaml:"forbid" doc:"features that the tokens of the group may not request, because they change the price of a call; such a request is answered with 400. background (true), service_tier (and Anthropic's speed), hosted_tools (tools that the vendor runs, such as a web search), inference_geo (Anthropic's, except global), cached_content (Gemini's), long_cache (cache marks longer than 5m), long_context (Anthropic's beta context-1m), other_models (models and hosts other than the model that the call names)"`
 }
 
 // Defaults are the limits of tokens without their own.
 type Defaults struct {
 	tokens.Limits
-	Budget float64 `yaml:"budget" doc:"budget of a token that has none of its own"`
+	Budget float64 `yaml:"budget" doc:"budget of a token without its own budget"`
 }
 
 // Ceilings are the highest limits that a token may have.
 type Ceilings struct {
 	tokens.Limits
-	Budget float64 `yaml:"budget" doc:"highest budget of a token, and that of one without, where defaults has none; 0: any"`
+	Budget float64 `yaml:"budget" doc:"maximum budget of a token; also the budget of a token without one, if defaults has none. 0: no limit"`
 }
 
 func (g Group) limits() tokens.GroupLimits {
@@ -97,7 +97,7 @@ func checkGroups(v *validator, groups map[string]Group) {
 		v.amount(at+".ceilings.budget", group.Ceilings.Budget)
 		for _, limit := range tokens.ListLimits(group.Ceilings.Limits) {
 			if limit.Value == tokens.Unlimited {
-				v.add(at+".ceilings."+limit.Key, "wants a number above 0; leave it out for none")
+				v.add(at+".ceilings."+limit.Key, "must be a number above 0; omit it for no ceiling")
 			}
 		}
 		group.checkCeilings(v, at+".defaults", group.Defaults.Limits, group.Defaults.Budget, nil)

@@ -27,7 +27,7 @@ func checkOperators(v *validator, c Config) {
 		case len(operator.Name) > maxOperatorName:
 			v.add(at+".name", "is longer than %d bytes", maxOperatorName)
 		case !providers.Plain(operator.Name):
-			v.add(at+".name", "holds a control character")
+			v.add(at+".name", "contains a control character")
 		case operator.Name == AdminName:
 			v.add(at+".name", "is the name of the operator of admin_key")
 		case slices.Contains([]string{"cli", "file", "console"}, operator.Name): // which stand for others in the audit log

@@ -84,10 +84,10 @@ func checkPrice(v *validator, at string, p Price) {
 			v.oneOf(at+".audio", tier.Audio, string(pricing.SoundOn), string(pricing.SoundOff))
 		}
 		if strings.ContainsAny(tier.Resolution, "xX*") {
-			v.add(at+".resolution", "wants a word such as 720p, that of the shorter side, in place of pixels")
+			v.add(at+".resolution", "must be a word such as 720p, named after the shorter side, not pixels")
 		}
 		if tier.Second == "" && tier.Video == "" {
-			v.add(at, "wants second or video; 0 costs nothing")
+			v.add(at, "requires second or video; 0 means free")
 		}
 	}
 }

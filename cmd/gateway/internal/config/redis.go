@@ -13,28 +13,28 @@ import (
 // Redis configures the connection to Redis.
 type Redis struct {
 	// URL may contain a password, so it is a secret.
-	URL      providers.Secret `yaml:"url" doc:"redis://[user:password@]host:port/db, or rediss:// for TLS; a slow one takes ?read_timeout=5s (default 1s, then it counts as away)"`
-	Username string           `yaml:"username" doc:"user of Redis's access list, in place of the one in url"`
-	Password providers.Secret `yaml:"password" doc:"password, in place of the one in url"`
-	Prefix   string           `yaml:"prefix" doc:"what every key and channel begins with, so that several gateways share one Redis"`
-	Cluster  bool             `yaml:"cluster" doc:"url leads to a Redis Cluster: all keys are in one slot, and their prefix is a hash tag, as {mr:} or one of its own"`
+	URL      providers.Secret `yaml:"url" doc:"redis://[user:password@]host:port/db, or rediss:// for TLS; for a slow Redis add ?read_timeout=5s (default 1s; after that Redis counts as unavailable)"`
+	Username string           `yaml:"username" doc:"user of the ACL of Redis; replaces the user in url"`
+	Password providers.Secret `yaml:"password" doc:"password of Redis; replaces the password in url"`
+	Prefix   string           `yaml:"prefix" doc:"prefix of every key and channel, so that several gateways can share one Redis"`
+	Cluster  bool             `yaml:"cluster" doc:"url leads to a Redis Cluster. All keys are in one slot: their prefix is a hash tag, either {mr:} or the hash tag in prefix"`
 	TLS      RedisTLS         `yaml:"tls"`
 	Sentinel RedisSentinel    `yaml:"sentinel"`
 }
 
 // RedisTLS is for a Redis with the operator's own certificates.
 type RedisTLS struct {
-	CA         string `yaml:"ca" doc:"file of PEM certificates that may sign those of Redis and of the sentinels, where url begins with rediss://; empty: the system's. Read again when it changes"`
-	Cert       string `yaml:"cert" doc:"file of the PEM certificate that the gateway shows; empty: none. Read again when it changes"`
-	Key        string `yaml:"key" doc:"file of its PEM key"`
-	ServerName string `yaml:"server_name" doc:"name in the certificates of Redis and of the sentinels; empty: the host that is dialed"`
+	CA         string `yaml:"ca" doc:"PEM file of the CAs that sign the certificates of Redis and of the sentinels; requires a url that begins with rediss://. Empty: the system's CAs. The gateway reads a changed file again"`
+	Cert       string `yaml:"cert" doc:"PEM file of the gateway's client certificate; empty: none. The gateway reads a changed file again"`
+	Key        string `yaml:"key" doc:"PEM file of the private key of cert"`
+	ServerName string `yaml:"server_name" doc:"name in the certificates of Redis and of the sentinels; empty: the host of the connection"`
 }
 
 // RedisSentinel finds the primary of a Redis with failover.
 type RedisSentinel struct {
-	Master    string           `yaml:"master" doc:"name of the primary among the sentinels; they say where it is, in place of the host and port of redis.url, whose scheme, user, password, database and timeouts count; empty: no sentinels"`
-	Addresses []string         `yaml:"addresses" doc:"host:port of sentinels; one that answers names the others"`
-	Username  string           `yaml:"username" doc:"user of the sentinels' own access list"`
+	Master    string           `yaml:"master" doc:"name of the primary at the sentinels. They report its host and port, which replace the host and port of redis.url; the scheme, user, password, database and timeouts of redis.url apply. Empty: no sentinels"`
+	Addresses []string         `yaml:"addresses" doc:"host:port of sentinels; the first sentinel that answers reports the others"`
+	Username  string           `yaml:"username" doc:"user of the ACL of the sentinels"`
 	Password  providers.Secret `yaml:"password" doc:"password of the sentinels"`
 }
 
@@ -81,28 +81,28 @@ func redisPath(text string) string {
 
 func checkRedis(v *validator, r Redis) {
 	if _, err := storage.OpenRedis(r.URL.Reveal(), nil); err != nil {
-		v.add("redis.url", "wants redis://[user:password@]host:port/db")
+		v.add("redis.url", "must be redis://[user:password@]host:port/db")
 	}
 	if r.Username != "" && r.Password == "" {
-		v.add("redis.password", "is missing beside username")
+		v.add("redis.password", "is required with username")
 	}
 	switch {
 	case r.Prefix == "" || len(r.Prefix) > maxPrefix || strings.ContainsFunc(r.Prefix, func(c rune) bool { return c <= ' ' || c > '~' }):
-		v.add("redis.prefix", "wants 1 to %d visible ASCII characters", maxPrefix)
+		v.add("redis.prefix", "must be 1 to %d visible ASCII characters", maxPrefix)
 	case strings.Contains(r.Prefix, "budget:"):
-		v.add("redis.prefix", "holds budget:, which marks keys of money")
+		v.add("redis.prefix", "contains budget:, which marks the keys of budgets")
 	case r.Cluster && strings.HasPrefix(r.Prefix, "}"):
-		v.add("redis.prefix", "begins with }, behind which a Redis Cluster looks for no hash tag")
+		v.add("redis.prefix", "begins with }: a Redis Cluster finds no hash tag after it")
 	}
 	if database := strings.Trim(redisPath(r.URL.Reveal()), "/"); r.Cluster && database != "" && database != "0" {
-		v.add("redis.cluster", "wants no database in redis.url: a Redis Cluster has database 0 alone")
+		v.add("redis.cluster", "does not accept a database in redis.url: a Redis Cluster has only database 0")
 	}
 	if r.Cluster && r.Sentinel.Master != "" {
-		v.add("redis.cluster", "stands beside redis.sentinel: a Redis Cluster replaces its primaries itself")
+		v.add("redis.cluster", "is not accepted together with redis.sentinel: a Redis Cluster replaces its primaries itself")
 	}
 	if r.TLS != (RedisTLS{}) {
 		if !strings.HasPrefix(r.URL.Reveal(), encrypted) {
-			v.add("redis.tls", "wants redis.url to begin with "+encrypted)
+			v.add("redis.tls", "requires a redis.url that begins with "+encrypted)
 		}
 		if problem := r.TLS.files().Check(); problem != nil {
 			v.add("redis.tls."+problem.Part, "%v", problem.Err)
@@ -111,11 +111,11 @@ func checkRedis(v *validator, r Redis) {
 	s := r.Sentinel
 	switch {
 	case s.Master != "" && len(s.Addresses) == 0:
-		v.add("redis.sentinel.addresses", "is missing beside master")
+		v.add("redis.sentinel.addresses", "is required with master")
 	case s.Master == "" && (len(s.Addresses) > 0 || s.Username != "" || s.Password != ""):
-		v.add("redis.sentinel.master", "is missing; without it no sentinel is asked")
+		v.add("redis.sentinel.master", "is required with the other keys of redis.sentinel")
 	case s.Username != "" && s.Password == "":
-		v.add("redis.sentinel.password", "is missing beside username")
+		v.add("redis.sentinel.password", "is required with username")
 	}
 	for i, address := range s.Addresses {
 		v.address(key("redis.sentinel.addresses", i), address)

@@ -26,29 +26,29 @@ func TestRedis(t *testing.T) {
 	}
 	const secure = "redis:\n  url: rediss://redis.internal:6379/0\n"
 	for text, want := range map[string]string{
-		"redis: {username: relay}":      "1:1: redis.password: is missing beside username",
-		"redis:\n  tls: {ca: good.pem}": "2:3: redis.tls: wants redis.url to begin with rediss://",
+		"redis: {username: relay}":      "1:1: redis.password: is required with username",
+		"redis:\n  tls: {ca: good.pem}": "2:3: redis.tls: requires a redis.url that begins with rediss://",
 		secure + "  tls: {ca: none.pem}": "3:9: redis.tls.ca: the file cannot be read: open " +
 			at("none.pem"),
 		secure + "  tls: {ca: empty.pem}": "redis.tls.ca: " + at("empty.pem") +
-			" holds no certificate",
-		secure + "  tls: {cert: good.pem}":                "redis.tls.key: is missing, although there is a cert",
-		secure + "  tls: {key: good.key}":                 "redis.tls.cert: is missing, although there is a key",
+			" contains no certificate",
+		secure + "  tls: {cert: good.pem}":                "redis.tls.key: is required with cert",
+		secure + "  tls: {key: good.key}":                 "redis.tls.cert: is required with key",
 		secure + "  tls: {cert: good.pem, key: none.key}": "redis.tls.key: the file cannot be read",
 		secure + "  tls: {cert: good.pem, key: old.key}": "redis.tls.cert: " + at("good.pem") + " and " +
 			at("old.key") + " do not match",
 		secure + "  tls: {cert: old.pem, key: old.key}":                                 "redis.tls.cert: " + at("old.pem") + " expired on ",
-		"redis: {prefix: \"\"}":                                                         "1:9: redis.prefix: wants 1 to 64 visible",
-		"redis: {prefix: \"a b\"}":                                                      "1:9: redis.prefix: wants 1 to 64 visible",
+		"redis: {prefix: \"\"}":                                                         "1:9: redis.prefix: must be 1 to 64 visible",
+		"redis: {prefix: \"a b\"}":                                                      "1:9: redis.prefix: must be 1 to 64 visible",
 		"redis: {prefix: \"}mr:\", cluster: true}":                                      "1:9: redis.prefix: begins with }",
-		"redis: {prefix: \"my-budget:\"}":                                               "1:9: redis.prefix: holds budget:",
-		"redis: {url: \"redis://a:1/2\", cluster: true}":                                "redis.cluster: wants no database",
-		"redis: {cluster: true, sentinel: {master: m, addresses: [\"a:26379\"]}}":       "redis.cluster: stands beside redis.sentinel",
-		"redis:\n  sentinel: {master: gateway}":                                         "redis.sentinel.addresses: is missing beside master",
-		"redis:\n  sentinel: {addresses: [\"a:26379\"]}":                                "redis.sentinel.master: is missing",
-		"redis:\n  sentinel: {password: x}":                                             "redis.sentinel.master: is missing",
-		"redis:\n  sentinel: {master: m, addresses: [\"a:26379\", b]}":                  `redis.sentinel.addresses[1]: "b" is no host:port`,
-		"redis:\n  sentinel: {master: m, addresses: [\"a:26379\"], username: sentinel}": "redis.sentinel.password: is missing beside username",
+		"redis: {prefix: \"my-budget:\"}":                                               "1:9: redis.prefix: contains budget:",
+		"redis: {url: \"redis://a:1/2\", cluster: true}":                                "redis.cluster: does not accept a database",
+		"redis: {cluster: true, sentinel: {master: m, addresses: [\"a:26379\"]}}":       "redis.cluster: is not accepted together with redis.sentinel",
+		"redis:\n  sentinel: {master: gateway}":                                         "redis.sentinel.addresses: is required with master",
+		"redis:\n  sentinel: {addresses: [\"a:26379\"]}":                                "redis.sentinel.master: is required",
+		"redis:\n  sentinel: {password: x}":                                             "redis.sentinel.master: is required",
+		"redis:\n  sentinel: {master: m, addresses: [\"a:26379\", b]}":                  `redis.sentinel.addresses[1]: "b" is not a host:port`,
+		"redis:\n  sentinel: {master: m, addresses: [\"a:26379\"], username: sentinel}": "redis.sentinel.password: is required with username",
 	} {
 		if _, err := load(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngot %v\nwant %s", text, err, want)
@@ -97,8 +97,8 @@ func TestArchive(t *testing.T) {
 		"archive: {style: dns}":                                  `1:11: archive.style: "dns" is unknown; known are auto, path, virtual`,
 		"archive: {sse: aes}":                                    `1:11: archive.sse: "aes" is neither s3 nor kms:KEY`,
 		"archive: {sse: \"kms:\"}":                               "archive.sse: ",
-		"archive: {credentials_endpoint: sts}":                   "archive.credentials_endpoint: wants http://host or https://host",
-		"archive: {ca: good.pem}":                                "archive.ca: wants archive.endpoint to begin with https://",
+		"archive: {credentials_endpoint: sts}":                   "archive.credentials_endpoint: must be http://host or https://host",
+		"archive: {ca: good.pem}":                                "archive.ca: requires an archive.endpoint that begins with https://",
 		"archive: {endpoint: \"https://s3:9000\", ca: none.pem}": "archive.ca: the file cannot be read: open " + at("none.pem"),
 	} {
 		if _, err := load(text); err == nil || !strings.Contains(err.Error(), want) {

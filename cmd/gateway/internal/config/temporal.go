@@ -12,23 +12,23 @@ import (
 // Temporal configures the connection to Temporal.
 type Temporal struct {
 	Address   string `yaml:"address" doc:"host:port of the Temporal frontend"`
-	Namespace string `yaml:"namespace" doc:"must keep closed workflows for video.retention or background.retention, whichever is longer, and four days more"`
-	TaskQueue string `yaml:"task_queue" doc:"task queue that gateway and workers share"`
+	Namespace string `yaml:"namespace" doc:"Temporal namespace. Its retention must be at least four days longer than video.retention and background.retention"`
+	TaskQueue string `yaml:"task_queue" doc:"task queue of the gateway and its workers"`
 	CallQueue string `yaml:"call_queue" doc:"task queue of background calls"`
 	// APIKey implies TLS.
-	APIKey providers.Secret `yaml:"api_key" live:"true" doc:"bearer key of the namespace, as Temporal Cloud gives them; it implies tls. Write ${file:PATH}: a file that changes is read again"`
+	APIKey providers.Secret `yaml:"api_key" live:"true" doc:"API key of the namespace, as issued by Temporal Cloud; it implies tls. With ${file:PATH} the gateway reads a changed file again"`
 	TLS    TemporalTLS      `yaml:"tls"`
 	// PayloadKeys encrypt the payloads in histories: the first key encrypts, and all decrypt.
 	PayloadKeys []payloads.Key `yaml:"payload_keys" live:"true"`
-	UIOrigin    string         `yaml:"ui_origin" doc:"origin of the Temporal UI, such as https://cloud.temporal.io, whose pages may have payloads decrypted at /codec/decode; empty: commands alone may"`
+	UIOrigin    string         `yaml:"ui_origin" doc:"origin of the Temporal UI, such as https://cloud.temporal.io; its pages may use /codec/decode to decrypt payloads. Empty: only commands may"`
 }
 
 // TemporalTLS configures TLS to Temporal. Its files are read again for each new connection.
 type TemporalTLS struct {
-	CA         string `yaml:"ca" doc:"file of the certificates, in PEM, that sign the server's; empty: the system's. The section speaks TLS wherever it stands, as tls: {} too, and its files are read again for each new connection"`
-	Cert       string `yaml:"cert" doc:"file of the client's certificate, in PEM, with those that sign it"`
-	Key        string `yaml:"key" doc:"file of the certificate's private key, in PEM"`
-	ServerName string `yaml:"server_name" doc:"name that the server's certificate must have; empty: the host of temporal.address"`
+	CA         string `yaml:"ca" doc:"PEM file of the CAs that sign the server's certificate; empty: the system's CAs. The section turns TLS on, even as tls: {}. The gateway reads its files again for each new connection"`
+	Cert       string `yaml:"cert" doc:"PEM file of the client certificate with its chain"`
+	Key        string `yaml:"key" doc:"PEM file of the private key of cert"`
+	ServerName string `yaml:"server_name" doc:"name in the server's certificate; empty: the host of temporal.address"`
 
 	given bool
 }
@@ -36,7 +36,7 @@ type TemporalTLS struct {
 // Worker identifies the version of the workers for Temporal.
 type Worker struct {
 	Deployment string `yaml:"deployment" doc:"name of the Temporal worker deployment of the workers; empty: the server does not distinguish their versions"`
-	BuildID    string `yaml:"build_id" doc:"version of this worker within the deployment, another one for each release"`
+	BuildID    string `yaml:"build_id" doc:"version of this worker within the deployment; different for each release"`
 }
 
 // Secure reports whether the connection uses TLS.
@@ -58,13 +58,13 @@ func checkTemporal(v *validator, t Temporal) {
 		v.add("temporal.call_queue", "must differ from temporal.task_queue")
 	}
 	if strings.ContainsFunc(t.APIKey.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {
-		v.add("temporal.api_key", "wants visible ASCII characters without spaces, as a header can carry them")
+		v.add("temporal.api_key", "must be visible ASCII characters without spaces, as in a header")
 	}
 	if problem := t.TLS.Files().Check(); problem != nil {
 		v.add("temporal.tls."+problem.Part, "%v", problem.Err)
 	}
 	if t.UIOrigin == anyOrigin {
-		v.add("temporal.ui_origin", "wants one origin, whose pages may read payloads")
+		v.add("temporal.ui_origin", "must be one origin: its pages may read payloads")
 	} else if t.UIOrigin != "" {
 		if problem := checkOrigin(t.UIOrigin, 1); problem != "" {
 			v.add("temporal.ui_origin", "%s", problem)
@@ -89,16 +89,16 @@ const longestVersion = 255
 func checkWorker(v *validator, w Worker) {
 	switch {
 	case w.Deployment == "" && w.BuildID != "":
-		v.add("worker.deployment", "is missing beside build_id")
+		v.add("worker.deployment", "is required with build_id")
 	case w.Deployment != "" && w.BuildID == "":
-		v.add("worker.build_id", "is missing beside deployment")
+		v.add("worker.build_id", "is required with deployment")
 	}
 	for _, part := range [...]struct{ key, text string }{{"worker.deployment", w.Deployment}, {"worker.build_id", w.BuildID}} {
 		if len(part.text) > longestVersion || !providers.Plain(part.text) {
-			v.add(part.key, "wants up to %d characters, none of them a control character", longestVersion)
+			v.add(part.key, "must have at most %d characters and no control character", longestVersion)
 		}
 	}
 	if strings.ContainsAny(w.Deployment, ".:") {
-		v.add("worker.deployment", "has a dot or a colon, which part it from the build id")
+		v.add("worker.deployment", "contains a dot or a colon, which separate it from the build id")
 	}
 }

@@ -36,12 +36,12 @@ func TestTemporalSection(t *testing.T) {
 	}
 	key := base64.StdEncoding.EncodeToString(make([]byte, 32))
 	for text, want := range map[string]string{
-		`{tls: {cert: client.pem}}`: "1:12: temporal.tls.key: is missing, although there is a cert",
-		`{tls: {key: client.key}}`:  "1:12: temporal.tls.cert: is missing, although there is a key",
+		`{tls: {cert: client.pem}}`: "1:12: temporal.tls.key: is required with cert",
+		`{tls: {key: client.key}}`:  "1:12: temporal.tls.cert: is required with key",
 		`{tls: {ca: nowhere.pem}}`: "1:18: temporal.tls.ca: the file cannot be read: open " +
 			filepath.Join(folder, "nowhere.pem"),
 		`{tls: {ca: garbage.pem}}`: "temporal.tls.ca: " + filepath.Join(folder, "garbage.pem") +
-			" holds no certificate in PEM",
+			" contains no certificate in PEM",
 		`{tls: {ca: large.pem}}`: "temporal.tls.ca: the file " +
 			filepath.Join(folder, "large.pem") + " is larger than 1024 KiB",
 		`{tls: {cert: client.pem, key: nowhere.key}}`: "temporal.tls.key: the file cannot be read: open " +
@@ -49,7 +49,7 @@ func TestTemporalSection(t *testing.T) {
 		`{tls: {cert: client.pem, key: other.key}}`: "temporal.tls.cert: " + filepath.Join(folder, "client.pem") +
 			" and " + filepath.Join(folder, "other.key") + " do not match",
 		`{tls: {certificate: client.pem}}`:         "temporal.tls.certificate: unknown key",
-		`{api_key: "a key"}`:                       "temporal.api_key: wants visible ASCII characters",
+		`{api_key: "a key"}`:                       "temporal.api_key: must be visible ASCII characters",
 		`{api_key: "${file:nowhere}"}`:             "temporal.api_key: the file cannot be read",
 		`{payload_keys: [{id: a}]}`:                "temporal.payload_keys[0].key: is missing",
 		`{payload_keys: [{key: ` + key + `}]}`:     "temporal.payload_keys[0].id: is missing",
@@ -58,7 +58,7 @@ func TestTemporalSection(t *testing.T) {
 			`}]}`: "temporal.payload_keys[1].key: is the same as temporal.payload_keys[0].key",
 		`{payload_keys: [{id: a, key: ` + key + `}, {id: a, key: "1` + key +
 			`"}]}`: "temporal.payload_keys[1].id: is the same as temporal.payload_keys[0].id",
-		`{ui_origin: "*"}`:                       "temporal.ui_origin: wants one origin",
+		`{ui_origin: "*"}`:                       "temporal.ui_origin: must be one origin",
 		`{ui_origin: "https://ui.example.com/"}`: "temporal.ui_origin: ",
 	} {
 		if _, err := parseIn(folder, "temporal: "+text); err == nil || !strings.Contains(err.Error(), want) {
@@ -68,10 +68,10 @@ func TestTemporalSection(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		`{deployment: video}`:                 "worker.build_id: is missing beside deployment",
-		`{build_id: "1"}`:                     "worker.deployment: is missing beside build_id",
-		`{deployment: a.b, build_id: "1"}`:    "worker.deployment: has a dot or a colon",
-		`{deployment: "a\nb", build_id: "1"}`: "worker.deployment: wants up to 255 characters",
+		`{deployment: video}`:                 "worker.build_id: is required with deployment",
+		`{build_id: "1"}`:                     "worker.deployment: is required with build_id",
+		`{deployment: a.b, build_id: "1"}`:    "worker.deployment: contains a dot or a colon",
+		`{deployment: "a\nb", build_id: "1"}`: "worker.deployment: must have at most 255 characters",
 	} {
 		if _, err := parseIn(folder, "worker: "+text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("worker %s: got %v, want %s", text, err, want)

@@ -18,7 +18,7 @@ const (
 
 // Token is a client credential that is stored in Redis at the start.
 type Token struct {
-	Key providers.Secret `yaml:"key" doc:"what the client sends"`
+	Key providers.Secret `yaml:"key" doc:"key that the client sends"`
 	tokens.Token
 }
 
@@ -62,7 +62,7 @@ func (c Config) CheckToken(was *tokens.Token, t tokens.Token) (tokens.Token, *Pr
 func checkToken(v *validator, at string, t tokens.Token, webhooks Webhooks) {
 	v.filled(at+".group", t.Group)
 	if !providers.Plain(t.Group) {
-		v.add(at+".group", "holds a control character")
+		v.add(at+".group", "contains a control character")
 	}
 	v.oneOf(at+".lane", t.Lane, slots.Lanes()...)
 	checkLimits(v, at, t.Limits)
@@ -82,7 +82,7 @@ func checkToken(v *validator, at string, t tokens.Token, webhooks Webhooks) {
 			v.add(at+".webhook_url", "%v", err)
 		}
 		if t.WebhookSecret == "" {
-			v.add(at+".webhook_secret", "is missing beside webhook_url")
+			v.add(at+".webhook_secret", "is required with webhook_url")
 		}
 	}
 	if t.WebhookSecret != "" {
@@ -99,7 +99,7 @@ func checkTokenKey(v *validator, at, credential string) {
 	case len(credential) > maxTokenKey:
 		v.add(at, "is longer than %d characters", maxTokenKey)
 	case strings.ContainsFunc(credential, func(r rune) bool { return r <= ' ' || r > '~' }):
-		v.add(at, "wants visible ASCII characters without spaces, as a header can carry them")
+		v.add(at, "must be visible ASCII characters without spaces, as in a header")
 	}
 }
 
@@ -112,7 +112,7 @@ func checkTokenName(v *validator, at, name string) {
 	case strings.HasPrefix(name, randomIDPrefix):
 		v.add(at, "begins with %q like the ids of tokens made at run time", randomIDPrefix)
 	case !providers.Plain(name):
-		v.add(at, "holds a control character")
+		v.add(at, "contains a control character")
 	}
 }
 

@@ -29,7 +29,7 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 	v.address("listen", c.Listen)
 	v.listener("metrics.listen", c.Metrics.Listen, "is the address of listen; metrics never share it", c.Listen)
 	if c.Metrics.Models < 1 {
-		v.add("metrics.models", "wants 1 or more")
+		v.add("metrics.models", "must be 1 or more")
 	}
 	checkCallers(v, c)
 	checkFront(v, c)
@@ -48,7 +48,7 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 	checkRelay(v, c.Relay)
 	v.notNegative("responses.retention", c.Responses.Retention)
 	if heap := c.Memory.LeastHeap; heap < 0 || heap > mostLeastHeap {
-		v.add("memory.least_heap", "wants a size from 0 to %s", Size(mostLeastHeap))
+		v.add("memory.least_heap", "must be a size from 0 to %s", Size(mostLeastHeap))
 	}
 	checkCalls(v, c.Calls)
 	for i, token := range c.Tokens {
@@ -80,18 +80,18 @@ const mostCalls = 10_000_000
 
 func checkCalls(v *validator, c Calls) {
 	if c.Recent < 0 || c.Recent > mostCalls {
-		v.add("calls.recent", "wants 0 to 10000000")
+		v.add("calls.recent", "must be 0 to 10000000")
 	}
 	v.notNegative("calls.retention", c.Retention)
 	if c.Retention > 0 && c.Recent == 0 {
-		v.add("calls.retention", "wants calls.recent above 0: the history goes on where that ends")
+		v.add("calls.retention", "requires calls.recent above 0: the history continues where calls.recent ends")
 	}
 }
 
 func checkCallers(v *validator, c Config) {
 	if c.PublicURL != "" {
 		if address, ok := v.httpURL("public_url", c.PublicURL); ok && (address.RawQuery != "" || address.ForceQuery) {
-			v.add("public_url", "wants nothing after ?")
+			v.add("public_url", "must not contain a ? and a query")
 		}
 	}
 	v.listener("admin.listen", c.Admin.Listen, "is the address of listen or of metrics.listen; leave it empty to have /admin at listen",
@@ -100,7 +100,7 @@ func checkCallers(v *validator, c Config) {
 		if prefix, err := parseNetwork(network); err != nil {
 			v.add(key("trusted_proxies", i), "%q is neither an address nor a CIDR range such as 10.0.0.0/8", network)
 		} else if prefix.Bits() == 0 {
-			v.add(key("trusted_proxies", i), "trusts everybody, so that any client could name its own address")
+			v.add(key("trusted_proxies", i), "trusts every address, so that any client could set its own address")
 		}
 	}
 	for i, origin := range c.CORS.Origins {
@@ -121,10 +121,10 @@ func checkVideo(v *validator, section Video) {
 		v.add("video.poll_min", "is %s, longer than poll_max, which is %s", formatDuration(section.PollMin), formatDuration(section.PollMax))
 	}
 	if section.JobAttempts < 1 {
-		v.add("video.job_attempts", "wants 1 or more")
+		v.add("video.job_attempts", "must be 1 or more")
 	}
 	if section.Copies < 2 {
-		v.add("video.copies", "wants 2 or more: one of a slow source must leave room for another")
+		v.add("video.copies", "must be 2 or more: a copy from a slow source must not occupy the only slot")
 	}
 	v.limit("video.max_output_bytes", int(section.MaxOutputBytes))
 }
@@ -146,7 +146,7 @@ func checkBackground(v *validator, section Background) {
 
 func checkRelay(v *validator, r Relay) {
 	if r.MaxBody <= 0 {
-		v.add("relay.max_body", "wants a size above 0")
+		v.add("relay.max_body", "must be a size above 0")
 	}
 	if least := leastBodies * r.MaxBody; r.MaxBodyMemory != 0 && r.MaxBodyMemory < least {
 		v.add("relay.max_body_memory", "is %s, less than four times max_body, which are %s", r.MaxBodyMemory, least)
@@ -154,14 +154,14 @@ func checkRelay(v *validator, r Relay) {
 	v.positive("relay.first_byte_timeout", r.FirstByteTimeout)
 	v.positive("relay.idle_timeout", r.IdleTimeout)
 	if r.MaxAttempts < 1 {
-		v.add("relay.max_attempts", "wants 1 or more")
+		v.add("relay.max_attempts", "must be 1 or more")
 	}
 	v.notNegative("relay.cooldown", r.Cooldown)
 	if r.CooldownFailures < 1 || r.CooldownFailures > health.MaxCooldownFailures {
-		v.add("relay.cooldown_failures", "wants 1 to %d", health.MaxCooldownFailures)
+		v.add("relay.cooldown_failures", "must be 1 to %d", health.MaxCooldownFailures)
 	}
 	if !(r.CooldownShare > 0 && r.CooldownShare <= 1) { // also refuses NaN
-		v.add("relay.cooldown_share", "wants a number above 0, up to 1")
+		v.add("relay.cooldown_share", "must be a number above 0, up to 1")
 	}
 	v.positive("relay.cooldown_window", r.CooldownWindow)
 	v.notNegative("relay.grace", r.Grace)

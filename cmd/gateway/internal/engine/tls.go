@@ -61,7 +61,7 @@ func (s secured) explain(err error) error {
 	case errors.As(err, &invalid):
 		return fmt.Errorf("temporal.tls: the server's certificate cannot be accepted: %w", err)
 	case errors.As(err, &plain):
-		return fmt.Errorf("temporal.tls: the server at temporal.address does not speak TLS: %w", err)
+		return fmt.Errorf("temporal.tls: the server at temporal.address does not use TLS: %w", err)
 	case isRefusal(err):
 		return s.refused(err)
 	}

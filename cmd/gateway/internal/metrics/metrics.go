@@ -120,7 +120,7 @@ func (m *Metrics) observe(in *instruments, read func(context.Context, metric.Obs
 func (m *Metrics) Listen(ctx context.Context, addr string) (stop func(), err error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("metrics.listen: %w: give every process of this machine an address of its own, or \"\" for none", err)
+		return nil, fmt.Errorf("metrics.listen: %w: give each process of this machine its own address, or \"\" for none", err)
 	}
 	mux := http.NewServeMux()
 	// The worker has no other address for the health check of a supervisor.

@@ -86,7 +86,7 @@ func (e environment) spanExporter(ctx context.Context) (sdktrace.SpanExporter, e
 	// The SDK would ignore an invalid value, and use a default.
 	if where, err := url.Parse(endpoint); endpoint != "" &&
 		(err != nil || where.Host == "" || where.Scheme != "http" && where.Scheme != "https") {
-		return nil, environmentError(otelEndpoint, "wants an address such as http://localhost:4318")
+		return nil, environmentError(otelEndpoint, "must be an address such as http://localhost:4318")
 	}
 	if sampler := e.variable(otelSampler); sampler != "" && !slices.Contains(samplers(), strings.ToLower(strings.TrimSpace(sampler))) {
 		return nil, environmentError(otelSampler, "%q is not known here; %s are", sampler, strings.Join(samplers(), ", "))
