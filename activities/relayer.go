@@ -421,7 +421,7 @@ func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
 	func() {
 		defer func() {
 			if cut := recover(); cut != nil && run.Fault == nil { // http.ErrAbortHandler: the answer broke off
-				run.Fault = &providers.Fault{Kind: providers.Upstream, Message: "The upstream broke off its answer."}
+				run.Fault = &providers.Fault{Kind: providers.Upstream, Message: "The upstream ended its answer early."}
 			}
 		}()
 		c.Caller.ServeCall(out, r, run)

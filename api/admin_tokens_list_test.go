@@ -121,7 +121,7 @@ func TestAdminTokenListOfMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec := o.ask(t, "GET", "/admin/tokens?sort=spent", "")
-	if _, param := fault(t, rec); rec.Code != 400 || param != "sort" || !strings.Contains(rec.Body.String(), "by name alone") {
+	if _, param := fault(t, rec); rec.Code != 400 || param != "sort" || !strings.Contains(rec.Body.String(), "only be sorted by name") {
 		t.Errorf("got %d %s", rec.Code, rec.Body)
 	}
 }

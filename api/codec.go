@@ -65,7 +65,8 @@ func (c *codec) share(w http.ResponseWriter, r *http.Request) bool {
 }
 
 func foreignPage() *providers.Fault {
-	return providers.Faultf(providers.Forbidden, "Pages of this origin may not ask. The gateway's temporal.ui_origin names the one that may.")
+	return providers.Faultf(providers.Forbidden, "Pages of this origin may not use this interface. "+
+		"The gateway's temporal.ui_origin names the permitted origin.")
 }
 
 // preflight answers the preflight of a browser, which has no key.
@@ -140,7 +141,7 @@ func (c *codec) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	clear, err := c.Decode(body)
 	if err != nil {
-		x.Fail(&providers.Fault{Kind: providers.Invalid, Message: "The request holds no payloads of Temporal's in JSON.", Err: err})
+		x.Fail(&providers.Fault{Kind: providers.Invalid, Message: "The request body does not contain Temporal payloads in JSON.", Err: err})
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

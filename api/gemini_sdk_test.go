@@ -182,7 +182,7 @@ func TestGeminiArrayStream(t *testing.T) {
 // is cut, so that no client takes it for whole.
 func TestGeminiArrayStreamError(t *testing.T) {
 	t.Parallel()
-	const broken = `{"error":{"code":502,"message":"The upstream broke off its answer.","status":"INTERNAL","details":[]}}`
+	const broken = `{"error":{"code":502,"message":"The upstream ended its answer early.","status":"INTERNAL","details":[]}}`
 	for sent, want := range map[string]string{
 		"[" + geminiPiece:                      "[" + geminiPiece + ",\n" + broken + "\n]",
 		"[" + geminiPiece + "\n,\r\n":          "[" + geminiPiece + "\n,\r\n" + "\n" + broken + "\n]",

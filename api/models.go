@@ -33,7 +33,7 @@ func (s *Server) addModels(g *edge.Group) {
 	g.Handle(huma.Operation{
 		OperationID: "listModels", Method: http.MethodGet, Path: "/v1/models",
 		Tags: []string{edge.ModelsTag}, Summary: "List models",
-		Description: "The models the token may call. The request chooses the shape: `x-api-key` with `vendorA-version` asks for format A " +
+		Description: "The models the token may call. The request selects the shape: `x-api-key` with `vendorA-version` selects format A " +
 			"(Anthropic's), `x-vendorB-api-key` or the query parameter `key` for format B (Google Gemini's), everything else for OpenAI's.",
 		Parameters: modelListParameters(),
 		Responses:  oneOfAnswers("The models", lists),
@@ -48,7 +48,7 @@ func (s *Server) addModels(g *edge.Group) {
 	g.HandleAt("/v1/models/*", huma.Operation{
 		OperationID: "getModel", Method: http.MethodGet, Path: "/v1/models/{model}",
 		Tags: []string{edge.ModelsTag}, Summary: "Get a model",
-		Parameters: append(modelListParameters(), edge.PathParameter("model", "Model id; it may hold slashes and colons")),
+		Parameters: append(modelListParameters(), edge.PathParameter("model", "Model id; it may contain slashes and colons")),
 		Responses:  oneOfAnswers("The model", ones),
 	}, func(x *edge.Request, r *http.Request) error {
 		model, err := s.calls.Model(x.Caller, edge.PathTail(r))

@@ -37,8 +37,8 @@ func apiConfig(version string) huma.Config {
 	config.Info.License = &huma.License{Name: "Apache License 2.0", Identifier: "Apache-2.0"}
 	config.Info.Extensions = map[string]any{"x-gateway-version": version}
 	config.Info.Description = "A gateway for AI model calls. Clients keep their own SDK, name a model, and the gateway " +
-		"routes the call to a configured upstream channel. As their base URL OpenAI's SDKs take this server's address with `/v1`, " +
-		"Anthropic's and Google's the address without a path. The API key is a token of this gateway."
+		"routes the call to a configured upstream channel. OpenAI's SDKs use this server's address with `/v1` as their base URL, " +
+		"Anthropic's and Google's SDKs the address without a path. The API key is a token of this gateway."
 	config.Tags = categories()
 	config.Servers = []*huma.Server{{URL: "/", Description: "Where this document is served"}}
 	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
@@ -47,7 +47,7 @@ func apiConfig(version string) huma.Config {
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[pricing.Decimal](), reflect.TypeFor[*float64]())
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{bearerScheme: {
 		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <API_TOKEN>`. A token may be limited to source networks and to operations. " +
-			"The `x-permission` of an operation (relay, video or realtime) is its word in that limit; an operation without it is open to every token.",
+			"The `x-permission` of an operation (relay, video or realtime) names its permission; every token may call an operation without it.",
 	}, admin.Scheme: {
 		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <ADMIN_KEY>`, the deployment's `admin_key` or the key of one of its `operators`. " +
 			"A viewer may only send GET. Without operators these paths are 404. With `admin.listen` they are at that address only. " +
@@ -55,7 +55,7 @@ func apiConfig(version string) huma.Config {
 	}}
 	for _, other := range otherCredentials() {
 		config.Components.SecuritySchemes[other.scheme] = &huma.SecurityScheme{
-			Type: "apiKey", In: other.in, Name: other.name, Description: "The token, where " + other.sender + " puts it",
+			Type: "apiKey", In: other.in, Name: other.name, Description: "The token, in the place that " + other.sender + " uses",
 		}
 	}
 	return config
@@ -70,7 +70,7 @@ func declareBackground(doc *huma.OpenAPI) {
 		}
 		item.Post.Responses["202"] = &huma.Response{Description: "The task of a call in the background", Content: task}
 		item.Post.Parameters = append(item.Post.Parameters, &huma.Param{
-			Name: "Prefer", In: "header", Description: "respond-async runs the call in the background, and wait=N waits so many seconds for its end",
+			Name: "Prefer", In: "header", Description: "respond-async runs the call in the background, and wait=N waits N seconds for its end",
 			Schema: &huma.Schema{Type: huma.TypeString},
 		})
 	}
@@ -131,7 +131,7 @@ func tokenSecurity() []map[string][]string {
 // categories are the tags of the document, in the order for a new reader; the operator's are last.
 func categories() []*huma.Tag {
 	return []*huma.Tag{
-		{Name: edge.ModelsTag, Description: "What the token may call, in the shape that the caller's headers ask for"},
+		{Name: edge.ModelsTag, Description: "The models that the token may call, in the shape that the request's headers select"},
 		{Name: "Chat format", Description: "OpenAI's chat completions"},
 		{Name: "Responses format", Description: "OpenAI's responses"},
 		{Name: "Messages format (format A)", Description: "Format A is Anthropic's"},
@@ -146,8 +146,8 @@ func categories() []*huma.Tag {
 		{Name: edge.RealtimeTag},
 		{Name: edge.VideoTag, Description: "Video tasks: created in one of four formats, read in any of them"},
 		{Name: tasks.Tag, Description: "Tasks of every kind: calls in the background, and videos"},
-		{Name: edge.AccountTag, Description: "The token itself: its limits and budget and what is left of them, its usage, its calls"},
-		{Name: admin.Tag, Description: "Needs the key of an operator, not a token"},
+		{Name: edge.AccountTag, Description: "The token itself: its limits and budget, what remains of them, its usage and its calls"},
+		{Name: admin.Tag, Description: "Requires the key of an operator, not a token"},
 	}
 }
 

@@ -77,7 +77,7 @@ func TestRealtimeCloseOfTheUpstream(t *testing.T) {
 		{"longest reason", func(c *websocket.Conn) { _ = c.Close(3000, strings.Repeat("x", 123)) }, 3000, strings.Repeat("x", 123)},
 		{"no reason in words", func(c *websocket.Conn) { _ = c.Close(3000, "a\xffb") }, 3000, "ab"},
 		{"no code", func(c *websocket.Conn) { _ = c.Close(websocket.StatusNoStatusRcvd, "") }, websocket.StatusNoStatusRcvd, ""},
-		{"cut", func(c *websocket.Conn) { _ = c.CloseNow() }, websocket.StatusInternalError, "the upstream broke off"},
+		{"cut", func(c *websocket.Conn) { _ = c.CloseNow() }, websocket.StatusInternalError, "the upstream disconnected"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +107,7 @@ func TestRealtimeCloseOfTheClient(t *testing.T) {
 		},
 		{"private", func(c *websocket.Conn) { _ = c.Close(4999, "") }, closeFrame{4999, ""}},
 		{"no code", func(c *websocket.Conn) { _ = c.Close(websocket.StatusNoStatusRcvd, "") }, closeFrame{websocket.StatusNoStatusRcvd, ""}},
-		{"gone", func(c *websocket.Conn) { _ = c.CloseNow() }, closeFrame{websocket.StatusGoingAway, "the client has left"}},
+		{"gone", func(c *websocket.Conn) { _ = c.CloseNow() }, closeFrame{websocket.StatusGoingAway, "the client disconnected"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -222,7 +222,7 @@ func TestRealtimeGarbage(t *testing.T) {
 			if tc.name != "end within a frame" && (len(answer) < 4 || answer[0] != 0x88 || answer[2] != 0x03 || answer[3] != 0xea) {
 				t.Errorf("got %q, want a close frame with 1002", answer)
 			}
-			d.wantEnd(t, ends, closeFrame{websocket.StatusGoingAway, "the client has left"})
+			d.wantEnd(t, ends, closeFrame{websocket.StatusGoingAway, "the client disconnected"})
 		})
 	}
 }
@@ -249,7 +249,7 @@ func TestRealtimeFlood(t *testing.T) {
 			if err != nil || len(answer) < 4 || answer[0] != 0x88 || answer[2] != 0x03 || answer[3] != 0xf0 {
 				t.Errorf("got %q, %v, want a close frame with 1008", answer, err)
 			}
-			d.wantEnd(t, ends, closeFrame{websocket.StatusGoingAway, "the client has left"})
+			d.wantEnd(t, ends, closeFrame{websocket.StatusGoingAway, "the client disconnected"})
 			testwait.Eventually(t, "the log has the fault", patience, func() bool { return strings.Contains(d.log.String(), `"fault":"rate_limited"`) })
 		})
 	}
@@ -261,7 +261,7 @@ func TestRealtimeGarbageOfTheUpstream(t *testing.T) {
 		_ = conn.Write(ctx, 3, []byte("no such opcode"))
 		_, _, _ = conn.Read(ctx)
 	})
-	mustEnd(t, d.dial(t), websocket.StatusInternalError, "the upstream broke off")
+	mustEnd(t, d.dial(t), websocket.StatusInternalError, "the upstream disconnected")
 	testwait.Eventually(t, "the log has the fault", patience, func() bool { return strings.Contains(d.log.String(), `"fault":"upstream"`) })
 }
 
@@ -328,7 +328,7 @@ func TestRealtimeIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ends := make(chan closeFrame, 1)
 		d := newDialogInABubble(t, dialogOptions{relay: relay.Options{SocketIdle: 10 * time.Minute, SocketPing: 20 * time.Second}}, listen(ends))
-		const reason = "going away: nothing was said for too long"
+		const reason = "going away: no message for too long"
 		began, reading := time.Now(), make(chan error, 1)
 		conn := d.dial(t)
 		go func() {
@@ -355,7 +355,7 @@ func TestRealtimeSilentPeer(t *testing.T) {
 			ends := make(chan closeFrame, 1)
 			d := newDialogInABubble(t, opts, listen(ends))
 			d.quiet(t)
-			d.wantEnd(t, ends, closeFrame{websocket.StatusGoingAway, "the client has left"})
+			d.wantEnd(t, ends, closeFrame{websocket.StatusGoingAway, "the client disconnected"})
 		})
 	})
 	t.Run("upstream", func(t *testing.T) {
@@ -365,7 +365,7 @@ func TestRealtimeSilentPeer(t *testing.T) {
 			silent.silent = true
 			ends := make(chan closeFrame, 1)
 			d := newDialogInABubble(t, silent, listen(ends))
-			mustEnd(t, d.dial(t), websocket.StatusInternalError, "the upstream broke off")
+			mustEnd(t, d.dial(t), websocket.StatusInternalError, "the upstream disconnected")
 			<-ends
 		})
 	})
@@ -411,7 +411,7 @@ func TestRealtimeStalledPeer(t *testing.T) {
 			listen(ends)(ctx, conn)
 		})
 	d.raw(t)
-	d.wantEnd(t, ends, closeFrame{websocket.StatusGoingAway, "the client has left"})
+	d.wantEnd(t, ends, closeFrame{websocket.StatusGoingAway, "the client disconnected"})
 }
 
 // TestRealtimeMaxSockets: the limit holds over the processes that share one Redis, and a place comes back.

@@ -121,7 +121,7 @@ func TestRealtimeForbidsFromNowOn(t *testing.T) {
 				}
 				_, _, err := conn.Read(within(t))
 				if closed := (websocket.CloseError{}); !errors.As(err, &closed) || closed.Code != websocket.StatusGoingAway ||
-					!strings.Contains(closed.Reason, "may ask for less") {
+					!strings.Contains(closed.Reason, "fewer permissions") {
 					t.Errorf("it ended with %v, want 1001 and the reason", err)
 				}
 				next := d.dial(t)
@@ -158,7 +158,7 @@ func TestRealtimeHoldsWithinItsShare(t *testing.T) {
 	conn := d.dial(t)
 	for range 3 { // the memory of each message is released
 		if got := mustAsk(t, conn, websocket.MessageText, `{"audio":"`+strings.Repeat("A", 200<<10)+`"}`); !strings.Contains(got, `"error"`) ||
-			!strings.Contains(got, "under way together") {
+			!strings.Contains(got, "share limited memory") {
 			t.Errorf("without room: got %.300s", got)
 		}
 		mustEcho(t, conn, websocket.MessageText, []byte(`{"audio":"`+strings.Repeat("A", 100<<10)+`"}`))

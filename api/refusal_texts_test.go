@@ -19,14 +19,14 @@ func TestRefusalsNameTheMistake(t *testing.T) {
 		name, path, body string
 		param, want      string
 	}{
-		{"nothing", chat, "", "", "The request body is empty: a JSON object is wanted."},
-		{"white space", chat, " \n", "", "The request body is empty: a JSON object is wanted."},
+		{"nothing", chat, "", "", "The request body is empty: a JSON object is required."},
+		{"white space", chat, " \n", "", "The request body is empty: a JSON object is required."},
 		{"nested too deeply", chat, `{"model":"m","messages":[],"x":` + deep + `}`, "", "The request body is nested too deeply at byte "},
 		{"too deeply in a field", chat, `{"model":"m","messages":[{"x":` + deep + `}]}`, "", "The request body is nested too deeply at byte "},
 		{"cut", chat, `{"model":"m"`, "", "The request body is not valid JSON at byte 12."},
 		{"too large", chat, strings.Repeat(" ", 1<<20+1), "", "The request body is too large: it may have 1 MiB."},
-		{"no operation", "/chat/completions", "{}", "", "There is nothing at this path. /docs lists the paths that there are."},
-		{"no token", tokens, "", "", "The request body is empty: a JSON object is wanted."},
+		{"no operation", "/chat/completions", "{}", "", "There is nothing at this path. /docs lists all paths."},
+		{"no token", tokens, "", "", "The request body is empty: a JSON object is required."},
 		{
 			"more than an integer holds", tokens, `{"name":"a","requests_per_minute":1e30}`, "requests_per_minute",
 			`Invalid value for "requests_per_minute": out of range.`,

@@ -324,7 +324,7 @@ func methodNotAllowed(mux *chi.Mux) http.HandlerFunc {
 		x := edge.At(w)
 		x.FormatBySDK(r)
 		if edge.HeaderLists(r.Header, "Upgrade", "websocket") { // an agent that tries WebSocket first then uses HTTP
-			x.FailWith(http.StatusUpgradeRequired, providers.Faultf(providers.MethodNotAllowed, "This path takes no WebSocket, but %s.",
+			x.FailWith(http.StatusUpgradeRequired, providers.Faultf(providers.MethodNotAllowed, "This path does not accept a WebSocket, only %s.",
 				strings.Join(allowed, ", ")))
 			return
 		}

@@ -170,7 +170,7 @@ func TestRemixFields(t *testing.T) {
 		g := newGateway(t, nil, nil)
 		remixable(g)
 		rec := g.do(t, request("POST", remixPath, `{"prompt":"p",`+member+`}`))
-		if rec.Code != 400 || !strings.Contains(rec.Body.String(), "it is that of the video to remix") || len(g.tasks.creates) > 0 {
+		if rec.Code != 400 || !strings.Contains(rec.Body.String(), "a remix has the value of its source video") || len(g.tasks.creates) > 0 {
 			t.Errorf("%s: got %d %s", member, rec.Code, rec.Body)
 		}
 	}
@@ -179,7 +179,7 @@ func TestRemixFields(t *testing.T) {
 		remixable(g)
 		contentType, body := form(t, part{"prompt", "", "", "p"}, part{field, "", "", "20"})
 		rec := g.do(t, request("POST", remixPath, body, "Content-Type", contentType))
-		if rec.Code != 400 || !strings.Contains(rec.Body.String(), "it is that of the video to remix") || len(g.tasks.creates) > 0 {
+		if rec.Code != 400 || !strings.Contains(rec.Body.String(), "a remix has the value of its source video") || len(g.tasks.creates) > 0 {
 			t.Errorf("%s: got %d %s", field, rec.Code, rec.Body)
 		}
 	}
@@ -224,7 +224,7 @@ func TestVideosThatNoModelMakes(t *testing.T) {
 		{generations, `"last_image":"https://h/b"`, "last_image", "Invalid request: this model takes 'last_image' only together with 'image'."},
 		{
 			"/v1/videos", `"input_reference":["https://h/b","https://h/c"]`, "input_reference",
-			"Invalid request: 'input_reference' holds more than this model takes, which is 1.",
+			"Invalid request: 'input_reference' has more inputs than this model accepts, which is 1.",
 		},
 		{generations, `"reference_images":["https://h/b"]`, "reference_images", "Invalid request: this model does not take 'reference_images'."},
 		{generations, `"negative_prompt":"x"`, "negative_prompt", "Invalid request: this model does not take 'negative_prompt'."},

@@ -20,7 +20,7 @@ func StatusFault(status int) *Fault {
 	case http.StatusForbidden:
 		fault.RefuseKey(KeyForbidden)
 	case http.StatusNotFound, http.StatusGone:
-		fault.Kind, fault.Message = NotFound, "The upstream does not know what was asked for."
+		fault.Kind, fault.Message = NotFound, "The upstream does not have the requested object."
 	case http.StatusConflict:
 		fault.Kind, fault.Message = Conflict, "The request conflicts with another at the upstream."
 	case http.StatusRequestEntityTooLarge:

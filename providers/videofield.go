@@ -69,13 +69,13 @@ func (f VideoFields) Check(name string) error {
 	field := f[name]
 	switch {
 	case !known:
-		return fmt.Errorf("is no field; known are %s", strings.Join(VideoFieldNames(), ", "))
+		return fmt.Errorf("is not a field; the fields are %s", strings.Join(VideoFieldNames(), ", "))
 	case field.Absent && name == "prompt":
-		return errors.New("wants a name: each model has a prompt")
+		return errors.New("requires a name: each model has a prompt")
 	case field.As != "" && len(forms) == 0:
-		return errors.New("is written in one way alone; leave \"as\" out")
+		return errors.New("has only one form: omit \"as\"")
 	case field.As != "" && !slices.Contains(forms, field.As):
-		return fmt.Errorf("%q is no way to write it; known are %q", field.As, forms)
+		return fmt.Errorf("%q is not a form of this field; the forms are %q", field.As, forms)
 	}
 	for _, other := range slices.Sorted(maps.Keys(f)) {
 		if field.Name != "" && other < name && f[other].Name == field.Name && (!f.listed(name) || !f.listed(other)) {

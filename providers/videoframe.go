@@ -50,7 +50,7 @@ func (m VideoModel) Frame(s VideoShape) (Frame, *Fault) {
 			frame.Resolution = cmp.Or(s.Resolution, resolution)
 		}
 		if frame.AspectRatio != ratio && ratio != "" || m.Resolutions != nil && frame.Resolution != resolution {
-			return frame, InvalidField(field, "Invalid request: '%s' says something else than 'aspect_ratio' or 'resolution'.", field)
+			return frame, InvalidField(field, "Invalid request: '%s' contradicts 'aspect_ratio' or 'resolution'.", field)
 		}
 	case pixels:
 		return frame, noField(field)

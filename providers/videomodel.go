@@ -205,7 +205,7 @@ func (m VideoModel) checkSeconds(s VideoShape) *Fault {
 	}
 	given, err := strconv.ParseFloat(s.Seconds, 64)
 	if err != nil {
-		return InvalidField("seconds", "Invalid request: 'seconds' must hold a number of seconds.")
+		return InvalidField("seconds", "Invalid request: 'seconds' must be a number of seconds.")
 	}
 	near, best := "", math.Inf(1)
 	for _, word := range m.Seconds {
@@ -281,7 +281,7 @@ func (m VideoModel) checkInputs(s VideoShape) *Fault {
 		known := m.Inputs[at]
 		count[input.Role]++
 		if most := max(known.Max, 1); count[input.Role] > most {
-			return InvalidField(field, "Invalid request: '%s' holds more than this model takes, which is %d.", field, most)
+			return InvalidField(field, "Invalid request: '%s' has more inputs than this model accepts, which is %d.", field, most)
 		}
 		if known.With != nil && !s.Has(*known.With) {
 			return InvalidField(field, "Invalid request: this model takes '%s' only together with '%s'.", field, InputField(*known.With))
@@ -296,7 +296,8 @@ func (m VideoModel) checkInputs(s VideoShape) *Fault {
 		}
 	}
 	if m.Apart && s.Has(Reference) && (s.Has(FirstFrame) || s.Has(LastFrame)) {
-		return InvalidField("reference_images", "Invalid request: this model takes no 'reference_images' beside 'image' and 'last_image'.")
+		return InvalidField("reference_images",
+			"Invalid request: this model does not accept 'reference_images' together with 'image' or 'last_image'.")
 	}
 	return nil
 }

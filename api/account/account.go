@@ -66,16 +66,16 @@ type Token struct {
 	Name       string     `json:"name"`
 	Hint       string     `json:"hint" doc:"The key's last characters"`
 	Group      string     `json:"group"`
-	Expires    *time.Time `json:"expires" doc:"When it ends; null: never"`
-	Models     []string   `json:"models" nullable:"false" doc:"The names that it can call now"`
-	Operations []string   `json:"operations" nullable:"false" doc:"What it may do: relay, video, realtime"`
+	Expires    *time.Time `json:"expires" doc:"When the token expires; null: never"`
+	Models     []string   `json:"models" nullable:"false" doc:"The model names that the token can call now"`
+	Operations []string   `json:"operations" nullable:"false" doc:"Permitted operations: relay, video, realtime"`
 	Left
 }
 
 // Left is what remains of a token's limits and money.
 type Left struct {
 	Limits TokenLimit `json:"limits"`
-	Budget *Budget    `json:"budget" doc:"Null: it has none"`
+	Budget *Budget    `json:"budget" doc:"Null: the token has no budget"`
 }
 
 // TokenLimit has a token's limits, and what remains of the limits per minute.
@@ -92,14 +92,14 @@ type TokenLimit struct {
 type Window struct {
 	Limit     int `json:"limit" doc:"0: no limit"`
 	Remaining int `json:"remaining"`
-	Reset     int `json:"reset_seconds" doc:"Until nothing of it is used, if nothing more comes"`
+	Reset     int `json:"reset_seconds" doc:"Seconds until the whole limit is available again, without further calls"`
 }
 
 // Budget is the money of a token that has a budget.
 type Budget struct {
 	Limit     pricing.Money `json:"limit" doc:"In the currency of the prices"`
 	Spent     pricing.Money `json:"spent" doc:"In the currency of the prices"`
-	Reserved  pricing.Money `json:"reserved" doc:"By calls and tasks under way, in the currency of the prices"`
+	Reserved  pricing.Money `json:"reserved" doc:"Reserved by running calls and tasks, in the currency of the prices"`
 	Remaining pricing.Money `json:"remaining" doc:"Never negative, in the currency of the prices"`
 }
 
@@ -108,13 +108,13 @@ func Add(g *edge.Group, s *Service) {
 	tags := []string{edge.AccountTag}
 	reads := g.With(edge.Access{Meter: edge.MeterReads})
 	edge.Register(reads, huma.Operation{
-		OperationID: "getOwnToken", Method: http.MethodGet, Path: Root, Summary: "What the token may do, and what is left",
-		Description: "Limits and what is left of them, the budget, the models that it can call now, and when it ends.",
+		OperationID: "getOwnToken", Method: http.MethodGet, Path: Root, Summary: "Get the token's limits and what remains of them",
+		Description: "The token's limits and what remains of them, its budget, the models that it can call now, and its expiry.",
 		Tags:        tags,
 	}, func(ctx context.Context, _ *struct{}) (Token, error) { return s.Token(ctx, edge.Of(ctx).Caller) })
 	reads.Handle(huma.Operation{
-		OperationID: "getOwnUsage", Method: http.MethodGet, Path: Root + "/usage", Summary: "What the token used",
-		Description: "Sums of the ledger by day and model. A call is in it about a second after its end.", Tags: tags,
+		OperationID: "getOwnUsage", Method: http.MethodGet, Path: Root + "/usage", Summary: "Get the token's usage",
+		Description: "Sums of the ledger by day and model. A call appears about a second after its end.", Tags: tags,
 		Parameters: admin.UsageParameters(admin.OwnUsage()), Responses: admin.UsageResponses(g.OpenAPI().Components.Schemas),
 	}, s.usage)
 	logs.AddOwn(g, Root, edge.AccountTag, s.Logs)

@@ -37,19 +37,19 @@ func (o *auditOperations) add(g *edge.Group) {
 			"The archive has finished days as audit/<day>.jsonl for audit.retention.",
 		Parameters: []*huma.Param{
 			{
-				Name: "by", In: "query", Description: "Those of one kind",
+				Name: "by", In: "query", Description: "Only changes by this kind of actor",
 				Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"operator", "token", "cli", "file", "nobody"}},
 			},
-			filter("who", "Those of an operator's name or a token's id"), filter("what", "Those of an operation's word"),
-			filter("subject", "Those about an id or a name"),
+			filter("who", "Only changes by this operator name or token id"), filter("what", "Only changes by this operation"),
+			filter("subject", "Only changes of the object with this id or name"),
 			{
-				Name: "outcome", In: "query", Description: "Those that ended so",
+				Name: "outcome", In: "query", Description: "Only changes with this outcome",
 				Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{audit.Done, audit.Refused}},
 			},
-			filter("since", "Those since a date or a time of RFC 3339"), filter("until", "Those before a date or such a time"),
-			filter("after", "The cursor of the page before"),
+			filter("since", "Only changes since this date or RFC 3339 time"), filter("until", "Only changes before this date or RFC 3339 time"),
+			filter("after", "The cursor of the previous page"),
 			{
-				Name: "limit", In: "query", Description: "Length of the page; 50 where it is absent. A table without it has everything",
+				Name: "limit", In: "query", Description: "Length of the page; 50 by default. Without it, a table has all entries",
 				Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(float64(operator.MostPage))},
 			},
 			edge.FormatParameter(),

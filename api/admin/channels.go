@@ -33,7 +33,7 @@ func addChannels(g *edge.Group, s *operator.Service) {
 	}, s.PauseChannel)
 	register(g, huma.Operation{
 		OperationID: "adminResumeChannel", Method: http.MethodPost, Path: channelPath + "/resume", Summary: "End a channel's pause",
-		Description: "In every process within a second. A channel that is not paused does not change.",
+		Description: "Takes effect in every process within a second. A channel that is not paused does not change.",
 	}, s.ResumeChannel)
 	register(g, huma.Operation{
 		OperationID: "adminWakeChannel", Method: http.MethodPost, Path: channelPath + "/wake", Summary: "End a channel's cooldowns",
@@ -41,7 +41,8 @@ func addChannels(g *edge.Group, s *operator.Service) {
 	}, s.WakeChannel)
 	register(g, huma.Operation{
 		OperationID: "adminTestChannel", Method: http.MethodPost, Path: channelPath + "/test", Summary: "Test a channel",
-		Description: "Asks the vendor something free (models, the account, an unknown job) with one key, and reports whether address, key and rights are good. " +
+		Description: "Sends the vendor a free request (models, the account, an unknown job) with one key, " +
+			"and reports whether address, key and rights are correct. " +
 			"It uses no other channel or key and charges no token. It also tests a channel that is paused or cools down.",
 	}, s.TestChannel)
 	register(g, huma.Operation{
@@ -56,13 +57,13 @@ func addChannels(g *edge.Group, s *operator.Service) {
 	register(g, huma.Operation{
 		OperationID: "adminDraftPrices", Method: http.MethodPost, Path: Root + "/prices/draft", Summary: "Draft prices from a public list",
 		Description: "The body is models.dev's api.json, up to 8 MiB. The operation fetches and changes nothing: the answer has YAML for the " +
-			"configuration file, and the differences. It reads prices of tokens, and takes the list's currency as that of the file.",
+			"configuration file, and the differences. It reads prices of tokens, and assumes that the list has the currency of the file.",
 		MaxBodyBytes: operator.MostPriceList, BodyReadTimeout: priceListTimeout,
 	}, s.DraftPrices)
 	register(g, huma.Operation{
 		OperationID: "adminGetSetup", Method: http.MethodGet, Path: Root + "/setup", Summary: "Check the setup",
-		Description: "Checks what the gateway depends on, all parts at once and each by itself, and names the command that fixes what is wrong. " +
-			"It answers within five seconds even if parts are away. Callers within two seconds share an answer.",
+		Description: "Checks all dependencies of the gateway at the same time, and names the command that fixes each fault. " +
+			"It answers within five seconds even if a dependency does not respond. Callers within two seconds share an answer.",
 	}, s.Setup)
 }
 

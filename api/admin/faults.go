@@ -30,7 +30,7 @@ func faultWords(kind providers.Kind) string {
 	case providers.Unauthenticated:
 		return "The operator's key is missing or wrong"
 	case providers.Forbidden:
-		return "A viewer's key opens GET alone"
+		return "A viewer's key may only send GET"
 	case providers.NotFound:
 		return "There is no such token or task, or the deployment has no operator"
 	case providers.RateLimited:

@@ -38,7 +38,8 @@ func addTasks(g *edge.Group, s *operator.Service) {
 	}, s.RefundUnsettled)
 	register(g, huma.Operation{
 		OperationID: "adminListTasks", Method: http.MethodGet, Path: tasksPath, Summary: "List the tasks of all tokens",
-		Description: "Newest first, from Temporal's visibility store, which is a moment late. A process returns the same page for two seconds, with the current state of running tasks.",
+		Description: "Newest first, from Temporal's visibility store, with a short delay. " +
+			"A process returns the same page for two seconds, with the current state of running tasks.",
 	}, s.ListTasks)
 	register(g, huma.Operation{
 		OperationID: "adminGetTask", Method: http.MethodGet, Path: taskPath, Summary: "Get the details of a task",
@@ -46,15 +47,16 @@ func addTasks(g *edge.Group, s *operator.Service) {
 	}, s.Task)
 	register(g, huma.Operation{
 		OperationID: "adminCancelTask", Method: http.MethodPost, Path: taskPath + "/cancel", Summary: "Cancel a task",
-		Description: "As a client of its token cancels it. Waits for the end, two seconds by default. A task that has ended is 409.",
+		Description: "Has the same effect as a cancel by the token's client. Waits for the end, two seconds by default. " +
+			"For a task that has ended the answer is 409.",
 	}, s.CancelTask)
 	register(g, huma.Operation{
 		OperationID: "adminFailTask", Method: http.MethodPost, Path: taskPath + "/fail", Summary: "End a task as failed",
-		Description: "The client reads the reason. Waits for the end, two seconds by default. A task that has ended is 409.",
+		Description: "The client receives the reason. Waits for the end, two seconds by default. For a task that has ended the answer is 409.",
 	}, s.FailTask)
 	register(g, huma.Operation{
 		OperationID: "adminRetryArchive", Method: http.MethodPost, Path: taskPath + "/retry-archive", Summary: "Archive a task again",
-		Description: "Only for a task that failed with archive_failed; any other task is 409.",
+		Description: "Only for a task that failed with archive_failed; for any other task the answer is 409.",
 	}, s.RetryArchive)
 	register(g, huma.Operation{
 		OperationID: "adminRedeliver", Method: http.MethodPost, Path: taskPath + "/redeliver",
@@ -67,7 +69,8 @@ func addTasks(g *edge.Group, s *operator.Service) {
 	}, s.CountTasks)
 	register(g, huma.Operation{
 		OperationID: "adminListDeliveries", Method: http.MethodGet, Path: Root + "/deliveries", Summary: "List the deliveries of webhooks",
-		Description: "Newest first, a moment late. Without `state` the list has the deliveries that were given up. The details of a task have the tries of each delivery.",
+		Description: "Newest first, with a short delay. Without `state` the list has the deliveries that the gateway gave up. " +
+			"The details of a task have the tries of each delivery.",
 	}, s.ListDeliveries)
 }
 
@@ -75,7 +78,7 @@ func addTasks(g *edge.Group, s *operator.Service) {
 func addContent(g *edge.Group, s *operator.Service, serve ServeContent) {
 	op := huma.Operation{
 		OperationID: "adminGetTaskContent", Method: http.MethodGet, Path: taskPath + "/content", Summary: "Get a task's video",
-		Description: "Of a finished task of any token, from the archive. Ranges and conditional requests work as in RFC 9110.",
+		Description: "The video of a finished task of any token, from the archive. Ranges and conditional requests work as in RFC 9110.",
 		Parameters:  []*huma.Param{edge.PathParameter("task_id", "Video task id")},
 	}
 	body.DeclareContent(&op, g.FaultSchema())

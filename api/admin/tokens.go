@@ -29,12 +29,12 @@ func addTokens(g *edge.Group, s *operator.Service) {
 	}, s.Token)
 	register(g, huma.Operation{
 		OperationID: "adminUpdateToken", Method: http.MethodPatch, Path: tokenPath, Summary: "Change a token",
-		Description: "Absent fields do not change. The change applies in every process within a second. A token of the configuration file is 409, " +
-			"and so is a change whose `version` is not the token's.",
+		Description: "Absent fields do not change. The change applies in every process within a second. " +
+			"The answer is 409 for a token of the configuration file, and for a `version` that is not the token's current one.",
 	}, s.UpdateToken)
 	register(g, huma.Operation{
 		OperationID: "adminRevokeToken", Method: http.MethodDelete, Path: tokenPath, Summary: "Revoke a token",
-		Description: "Permanently, in every process within a second. Its tasks continue, and its name is free again.",
+		Description: "Revokes the token permanently, in every process within a second. Its tasks continue, and its name is free again.",
 	}, s.RevokeToken)
 	register(g, huma.Operation{
 		OperationID: "adminRotateToken", Method: http.MethodPost, Path: tokenPath + "/rotate", Summary: "Give a token a new key",

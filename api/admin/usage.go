@@ -53,17 +53,17 @@ func UsageParameters(groups UsageGroups) []*huma.Param {
 	}
 	last := len(groups.Standard) - 1
 	list := []*huma.Param{
-		{Name: "from", In: "query", Schema: text, Description: "First day (UTC), a date or a time; 30 days up to the last where it is absent"},
-		{Name: "to", In: "query", Schema: text, Description: "Last day; today where it is absent"},
+		{Name: "from", In: "query", Schema: text, Description: "First day (UTC), a date or a time; by default 30 days up to the last day"},
+		{Name: "to", In: "query", Schema: text, Description: "Last day; today by default"},
 		{Name: "token", In: "query", Schema: text, Description: "Id or name"},
 		{Name: "model", In: "query", Schema: text, Description: "Public name"},
 		{
 			Name: "group_by", In: "query", Schema: words, Explode: new(false),
-			Description: "What the sums are by, with commas between; " + strings.Join(groups.Standard[:last], ", ") + " and " +
+			Description: "Fields of the sums, separated by commas; " + strings.Join(groups.Standard[:last], ", ") + " and " +
 				groups.Standard[last] +
-				" where it is absent, one sum of all where it is empty",
+				" by default. Empty: one sum of all",
 		},
-		{Name: "after", In: "query", Schema: text, Description: "The cursor of the page before"},
+		{Name: "after", In: "query", Schema: text, Description: "The cursor of the previous page"},
 		{
 			Name: "limit", In: "query",
 			Schema: &huma.Schema{

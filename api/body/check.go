@@ -110,7 +110,7 @@ func (c *Checker) Check(raw []byte) (*JSON, error) {
 		return nil, providers.InvalidField("", "The request body is not valid UTF-8.")
 	}
 	if len(bytes.TrimSpace(raw)) == 0 {
-		return nil, providers.InvalidField("", "The request body is empty: a JSON object is wanted.")
+		return nil, providers.InvalidField("", "The request body is empty: a JSON object is required.")
 	}
 	pooled, _ := c.decoders.Get().(*decoder)
 	if pooled == nil {
@@ -137,7 +137,7 @@ func (c *Checker) Check(raw []byte) (*JSON, error) {
 		return nil, v.fault()
 	}
 	if _, err := dec.ReadToken(); err != io.EOF { //nolint:errorlint // the decoder documents io.EOF itself
-		return nil, providers.InvalidField("", "The request body goes on after its JSON object.")
+		return nil, providers.InvalidField("", "The request body has data after its JSON object.")
 	}
 	if s.unlisted != nil {
 		b.Unlisted = s.unlisted.fault()

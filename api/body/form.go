@@ -48,7 +48,7 @@ func errForm() *providers.Fault {
 
 // errBoundary is the fault of a body that two parsers could split into different parts.
 func errBoundary() *providers.Fault {
-	return providers.InvalidField("", "The multipart body has a line that begins with its boundary and is no delimiter of its own form.")
+	return providers.InvalidField("", "The multipart body has a line that begins with the boundary but is not a valid delimiter.")
 }
 
 // ParseForm finds the parts of a multipart body as RFC 2046 delimits them, without copies. All delimiters and headers must use the line
@@ -165,7 +165,7 @@ func parseHead(raw []byte, at int, newline string) (Part, int, error) {
 	content := at + len(window) - in.Len() - buffered.Buffered()
 	given := header["Content-Disposition"]
 	if !plainLines(raw[at:content], newline) || len(given) > 1 {
-		return Part{}, 0, providers.InvalidField("", "A part of the multipart body has a header that can be read in several ways.")
+		return Part{}, 0, providers.InvalidField("", "A part of the multipart body has an ambiguous header.")
 	}
 	disposition, params, err := mime.ParseMediaType(header.Get("Content-Disposition"))
 	name := params["name"]

@@ -55,18 +55,18 @@ func DeclareContent(op *huma.Operation, fault *huma.Schema) {
 	refused := map[string]*huma.MediaType{"application/json": {Schema: fault}}
 	op.Parameters = append(op.Parameters,
 		&huma.Param{
-			Name: "index", In: "query", Description: "Which of several videos, from 0",
+			Name: "index", In: "query", Description: "Index of the video, from 0",
 			Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(float64)},
 		},
 		&huma.Param{
-			Name: "variant", In: "query", Description: "Variants the upstream does not make are not found",
+			Name: "variant", In: "query", Description: "A variant that the upstream does not make is answered 404",
 			Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"video", "thumbnail", "spritesheet"}},
 		})
 	op.Responses = map[string]*huma.Response{
 		"200": {Description: "The video, or the picture that the variant names", Content: whole},
-		"206": {Description: "The ranges asked for", Content: ranges},
-		"304": {Description: "The client has the video as it is"},
-		"412": {Description: "The video is not the one that the request's conditions name", Content: refused},
+		"206": {Description: "The requested ranges", Content: ranges},
+		"304": {Description: "The client's copy of the video is current"},
+		"412": {Description: "The video does not match the request's conditions", Content: refused},
 		"416": {Description: "The range does not exist", Content: refused},
 	}
 }

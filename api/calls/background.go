@@ -179,7 +179,7 @@ func StagedChain(ctx context.Context, previous string, hold func(n int) error) (
 	items, err := run.Items(ctx)
 	if err != nil {
 		return nil, nil, &providers.Fault{
-			Kind: providers.Overloaded, Message: "The response before the call cannot be read from the archive.", Accepted: providers.NotAccepted,
+			Kind: providers.Overloaded, Message: "The previous response cannot be read from the archive.", Accepted: providers.NotAccepted,
 			Err: err,
 		}
 	}

@@ -19,7 +19,7 @@ var (
 	errStopping = errors.New("the gateway is stopping")
 	errRevoked  = errors.New("the API key may no longer be used")
 	errSpent    = errors.New("the budget of the API key is used up")
-	errStricter = errors.New("the API key may ask for less than before; come again")
+	errStricter = errors.New("the API key has fewer permissions than before; connect again")
 )
 
 // Sockets returns the number of open conversations.

@@ -23,7 +23,7 @@ const (
 )
 
 // errBroken reports that an answer which is not a stream broke off. The connection is closed, so that the client detects this.
-var errBroken = errors.New("the answer broke off")
+var errBroken = errors.New("the answer ended early")
 
 // copyPlain copies an answer that is not a stream. inParts: the answer is a JSON array, and the client uses its elements as they arrive. If
 // it fails between two elements, it ends with the format's error as the last one. If it fails before anything was sent, copyPlain returns

@@ -129,7 +129,7 @@ func (p priced) event(words []string, message []byte, isText bool) *providers.Fa
 	switch {
 	case message == nil:
 		return providers.InvalidField("", "Invalid request: with this API key a message may be at most %d MiB long, "+
-			"and there is room for only so many under way together.", upstream.MaxChecked>>20)
+			"and all such messages in progress share limited memory.", upstream.MaxChecked>>20)
 	case len(words) == 0: // the group forbids nothing any more
 		return nil
 	case json.Valid(message):

@@ -79,7 +79,7 @@ func (c *Calls) copyStream(ch *Charge, r *http.Request, answer *relay.Answer, fo
 	}
 }
 
-// sendEvents sends the next events of a stream. An error means that the client has left.
+// sendEvents sends the next events of a stream. An error means that the client disconnected.
 func (ch *Charge) sendEvents(out *edge.Writer, answer *relay.Answer, events []byte, format Events) error {
 	x := ch.request
 	if x.Status() == 0 {

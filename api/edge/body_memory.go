@@ -42,12 +42,12 @@ func (x *Request) Hold(n int) error {
 	case errors.Is(err, fair.ErrShare):
 		return &providers.Fault{
 			Kind: providers.RateLimited, RetryAfter: bodyRetry,
-			Message: "Rate limit reached: the request bodies of this API key that are under way are too large together.",
+			Message: "Rate limit reached: the request bodies of this API key in progress are too large together.",
 		}
 	case err != nil:
 		return &providers.Fault{
 			Kind: providers.Overloaded, RetryAfter: bodyRetry,
-			Message: "There is no room for the request body at the moment: too many are under way.",
+			Message: "The gateway has no memory for the request body at the moment: too many are in progress.",
 		}
 	}
 	x.held += int64(n)

@@ -179,7 +179,7 @@ func readFault(r *http.Request, err error) *providers.Fault {
 	case errors.As(err, &limit):
 		return tooLarge(limit.Limit)
 	case errors.Is(err, encoded.ErrBroken):
-		fault = providers.InvalidField("", "The request body is not encoded as its Content-Encoding says.")
+		fault = providers.InvalidField("", "The request body does not have the encoding that Content-Encoding declares.")
 	case errors.Is(err, os.ErrDeadlineExceeded): // net/http ends the request's context with it
 		fault = providers.InvalidField("", "The request body did not arrive in time.")
 	case r.Context().Err() != nil:

@@ -184,5 +184,5 @@ func (x *Request) FormatBySDK(r *http.Request) {
 
 // NothingHere returns the fault of a path without an operation. The usual cause is a wrong base URL.
 func NothingHere() *providers.Fault {
-	return providers.Faultf(providers.NotFound, "There is nothing at this path. /docs lists the paths that there are.")
+	return providers.Faultf(providers.NotFound, "There is nothing at this path. /docs lists all paths.")
 }

@@ -125,7 +125,7 @@ func (x *Request) Fail(err error) {
 	x.FailWith(0, x.presence.recorded(providers.AsFault(err)))
 }
 
-// recorded returns the fault for the log line and the counters of a request. If the client has left, a failure of the gateway or of an
+// recorded returns the fault for the log line and the counters of a request. If the client disconnected, a failure of the gateway or of an
 // upstream becomes ClientGone, because the disconnect may have caused it.
 func (p *presence) recorded(fault *providers.Fault) *providers.Fault {
 	if !Left(p.ctx) {
@@ -203,7 +203,7 @@ func (f *Format) ForStream(fault *providers.Fault) *providers.Fault {
 	return &streamed
 }
 
-// Left reports whether the client has left. If the context ended with a fault, this process ended it, and the client is still there.
+// Left reports whether the client disconnected. If the context ended with a fault, this process ended it, and the client is still there.
 func Left(ctx context.Context) bool {
 	var fault *providers.Fault
 	return ctx.Err() != nil && !errors.As(context.Cause(ctx), &fault)
@@ -211,5 +211,5 @@ func Left(ctx context.Context) bool {
 
 // ClientGone returns the fault of a request whose client has left.
 func ClientGone(err error) *providers.Fault {
-	return &providers.Fault{Kind: providers.Canceled, Message: "The client has left.", Err: err}
+	return &providers.Fault{Kind: providers.Canceled, Message: "The client disconnected.", Err: err}
 }

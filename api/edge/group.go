@@ -117,7 +117,7 @@ func (g *Group) enter(x *Request, r *http.Request, op *huma.Operation, access Ac
 		return err
 	}
 	if changes := r.Method != http.MethodGet && r.Method != http.MethodHead; x.presence.internal.impersonates() && (changes || calls) {
-		return providers.Faultf(providers.Forbidden, "This is for the holder of the token: others may look at what is the token's.")
+		return providers.Faultf(providers.Forbidden, "Only the token itself may do this: an operator may only read the token's data.")
 	}
 	if access.Meter == MeterReads {
 		return x.TakeReads(1)

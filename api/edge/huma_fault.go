@@ -50,7 +50,7 @@ func faultOf(status int, message string, errs []error) *providers.Fault {
 			}
 		}
 		if strings.HasSuffix(message, "body is required") {
-			return providers.InvalidField("", "The request body is empty: a JSON object is wanted.")
+			return providers.InvalidField("", "The request body is empty: a JSON object is required.")
 		}
 		return providers.InvalidField("", "The request is not valid.")
 	case http.StatusNotFound:

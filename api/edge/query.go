@@ -79,7 +79,7 @@ func (q *Query) Words(name string, known, standard []string) []string {
 // FormatParameter declares the parameter that CSV reads.
 func FormatParameter() *huma.Param {
 	return &huma.Param{
-		Name: "format", In: "query", Description: "csv also by the header Accept: text/csv",
+		Name: "format", In: "query", Description: "The header Accept: text/csv also selects csv",
 		Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"json", "csv"}},
 	}
 }
@@ -163,7 +163,7 @@ func (t Table) Flush() error {
 	return t.rows.Error()
 }
 
-// End is Flush for the answer of a request: if the client has left, the error is ClientGone.
+// End is Flush for the answer of a request: if the client disconnected, the error is ClientGone.
 func (t Table) End() error {
 	if err := t.Flush(); err != nil {
 		return ClientGone(err)

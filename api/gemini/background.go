@@ -49,7 +49,7 @@ func (a *Interactions) requested(b *body.JSON) (bool, error) {
 		return false, providers.InvalidField("store", "Invalid request: 'store' must be true for an interaction in the background.")
 	case !b.Value("webhook_config").Absent():
 		return false, providers.InvalidField("webhook_config",
-			"Invalid request: 'webhook_config' is not for an interaction in the background; the header X-Webhook-Url names a webhook.")
+			"Invalid request: 'webhook_config' is not supported for an interaction in the background; use the header X-Webhook-Url.")
 	}
 	return true, nil
 }

@@ -4,7 +4,7 @@ package gemini
 
 type geminiGenerate struct {
 	Contents         []geminiContent        `json:"contents" nullable:"false" doc:"Conversation turns"`
-	GenerationConfig geminiGenerationConfig `json:"generationConfig,omitzero" doc:"May be absent, as the vendor's SDKs leave it out"`
+	GenerationConfig geminiGenerationConfig `json:"generationConfig,omitzero" doc:"Optional: the vendor's SDKs may omit it"`
 }
 
 type geminiContent struct {

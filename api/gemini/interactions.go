@@ -17,16 +17,16 @@ const interactionsPath = "/interactions"
 
 // geminiInteraction is the body of an interaction, with the fields that the gateway reads. It is never filled.
 type geminiInteraction struct {
-	Model       string         `json:"model,omitempty" doc:"Model id; or agent names an agent, which channels list like a model"`
+	Model       string         `json:"model,omitempty" doc:"Model id. Alternatively, agent names an agent, which channels list like a model"`
 	Agent       string         `json:"agent,omitempty"`
 	Input       anyInput       `json:"input,omitzero" doc:"A text, a content, or an array of contents"`
-	Background  bool           `json:"background,omitempty" doc:"True: the answer comes at once, and the interaction is read later. Required for a video"`
+	Background  bool           `json:"background,omitempty" doc:"True: the gateway answers immediately, and the client reads the interaction later. Required for a video"`
 	Stream      bool           `json:"stream,omitempty"`
 	Store       bool           `json:"store,omitempty"`
 	Previous    string         `json:"previous_interaction_id,omitempty"`
-	Response    objectOrMany   `json:"response_format,omitzero" doc:"type video makes a video: with aspect_ratio, resolution, duration (6s) and delivery (uri)"`
+	Response    objectOrMany   `json:"response_format,omitzero" doc:"The type video makes a video; it accepts aspect_ratio, resolution, duration (6s) and delivery (uri)"`
 	Generation  map[string]any `json:"generation_config,omitempty"`
-	WebhookConf map[string]any `json:"webhook_config,omitempty" doc:"Of a video: uris, one address"`
+	WebhookConf map[string]any `json:"webhook_config,omitempty" doc:"For a video: uris with one address"`
 }
 
 type anyInput = body.Either[string, objectOrMany]
@@ -57,10 +57,11 @@ func (a *Interactions) Add(g *edge.Group, begin BeginVideo) {
 		g.With(edge.Access{Meter: edge.MeterCalls}).Handle(huma.Operation{ // the permission depends on the body
 			OperationID: "createInteraction" + suffix, Method: http.MethodPost, Path: prefix + interactionsPath, Tags: []string{InteractionsTag},
 			Summary: "Create an interaction, " + prefix,
-			Description: "With background and a response_format of type video it makes a video task, at any vendor, and needs a token that may " +
-				"make videos. Any other reaches a Gemini upstream untouched, and needs one that may call models. With background, it is a task too.",
+			Description: "With background and a response_format of type video, the gateway makes a video task, at any vendor; " +
+				"the token requires the permission video. Any other interaction reaches a Gemini upstream unchanged " +
+				"and requires the permission relay. With background, it is a task too.",
 			Parameters: []*huma.Param{{
-				Name: "Idempotency-Key", In: "header", Description: "With background: a create that is repeated with its key returns the first one's task",
+				Name: "Idempotency-Key", In: "header", Description: "With background: a repeated create with the same key returns the first task",
 				Schema: body.Text(),
 			}},
 			RequestBody: body.DeclareJSON[geminiInteraction](registry), Responses: calls.DeclareAnswer("The interaction, or its events", true),

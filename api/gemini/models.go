@@ -18,7 +18,7 @@ import (
 type geminiModel struct {
 	Name        string   `json:"name" doc:"models/ and the model id"`
 	DisplayName string   `json:"displayName"`
-	Methods     []string `json:"supportedGenerationMethods" nullable:"false" doc:"What the model takes in this format"`
+	Methods     []string `json:"supportedGenerationMethods" nullable:"false" doc:"Operations of the model in this format"`
 }
 
 // geminiModelList is the model list in Gemini format. It has one page.
@@ -60,7 +60,7 @@ func addModels(g *edge.Group, c *calls.Calls, read edge.PathOperation) {
 	})
 	one := &huma.Operation{
 		OperationID: "getModelB", Method: http.MethodGet, Path: "/v1beta/models/{model}", Tags: tags, Summary: "Get a model in format B",
-		Parameters: []*huma.Param{edge.PathParameter("model", "Model id; it may hold slashes and colons")},
+		Parameters: []*huma.Param{edge.PathParameter("model", "Model id; it may contain slashes and colons")},
 		Responses:  body.DeclareAnswer[geminiModel](registry, "The model"),
 	}
 	ofModel := edge.PathOperation{Operation: one, Handle: func(x *edge.Request, _ *http.Request, name string) error {

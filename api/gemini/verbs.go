@@ -72,13 +72,13 @@ func addVerbs(g *edge.Group, c *calls.Calls, prefix, suffix string, routes map[s
 			OperationID: verb.verb + suffix, Method: http.MethodPost, Path: prefix + "/models/{model}:" + verb.verb,
 			Tags: []string{verb.tag}, Summary: verb.summary + ", " + prefix,
 			Description: "Fields that are not listed here reach the upstream untouched.",
-			Parameters:  []*huma.Param{edge.PathParameter("model", "Model id; it may hold slashes and colons")},
+			Parameters:  []*huma.Param{edge.PathParameter("model", "Model id; it may contain slashes and colons")},
 			RequestBody: requestBody, Responses: declareAnswer(verb.streams()),
 		}
 		if verb.streams() {
 			op.Parameters = append(op.Parameters, &huma.Param{
 				Name: "alt", In: "query", Schema: &huma.Schema{Type: huma.TypeString},
-				Description: "`sse` streams server-sent events; else the answer is one JSON array, element by element",
+				Description: "`sse` streams server-sent events; otherwise the answer is one JSON array, element by element",
 			})
 		}
 		to := edge.PathOperation{Operation: op, Access: calls.Access(), Handle: func(x *edge.Request, r *http.Request, model string) error {

@@ -15,15 +15,15 @@ import (
 // Call is a call of the log in JSON.
 type Call struct {
 	Object string    `json:"object" enum:"call"`
-	At     time.Time `json:"at" doc:"When it came"`
+	At     time.Time `json:"at" doc:"When the request arrived"`
 	CallNames
 	CallAsked
 	CallOutcome
 	CallUsed
-	Attempts []Attempt `json:"attempts" nullable:"false" doc:"The requests to upstreams that it took, in their order"`
+	Attempts []Attempt `json:"attempts" nullable:"false" doc:"The call's requests to upstreams, in order"`
 	Skipped  int64     `json:"skipped,omitempty" doc:"Calls of the same token that were refused in the same second and have no record of their own"`
-	Cursor   string    `json:"cursor" doc:"Its place in the log"`
-	Others   []string  `json:"other_ids,omitempty" doc:"Where a call was found by its client's value: ids of other calls with that value, the newest first, at most 20"`
+	Cursor   string    `json:"cursor" doc:"The call's position in the log"`
+	Others   []string  `json:"other_ids,omitempty" doc:"If the call was found by the client's value: ids of other calls with that value, newest first, at most 20"`
 }
 
 // CallNames are the ids of a call, and its caller.
@@ -42,14 +42,14 @@ type CallNames struct {
 type CallAsked struct {
 	Operation string `json:"operation" doc:"The operation's id in this document"`
 	Format    string `json:"format" doc:"Format of the client"`
-	Model     string `json:"model,omitempty" doc:"Public name; absent where the call was refused before it was read"`
+	Model     string `json:"model,omitempty" doc:"Public name; absent if the gateway refused the call before it read the name"`
 	Stream    bool   `json:"stream" doc:"The answer is a stream of events"`
 }
 
 // CallOutcome is how a call ended, and when.
 type CallOutcome struct {
 	Channel   string   `json:"channel,omitempty" doc:"The channel that answered"`
-	Status    int      `json:"status" doc:"499: the client left before the end"`
+	Status    int      `json:"status" doc:"499: the client disconnected before the end"`
 	Fault     string   `json:"fault,omitempty" doc:"Kind of fault; absent if the call did not fail"`
 	Message   string   `json:"message,omitempty" doc:"Message of the fault, as the client received it"`
 	Code      string   `json:"code,omitempty" doc:"The upstream's code of the fault"`

@@ -38,10 +38,10 @@ type Options struct {
 type List struct {
 	Object string     `json:"object" enum:"list"`
 	Data   []Call     `json:"data" nullable:"false"`
-	Looked int        `json:"looked_at" doc:"Calls that were looked at for this page"`
-	Back   *time.Time `json:"looked_back_to" doc:"When the last of them was written; null: there was none"`
-	After  *string    `json:"after" doc:"What to send as after to look on; null: there is nothing further back. A page may be short, or empty, where a filter fits few calls: it takes two seconds at most"`
-	Newest *string    `json:"newest" doc:"What to send as newer for the calls that come from now on; null: there is no call"`
+	Looked int        `json:"looked_at" doc:"Number of calls that the gateway examined for this page"`
+	Back   *time.Time `json:"looked_back_to" doc:"When the last examined call was recorded; null: none"`
+	After  *string    `json:"after" doc:"Value of after for the next page; null: there are no older calls. A page takes two seconds at most, so it may be short or empty if a filter matches few calls"`
+	Newest *string    `json:"newest" doc:"Value of newer that selects the calls after these; null: there is no call"`
 }
 
 // Reader reads the log for operators, or for one token.
@@ -95,7 +95,7 @@ func (s *service) add(g *edge.Group, prefix, root, words string, parameters []*h
 	}, s.list)
 	g.Handle(huma.Operation{
 		OperationID: prefix + "GetCall", Method: http.MethodGet, Path: root + "/calls/{id}", Summary: "Find a call",
-		Description: "By any of its ids: the request's, its trace's, the upstream's, or that of the task that it made. Of several, the newest.",
+		Description: "Finds a call by any of its ids: the request's, its trace's, the upstream's, or its task's. The newest of several.",
 		Parameters:  []*huma.Param{edge.PathParameter("id", "Any of the call's ids")}, Tags: tags,
 		Responses: body.DeclareAnswer[Call](g.OpenAPI().Components.Schemas, "The call"),
 	}, s.find)
@@ -157,7 +157,7 @@ func (r Reader) scan(ctx context.Context, filter calllog.Filter, within calllog.
 		if within.After == "" {
 			field = "newer"
 		}
-		return page, providers.InvalidField(field, "Invalid request: '%s' is no cursor of this list.", field)
+		return page, providers.InvalidField(field, "Invalid request: '%s' is not a cursor of this list.", field)
 	}
 	return page, awayFault("The log of calls", err)
 }
@@ -209,5 +209,5 @@ func (s *service) find(x *edge.Request, r *http.Request) error {
 }
 
 func noLog() error {
-	return &providers.Fault{Kind: providers.NotFound, Message: "This deployment keeps no log of calls: calls.recent is 0."}
+	return &providers.Fault{Kind: providers.NotFound, Message: "This deployment does not store a log of calls: calls.recent is 0."}
 }

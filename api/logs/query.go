@@ -35,21 +35,21 @@ func parameters(operators bool) []*huma.Param {
 		{Name: "id", Schema: text, Description: "Any of a call's ids. Several calls may have the value that their clients sent as x-request-id"},
 		{Name: "model", Schema: text, Description: "Public name"},
 		{Name: "operation", Schema: text, Description: "An operation's id in this document"},
-		{Name: "status", Schema: text, Description: "An HTTP status, or a class such as 4xx or 5xx, or failed: 400 and more, or a fault in an answer that had begun"},
+		{Name: "status", Schema: text, Description: "An HTTP status, a class such as 5xx, or failed: 400 or higher, or a fault in an answer that had begun"},
 		{Name: "fault", Schema: text, Description: "Kind of fault, or any"},
-		{Name: "min_ms", Schema: whole, Description: "Calls that took so long at least"},
-		{Name: "stream", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "Calls that were answered with a stream of events, or not"},
-		{Name: "since", Schema: text, Description: "Calls that came at this date or time of RFC 3339 or later"},
-		{Name: "until", Schema: text, Description: "Calls that came before"},
-		{Name: "after", Schema: text, Description: "The cursor of a page before: goes on behind it"},
-		{Name: "newer", Schema: text, Description: "The cursor newest of a page before: calls above it alone"},
-		{Name: "limit", Schema: limit, Description: "Calls of a page: 50, at most 1,000; of a table: 1,000, at most 10,000"},
+		{Name: "min_ms", Schema: whole, Description: "Only calls that took at least this many milliseconds"},
+		{Name: "stream", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "true: calls with a stream of events; false: other calls"},
+		{Name: "since", Schema: text, Description: "Only calls that arrived at or after this date or RFC 3339 time"},
+		{Name: "until", Schema: text, Description: "Only calls that arrived before this date or RFC 3339 time"},
+		{Name: "after", Schema: text, Description: "The cursor of an earlier page: the list continues after it"},
+		{Name: "newer", Schema: text, Description: "The cursor newest of an earlier page: only newer calls"},
+		{Name: "limit", Schema: limit, Description: "Calls of a page: 50 by default, at most 1,000; of a table: 1,000, at most 10,000"},
 		edge.FormatParameter(),
 	}
 	if operators {
 		list = append([]*huma.Param{
 			{Name: "token", Schema: text, Description: "Id or name"},
-			{Name: "channel", Schema: text, Description: "Channel that answered, or was asked and did not"},
+			{Name: "channel", Schema: text, Description: "Channel that answered, or that failed to answer"},
 		}, list...)
 	}
 	for _, p := range list {
@@ -73,10 +73,10 @@ func ParseQuery(r *http.Request) (q Query, table bool, err error) {
 	case "true", "false":
 		q.Stream = new(text == "true")
 	default:
-		in.Refuse("stream", "takes true or false.")
+		in.Refuse("stream", "must be true or false.")
 	}
 	if !q.Until.IsZero() && !q.Since.Before(q.Until) {
-		in.Refuse("since", "does not lie before 'until'.")
+		in.Refuse("since", "must be before 'until'.")
 	}
 	standard, most := defaultLimit, pageMost
 	if table {
@@ -111,5 +111,5 @@ func readStatus(f *calllog.Filter, text string) error {
 		f.Status = n
 		return nil
 	}
-	return providers.InvalidField("status", "Invalid request: 'status' takes an HTTP status, a class such as 5xx, or failed.")
+	return providers.InvalidField("status", "Invalid request: 'status' must be an HTTP status, a class such as 5xx, or failed.")
 }

@@ -19,15 +19,15 @@ import (
 // Traffic has the sums of the calls in one step of time.
 type Traffic struct {
 	At       time.Time     `json:"at" doc:"When the step begins"`
-	Channel  *string       `json:"channel,omitempty" doc:"Channel that answered, empty: none; absent where the sums are not by channel"`
-	Model    *string       `json:"model,omitempty" doc:"Public name; other: names that the configuration does not have; absent where the sums are not by model"`
+	Channel  *string       `json:"channel,omitempty" doc:"Channel that answered; empty: none; absent if the sums are not by channel"`
+	Model    *string       `json:"model,omitempty" doc:"Public name; other: names that the configuration does not have; absent if the sums are not by model"`
 	Requests int64         `json:"requests"`
 	Failed   int64         `json:"failed"`
 	Tokens   int64         `json:"tokens" doc:"Input and output"`
 	Cost     pricing.Money `json:"cost" doc:"In the currency of the prices"`
-	FirstP50 float64       `json:"first_byte_p50_ms" doc:"Within so long half of the answers began, as far as their buckets tell; 0: none began"`
+	FirstP50 float64       `json:"first_byte_p50_ms" doc:"Median of the milliseconds until the first byte, estimated from first_byte; 0: no answer began"`
 	FirstP95 float64       `json:"first_byte_p95_ms"`
-	First    []int64       `json:"first_byte" nullable:"false" doc:"Answers whose first byte came within 100, 250, 500, 1,000, 2,500, 5,000, 15,000 ms, and later"`
+	First    []int64       `json:"first_byte" nullable:"false" doc:"Number of answers whose first byte arrived within 100, 250, 500, 1,000, 2,500, 5,000, 15,000 ms, and later"`
 }
 
 // TrafficList is a series of sums.
@@ -41,10 +41,10 @@ type TrafficList struct {
 
 // TrafficQuery selects sums of traffic.
 type TrafficQuery struct {
-	From    string `query:"from" doc:"A date or a time of RFC 3339; an hour before to where it is absent. What is more than 26 hours ago is not known"`
-	To      string `query:"to" doc:"Now where it is absent"`
-	Step    string `query:"step" doc:"Length of a step, such as 1m or 15m, in whole minutes; all: one step of all; absent: so that there are sixty or some more"`
-	GroupBy string `query:"group_by" doc:"channel, model, or both with a comma between; absent: sums of all calls"`
+	From    string `query:"from" doc:"A date or RFC 3339 time; an hour before to by default. Older calls than of the last 26 hours are not counted"`
+	To      string `query:"to" doc:"A date or RFC 3339 time; now by default"`
+	Step    string `query:"step" doc:"Length of a step in whole minutes, such as 1m or 15m; all: one step; by default sixty steps or a few more"`
+	GroupBy string `query:"group_by" doc:"channel, model, or both separated by a comma; by default sums of all calls"`
 }
 
 const (
@@ -56,7 +56,7 @@ func (s *service) addTraffic(g *edge.Group, root string) {
 	edge.Register(g, huma.Operation{
 		OperationID: "adminTraffic", Method: http.MethodGet, Path: root + "/traffic", Summary: "Calls by time",
 		Description: "Counts of relayed calls, conversations and creates of tasks by the minute of their end, over the last 26 hours. " +
-			"Steps without calls are absent. adminUsage has what was charged.",
+			"Steps without calls are absent. adminUsage returns the charged amounts.",
 	}, s.ReadTraffic)
 }
 
@@ -91,7 +91,7 @@ func (q *TrafficQuery) read(now time.Time) (list TrafficList, by []string, err e
 	}
 	list.From = list.From.Truncate(time.Minute)
 	if !list.From.Before(list.To) {
-		return list, nil, providers.InvalidField("from", "Invalid request: 'from' does not lie before 'to', or 'to' is more than 26 hours ago.")
+		return list, nil, providers.InvalidField("from", "Invalid request: 'from' must be before 'to', and 'to' at most 26 hours ago.")
 	}
 	step, err := stepOf(q.Step, list.To.Sub(list.From))
 	if err != nil {
@@ -101,7 +101,7 @@ func (q *TrafficQuery) read(now time.Time) (list TrafficList, by []string, err e
 	known := []string{"channel", "model"}
 	by, wrong := edge.Words(q.GroupBy, known)
 	if wrong {
-		err = providers.InvalidField("group_by", "Invalid request: 'group_by' takes %s.", strings.Join(known, ", "))
+		err = providers.InvalidField("group_by", "Invalid request: 'group_by' accepts %s.", strings.Join(known, ", "))
 	}
 	return list, by, err
 }

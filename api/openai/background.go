@@ -35,7 +35,7 @@ func (a *background) requested(b *body.JSON) (bool, error) {
 		return false, nil
 	}
 	if b.Value("store").False() {
-		return false, providers.InvalidField("store", "Invalid request: a response in the background is stored.")
+		return false, providers.InvalidField("store", "Invalid request: 'store' must be true for a response in the background.")
 	}
 	return true, nil
 }

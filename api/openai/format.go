@@ -35,10 +35,10 @@ type openAIError struct {
 }
 
 type openAIErrorBody struct {
-	Message string  `json:"message" doc:"What went wrong, for people"`
+	Message string  `json:"message" doc:"Description of the error"`
 	Type    *string `json:"type" doc:"Class of the error"`
 	Param   *string `json:"param" doc:"The request field at fault"`
-	Code    string  `json:"code" nullable:"true" doc:"The error itself, for programs; null in some errors of an upstream"`
+	Code    string  `json:"code" nullable:"true" doc:"Code of the error, for programs; null in some errors of an upstream"`
 }
 
 func newErrorBody(fault *providers.Fault) openAIErrorBody {
@@ -113,7 +113,7 @@ type openAIModel struct {
 	Created int64  `json:"created" doc:"Unix seconds"`
 	OwnedBy string `json:"owned_by"`
 	// Video is an extension of the format.
-	Video *providers.VideoTable `json:"video,omitempty" doc:"Of a model that makes videos: what it takes, where that is known"`
+	Video *providers.VideoTable `json:"video,omitempty" doc:"For a model that makes videos: what it accepts, if that is known"`
 }
 
 type openAIModelList struct {

@@ -71,7 +71,7 @@ type (
 		Model  string      `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
 		Image  []body.File `json:"image,omitempty" nullable:"false" doc:"One file or several; image[] works too"`
 		Mask   body.File   `json:"mask,omitzero"`
-		Prompt string      `json:"prompt,omitempty" doc:"What to change; a part named input may stand in its place"`
+		Prompt string      `json:"prompt,omitempty" doc:"What to change; a part named input may replace it"`
 		N      int         `json:"n,omitempty" doc:"Number of images"`
 		Size   string      `json:"size,omitempty" doc:"Width and height, as in 1024x1024"`
 		Stream bool        `json:"stream,omitempty" doc:"Stream partial images as server-sent events"`
@@ -79,7 +79,7 @@ type (
 )
 
 func (a adder) addImages() {
-	const either = "Takes the nested shape and OpenAI's; a channel gets the one that came. "
+	const either = "Accepts the nested shape and OpenAI's; the channel receives the client's shape. "
 	tags := []string{"Image generation"}
 	registry := a.registry()
 	generation := relayed{

@@ -31,16 +31,17 @@ func (a adder) addRealtime(standard string) {
 	a.group.With(edge.Access{Permission: edge.RealtimePermission, Meter: edge.MeterCalls}).Handle(huma.Operation{
 		OperationID: "createRealtimeConversation", Method: http.MethodGet, Path: realtimePath,
 		Tags: []string{edge.RealtimeTag}, Summary: "Realtime conversation",
-		Description: "A WebSocket. Text and binary messages of up to 32 MiB, or of 1 MiB where the group of the token forbids fields of calls, close codes and reasons pass both ways. Where no " +
-			"header can be set, the API token may stand in the query parameter `key` or in the subprotocol " +
-			"`openai-insecure-api-key.<API_TOKEN>` beside `realtime`.",
+		Description: "A WebSocket. The gateway copies messages, close codes and reasons in both directions. " +
+			"A message has at most 32 MiB, or 1 MiB if the group of the token forbids fields of calls. " +
+			"A client that cannot set a header may send the API token in the query parameter `key` or in the subprotocol " +
+			"`openai-insecure-api-key.<API_TOKEN>` together with `realtime`.",
 		Parameters: []*huma.Param{{
 			Name: "model", In: "query", Schema: &huma.Schema{Type: huma.TypeString}, Description: "Model id; the deployment may have a default",
 		}},
 		Responses: map[string]*huma.Response{
 			"101": {Description: "The protocol is switched"},
 			"400": {
-				Description: "Bad request, or not one for a WebSocket",
+				Description: "Bad request, or not a WebSocket request",
 				Content:     map[string]*huma.MediaType{"application/json": {Schema: a.group.FaultSchema()}},
 			},
 		},
@@ -117,10 +118,10 @@ func checkUpgrade(answer http.Header, r *http.Request) error {
 	keys := r.Header.Values("Sec-Websocket-Key")
 	switch {
 	case !r.ProtoAtLeast(1, 1) || !edge.HeaderLists(r.Header, "Connection", "upgrade") || !edge.HeaderLists(r.Header, "Upgrade", "websocket"):
-		return providers.InvalidField("", "This path takes WebSocket connections only.")
+		return providers.InvalidField("", "This path accepts only WebSocket connections.")
 	case r.Header.Get("Sec-Websocket-Version") != "13":
 		answer.Set("Sec-Websocket-Version", "13")
-		return providers.InvalidField("", "The WebSocket version is not supported, 13 is.")
+		return providers.InvalidField("", "The WebSocket version is not supported: version 13 is required.")
 	case len(keys) != 1:
 		return providers.InvalidField("", "The Sec-WebSocket-Key is missing or given twice.")
 	}

@@ -26,10 +26,10 @@ type openAIResponse struct {
 	ToolChoice         body.Either[string, map[string]any]   `json:"tool_choice,omitzero"`
 	Reasoning          map[string]any                        `json:"reasoning,omitempty"`
 	PreviousResponseID string                                `json:"previous_response_id,omitempty"`
-	Conversation       body.Either[string, map[string]any]   `json:"conversation,omitzero" doc:"A conversation that the upstream keeps: its id, or an object with it"`
+	Conversation       body.Either[string, map[string]any]   `json:"conversation,omitzero" doc:"A conversation that the upstream stores: its id, or an object with the id"`
 	Truncation         string                                `json:"truncation,omitempty" enum:"auto,disabled"`
-	Background         bool                                  `json:"background,omitempty" doc:"Run the response as a task, which is read later"`
-	Store              bool                                  `json:"store,omitempty" doc:"Keep the response for later reads and calls; true if it is absent"`
+	Background         bool                                  `json:"background,omitempty" doc:"Run the response as a task, which the client reads later"`
+	Store              bool                                  `json:"store,omitempty" doc:"Store the response for later reads and calls; true by default"`
 }
 
 // openAICompaction is the body of a compaction. It is never filled.

@@ -54,7 +54,7 @@ func (a adder) addStored(s *stored) {
 	}
 	add(huma.Operation{
 		OperationID: "getResponse", Method: http.MethodGet, Summary: "Get a response",
-		Parameters: []*huma.Param{text("stream", "True for its events: only of an upstream's response that was created in the background")},
+		Parameters: []*huma.Param{text("stream", "True returns the events: only for an upstream's response that was created in the background")},
 		Responses:  calls.DeclareAnswer("The response", true),
 	}, s.get)
 	add(huma.Operation{
@@ -68,7 +68,7 @@ func (a adder) addStored(s *stored) {
 	add(huma.Operation{
 		OperationID: "listResponseInputItems", Method: http.MethodGet, Path: "/input_items", Summary: "List a response's own input",
 		Parameters: []*huma.Param{
-			text("after", "Id of the last item of the page before"), text("limit", "Length of the page, 1 to 100; 20 by default"),
+			text("after", "Id of the last item of the previous page"), text("limit", "Length of the page, 1 to 100; 20 by default"),
 			text("order", "asc or desc; desc, by default, has the last item first"),
 		},
 		Responses: calls.DeclareAnswer("The items", false),

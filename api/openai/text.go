@@ -19,19 +19,19 @@ type textOrTokens = body.Either[body.Either[string, []string], body.Either[[]int
 type (
 	openAIEmbedding struct {
 		Model          string       `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
-		Input          textOrTokens `json:"input" doc:"String or string array; tokens are taken too"`
+		Input          textOrTokens `json:"input" doc:"String or string array; tokens are accepted too"`
 		EncodingFormat string       `json:"encoding_format,omitempty" enum:"float,base64"`
 		Dimensions     int          `json:"dimensions,omitempty" doc:"Output vector dimension"`
 	}
 	openAIEngineEmbedding struct {
-		Model          string       `json:"model,omitempty" doc:"The path's model counts"`
-		Input          textOrTokens `json:"input" doc:"String or string array; tokens are taken too"`
+		Model          string       `json:"model,omitempty" doc:"The model of the path has priority"`
+		Input          textOrTokens `json:"input" doc:"String or string array; tokens are accepted too"`
 		EncodingFormat string       `json:"encoding_format,omitempty" enum:"float,base64"`
 		Dimensions     int          `json:"dimensions,omitempty" doc:"Output vector dimension"`
 	}
 	openAICompletion struct {
 		Model         string                        `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
-		Prompt        textOrTokens                  `json:"prompt" doc:"String or string array; tokens are taken too"`
+		Prompt        textOrTokens                  `json:"prompt" doc:"String or string array; tokens are accepted too"`
 		MaxTokens     int                           `json:"max_tokens,omitempty" doc:"Max generated tokens"`
 		Temperature   float64                       `json:"temperature,omitempty" doc:"Sampling temperature"`
 		TopP          float64                       `json:"top_p,omitempty" doc:"Nucleus sampling"`
@@ -50,7 +50,7 @@ type (
 		ReturnDocuments bool                                    `json:"return_documents,omitempty"`
 	}
 	openAIModeration struct {
-		Input body.Either[string, body.Either[[]string, []map[string]any]] `json:"input" doc:"String or string array; content parts are taken too"`
+		Input body.Either[string, body.Either[[]string, []map[string]any]] `json:"input" doc:"String or string array; content parts are accepted too"`
 		Model string                                                       `json:"model,omitempty" doc:"Model id; the deployment may have a default"`
 	}
 )
@@ -70,7 +70,7 @@ func (a adder) addText(moderationModel string) {
 		Operation: huma.Operation{
 			OperationID: "createEngineEmbedding", Path: "/v1/engines/{model}" + engineEmbeddings, Tags: embeddings,
 			Summary:    "Embeddings per engine",
-			Parameters: []*huma.Param{edge.PathParameter("model", "Model or engine id; it may hold slashes and colons")},
+			Parameters: []*huma.Param{edge.PathParameter("model", "Model or engine id; it may contain slashes and colons")},
 			Responses:  calls.DeclareAnswer("The vectors", false),
 		},
 	})

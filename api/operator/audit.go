@@ -17,13 +17,13 @@ type Auditor interface {
 
 // AuditQuery selects entries of the audit log.
 type AuditQuery struct {
-	By      string `query:"by" json:"by,omitempty" enum:"operator,token,cli,file,nobody" doc:"Those of one kind"`
-	Who     string `query:"who" json:"who,omitempty" doc:"Those of an operator's name or a token's id"`
-	What    string `query:"what" json:"what,omitempty" doc:"Those of an operation's word"`
-	Subject string `query:"subject" json:"subject,omitempty" doc:"Those about an id or a name"`
-	Outcome string `query:"outcome" json:"outcome,omitempty" enum:"done,refused" doc:"Those that ended so"`
-	Since   string `query:"since" json:"since,omitempty" doc:"Those since a date or a time of RFC 3339"`
-	Until   string `query:"until" json:"until,omitempty" doc:"Those before a date or such a time"`
+	By      string `query:"by" json:"by,omitempty" enum:"operator,token,cli,file,nobody" doc:"Only changes by this kind of actor"`
+	Who     string `query:"who" json:"who,omitempty" doc:"Only changes by this operator name or token id"`
+	What    string `query:"what" json:"what,omitempty" doc:"Only changes by this operation"`
+	Subject string `query:"subject" json:"subject,omitempty" doc:"Only changes of the object with this id or name"`
+	Outcome string `query:"outcome" json:"outcome,omitempty" enum:"done,refused" doc:"Only changes with this outcome"`
+	Since   string `query:"since" json:"since,omitempty" doc:"Only changes since this date or RFC 3339 time"`
+	Until   string `query:"until" json:"until,omitempty" doc:"Only changes before this date or RFC 3339 time"`
 	PageOf
 }
 
@@ -31,7 +31,7 @@ type AuditQuery struct {
 type AuditList struct {
 	Object string        `json:"object" enum:"list"`
 	Data   []audit.Entry `json:"data" nullable:"false"`
-	After  *string       `json:"after" doc:"What to send as after for the next page; null at the end"`
+	After  *string       `json:"after" doc:"Value of after for the next page; null at the end"`
 }
 
 // ListAudit returns a page of the audit log, the newest entries first.

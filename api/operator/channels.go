@@ -37,7 +37,7 @@ type ChannelList struct {
 	Object  string                `json:"object" enum:"list"`
 	Data    []health.ChannelState `json:"data" nullable:"false"`
 	HasMore bool                  `json:"has_more" doc:"There is a next page"`
-	After   *string               `json:"after" doc:"What to send as after for the next page; null at the end"`
+	After   *string               `json:"after" doc:"Value of after for the next page; null at the end"`
 }
 
 // ChannelName identifies one channel.
@@ -54,8 +54,8 @@ type PauseChannel struct {
 
 // ChannelPause has the duration of and the reason for a pause.
 type ChannelPause struct {
-	Minutes int      `json:"minutes" minimum:"1" maximum:"43200" doc:"How long"`
-	Reason  string   `json:"reason,omitempty" maxLength:"200" doc:"What other operators read"`
+	Minutes int      `json:"minutes" minimum:"1" maximum:"43200" doc:"Length of the pause in minutes"`
+	Reason  string   `json:"reason,omitempty" maxLength:"200" doc:"Reason, for other operators"`
 	_       struct{} `json:"-" additionalProperties:"false"`
 }
 
@@ -76,7 +76,7 @@ type ChannelKey struct {
 type ChannelTested struct {
 	channeltest.Result
 
-	Verdict string `json:"verdict" doc:"The sentence that code names, in English"`
+	Verdict string `json:"verdict" doc:"The sentence of the code, in English"`
 }
 
 // ListChannels returns a page of channels by name.

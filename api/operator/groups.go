@@ -39,10 +39,10 @@ func withLimits(s *huma.Schema) *huma.Schema {
 type Group struct {
 	Object   string   `json:"object" enum:"group"`
 	Name     string   `json:"name"`
-	Channels []string `json:"channels" nullable:"false" doc:"Those that its tokens may use, by name"`
-	Defaults Limits   `json:"defaults" doc:"Limits of tokens that have none of their own; 0: none"`
-	Ceilings Limits   `json:"ceilings" doc:"Highest limits that hold for its tokens; 0: any"`
-	Forbid   []string `json:"forbid" nullable:"false" doc:"What its tokens may not ask for: background, service_tier, hosted_tools, inference_geo, cached_content, long_cache, long_context, other_models"`
+	Channels []string `json:"channels" nullable:"false" doc:"Names of the channels that its tokens may use"`
+	Defaults Limits   `json:"defaults" doc:"Limits of tokens without their own limits; 0: none"`
+	Ceilings Limits   `json:"ceilings" doc:"Maximum limits of its tokens; 0: no maximum"`
+	Forbid   []string `json:"forbid" nullable:"false" doc:"What its tokens may not request: background, service_tier, hosted_tools, inference_geo, cached_content, long_cache, long_context, other_models"`
 }
 
 // GroupList is all groups.

@@ -41,19 +41,19 @@ const (
 // ModelPrice is the price of a model. A part that is null costs nothing.
 type ModelPrice struct {
 	Input       pricing.Decimal  `json:"input" doc:"For a million input tokens"`
-	CachedInput pricing.Decimal  `json:"cached_input" doc:"For a million cached ones; null: what input says"`
+	CachedInput pricing.Decimal  `json:"cached_input" doc:"For a million cached input tokens; null: the same as input"`
 	Output      pricing.Decimal  `json:"output" doc:"For a million output tokens"`
 	Request     pricing.Decimal  `json:"request" doc:"For a call or task"`
 	Image       pricing.Decimal  `json:"image" doc:"For an image made"`
 	AudioSecond pricing.Decimal  `json:"audio_second" doc:"For a second of audio"`
-	Second      pricing.Decimal  `json:"second" doc:"For a second of video, where no tier fits"`
-	Video       pricing.Decimal  `json:"video" doc:"For a video, where no tier fits"`
-	Tiers       []ModelPriceTier `json:"tiers,omitempty" doc:"The first that fits counts in place of second and video"`
+	Second      pricing.Decimal  `json:"second" doc:"For a second of video, if no tier matches"`
+	Video       pricing.Decimal  `json:"video" doc:"For a video, if no tier matches"`
+	Tiers       []ModelPriceTier `json:"tiers,omitempty" doc:"The first tier that matches replaces second and video"`
 }
 
 // ModelPriceTier is the price of videos of one kind.
 type ModelPriceTier struct {
-	Resolution string          `json:"resolution,omitempty" doc:"Absent: every one"`
+	Resolution string          `json:"resolution,omitempty" doc:"Absent: every resolution"`
 	Audio      string          `json:"audio,omitempty" enum:"true,false" doc:"Absent: with and without sound"`
 	Second     pricing.Decimal `json:"second"`
 	Video      pricing.Decimal `json:"video"`
@@ -94,8 +94,8 @@ func newModelPrice(p pricing.Price) *ModelPrice {
 // ModelChannel is a channel that serves a model.
 type ModelChannel struct {
 	router.ListedChannel
-	State        string   `json:"state,omitempty" enum:"closed,half-open,open,paused,disabled" doc:"closed: it serves; absent: not known now"`
-	UsualSeconds *float64 `json:"usual_seconds,omitempty" doc:"How long a video job of the model usually takes there; absent: too few are known"`
+	State        string   `json:"state,omitempty" enum:"closed,half-open,open,paused,disabled" doc:"closed: the channel serves the model; absent: unknown at the moment"`
+	UsualSeconds *float64 `json:"usual_seconds,omitempty" doc:"How long a video job of the model usually takes there; absent: there is not enough data"`
 }
 
 // ModelUse is the usage of a model.
@@ -108,15 +108,15 @@ type ModelUse struct {
 
 // Model is a model for operators.
 type Model struct {
-	ID           string                `json:"id" doc:"The name that clients ask for"`
-	AliasOf      string                `json:"alias_of,omitempty" doc:"The public name that it stands for; absent: it is one"`
-	Formats      []string              `json:"formats" nullable:"false" doc:"Formats and operations that reach it, such as openai.chat; video: tasks"`
+	ID           string                `json:"id" doc:"The model name that clients use"`
+	AliasOf      string                `json:"alias_of,omitempty" doc:"The public name of this alias; absent: the name is not an alias"`
+	Formats      []string              `json:"formats" nullable:"false" doc:"Formats and operations that can call the model, such as openai.chat; video: tasks"`
 	Groups       []string              `json:"groups" nullable:"false" doc:"Groups whose tokens may call it"`
-	Channels     []ModelChannel        `json:"channels" nullable:"false" doc:"What serves it, in the order in which they are tried; in a list the first 20 of them"`
-	MoreChannels int                   `json:"more_channels,omitempty" doc:"How many channels serve it that the list leaves out"`
-	Price        *ModelPrice           `json:"price" doc:"null: none, and it costs nothing"`
-	Video        *providers.VideoTable `json:"video,omitempty" doc:"What its vendor's table says of a model that makes videos"`
-	LastMonth    *ModelUse             `json:"last_30_days,omitempty" doc:"Absent: not used, or not known now"`
+	Channels     []ModelChannel        `json:"channels" nullable:"false" doc:"Channels of the model, in the order of attempts; a list has the first 20"`
+	MoreChannels int                   `json:"more_channels,omitempty" doc:"Number of channels that the list omits"`
+	Price        *ModelPrice           `json:"price" doc:"null: the model has no price and costs nothing"`
+	Video        *providers.VideoTable `json:"video,omitempty" doc:"For a model that makes videos: its capabilities in the vendor's table"`
+	LastMonth    *ModelUse             `json:"last_30_days,omitempty" doc:"Absent: not used, or unknown at the moment"`
 }
 
 // TransformSchema declares that the price of a model may be null.
@@ -135,15 +135,15 @@ type ModelList struct {
 	Object   string          `json:"object" enum:"list"`
 	Data     []Model         `json:"data" nullable:"false"`
 	HasMore  bool            `json:"has_more" doc:"There is a next page"`
-	After    *string         `json:"after" doc:"What to send as after for the next page; null at the end"`
-	Open     []string        `json:"open" nullable:"false" doc:"Channels that take names by patterns as well, the first 100 by name"`
+	After    *string         `json:"after" doc:"Value of after for the next page; null at the end"`
+	Open     []string        `json:"open" nullable:"false" doc:"Channels that also accept model names by patterns, the first 100 by name"`
 	Unpriced []UnpricedModel `json:"unpriced" nullable:"false" doc:"Models that were used within the last 30 days and have no price, the 100 most used first"`
-	UsedAt   *time.Time      `json:"used_at" doc:"When the uses were summed, at most a minute ago; null: they are not known now"`
+	UsedAt   *time.Time      `json:"used_at" doc:"When the uses were summed, at most a minute ago; null: unknown at the moment"`
 }
 
 // ModelName identifies one model.
 type ModelName struct {
-	Name string `path:"name" doc:"The name that clients ask for"`
+	Name string `path:"name" doc:"The model name that clients use"`
 }
 
 // modelUses has sums of the ledger by model. All callers share them for modelUseTTL.

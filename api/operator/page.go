@@ -22,7 +22,7 @@ const (
 
 // PageOf selects a page of a list. A limit of 0 is the default.
 type PageOf struct {
-	After string `query:"after" json:"after,omitempty" doc:"The cursor of the page before"`
+	After string `query:"after" json:"after,omitempty" doc:"The cursor of the previous page"`
 	Limit int    `query:"limit" json:"limit,omitempty" minimum:"1" maximum:"500" default:"50" doc:"Length of the page"`
 }
 
@@ -30,9 +30,9 @@ func (p PageOf) limit() int { return cmp.Or(p.Limit, DefaultPage) }
 
 // NamesOf selects a page of a list by name.
 type NamesOf struct {
-	Q     string   `query:"q" json:"q,omitempty" maxLength:"128" doc:"Those whose name holds this, in any case"`
-	Names []string `query:"name,explode" json:"name,omitempty" maxItems:"100" doc:"Those of these names alone, as far as they are there; other filters mean nothing"`
-	After string   `query:"after" json:"after,omitempty" doc:"The cursor of the page before"`
+	Q     string   `query:"q" json:"q,omitempty" maxLength:"128" doc:"Only objects whose name contains this text, in any case"`
+	Names []string `query:"name,explode" json:"name,omitempty" maxItems:"100" doc:"Only the existing objects with these names; other filters have no effect"`
+	After string   `query:"after" json:"after,omitempty" doc:"The cursor of the previous page"`
 	Limit int      `query:"limit" json:"limit,omitempty" minimum:"1" maximum:"500" default:"100" doc:"Length of the page"`
 }
 
@@ -94,7 +94,7 @@ func (p PageOf) cursor(filters ...string) ([]byte, error) {
 }
 
 func noCursor() error {
-	return providers.InvalidField("after", "Invalid request: 'after' is no cursor of this list.")
+	return providers.InvalidField("after", "Invalid request: 'after' is not a cursor of this list.")
 }
 
 func span(sinceText, untilText string) (since, until time.Time, err error) {
@@ -102,7 +102,7 @@ func span(sinceText, untilText string) (since, until time.Time, err error) {
 		return since, until, err
 	}
 	if until, err = edge.Moment("until", untilText); err == nil && !until.IsZero() && !since.Before(until) {
-		err = providers.InvalidField("until", "Invalid request: 'until' does not lie after 'since'.")
+		err = providers.InvalidField("until", "Invalid request: 'until' must be after 'since'.")
 	}
 	return since, until, err
 }
@@ -140,7 +140,7 @@ func checksum(cursor []byte) []byte {
 func plainFilters(pairs ...string) error {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if !providers.Plain(pairs[i+1]) {
-			return providers.InvalidField(pairs[i], "Invalid request: '%s' holds a control character.", pairs[i])
+			return providers.InvalidField(pairs[i], "Invalid request: '%s' contains a control character.", pairs[i])
 		}
 	}
 	return nil

@@ -29,10 +29,10 @@ const (
 // PriceChange is the change of a model's price by a public list.
 type PriceChange struct {
 	Model  string      `json:"model"`
-	Found  string      `json:"found" doc:"The list's name for it"`
+	Found  string      `json:"found" doc:"The name of the model in the list"`
 	Change string      `json:"change" enum:"new,changed,same"`
 	Before *ModelPrice `json:"before" doc:"null: it has no price"`
-	After  *ModelPrice `json:"after" doc:"What the list says, and of the price that it has what the list says nothing of"`
+	After  *ModelPrice `json:"after" doc:"The prices of the list, and the current prices that the list does not contain"`
 }
 
 // TransformSchema declares that the earlier price may be null.
@@ -43,13 +43,13 @@ func (PriceChange) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema
 // AmbiguousPrice is a model for which the list has several prices.
 type AmbiguousPrice struct {
 	Model string   `json:"model"`
-	Found []string `json:"found" nullable:"false" doc:"Entries of the list that say different things"`
+	Found []string `json:"found" nullable:"false" doc:"Entries of the list that contradict each other"`
 }
 
 // PriceDraft has the changes of the prices by a public list.
 type PriceDraft struct {
 	Object    string           `json:"object" enum:"price_draft"`
-	YAML      string           `json:"yaml" doc:"What is new or changed, to be put into the configuration file's prices; empty: nothing is"`
+	YAML      string           `json:"yaml" doc:"New and changed prices for the configuration file; empty: there are none"`
 	Data      []PriceChange    `json:"data" nullable:"false" doc:"Models that the list has"`
 	Ambiguous []AmbiguousPrice `json:"ambiguous" nullable:"false"`
 	Missing   []string         `json:"missing" nullable:"false" doc:"Models that the list does not have"`

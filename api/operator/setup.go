@@ -14,8 +14,8 @@ const setupTTL = 2 * time.Second
 // Setup is the outcome of all checks.
 type Setup struct {
 	Object    string         `json:"object" enum:"setup"`
-	Status    setup.Status   `json:"status" enum:"ok,warning,failed,unknown" doc:"The worst of all"`
-	Version   string         `json:"version" doc:"Of the process that answers"`
+	Status    setup.Status   `json:"status" enum:"ok,warning,failed,unknown" doc:"The worst status of all checks"`
+	Version   string         `json:"version" doc:"Version of the process that answers"`
 	CheckedAt time.Time      `json:"checked_at"`
 	Data      []setup.Result `json:"data" nullable:"false"`
 }

@@ -56,9 +56,9 @@ type TaskQuery struct {
 	Model     string `query:"model" json:"model,omitempty" doc:"Tasks of this model"`
 	Channel   string `query:"channel" json:"channel,omitempty" doc:"Tasks on this channel"`
 	State     string `query:"state" json:"state,omitempty" enum:"queued,submitting,polling,archiving,calling,completed,failed,cancelled" doc:"Tasks in this state"`
-	Stuck     bool   `query:"stuck" json:"stuck,omitempty" doc:"Those that have been in their state for longer than usual"`
-	Since     string `query:"since" json:"since,omitempty" doc:"Those made since a date or a time of RFC 3339"`
-	Until     string `query:"until" json:"until,omitempty" doc:"Those made before a date or a time of RFC 3339"`
+	Stuck     bool   `query:"stuck" json:"stuck,omitempty" doc:"Only tasks that have been in their state for longer than usual"`
+	Since     string `query:"since" json:"since,omitempty" doc:"Only tasks created since this date or RFC 3339 time"`
+	Until     string `query:"until" json:"until,omitempty" doc:"Only tasks created before this date or RFC 3339 time"`
 	PageOf
 }
 
@@ -66,7 +66,7 @@ type TaskQuery struct {
 type TaskList struct {
 	Object string         `json:"object" enum:"list"`
 	Data   []tasks.Listed `json:"data" nullable:"false"`
-	After  *string        `json:"after" doc:"What to send as after for the next page, which may be empty; null at the end"`
+	After  *string        `json:"after" doc:"Value of after for the next page, which may be empty; null at the end"`
 }
 
 // TaskName identifies one task.
@@ -95,15 +95,15 @@ type FailTask struct {
 
 // TaskFailure is the reason for which an operator fails a task.
 type TaskFailure struct {
-	Reason string   `json:"reason" minLength:"1" maxLength:"1000" doc:"What the client reads"`
+	Reason string   `json:"reason" minLength:"1" maxLength:"1000" doc:"Reason that the client receives"`
 	_      struct{} `json:"-" additionalProperties:"false"`
 }
 
 // Notice is the state of a delivery.
 type Notice struct {
-	WorkflowID string     `json:"workflow_id" doc:"The delivery's own, in the Temporal UI"`
+	WorkflowID string     `json:"workflow_id" doc:"Id of the delivery's workflow in the Temporal UI"`
 	EventID    string     `json:"event_id" doc:"The event's id, the same in every try"`
-	Type       string     `json:"type" doc:"As video.completed"`
+	Type       string     `json:"type" doc:"Type of the event, such as video.completed"`
 	State      string     `json:"state" enum:"delivering,delivered,undelivered"`
 	Host       string     `json:"host" doc:"The receiver's host name"`
 	Status     int        `json:"status" doc:"HTTP status of the receiver's last answer; 0: it has not answered"`
@@ -119,11 +119,11 @@ type TaskCounts struct {
 	Submitting  int64     `json:"submitting"`
 	Polling     int64     `json:"polling"`
 	Archiving   int64     `json:"archiving"`
-	Calling     int64     `json:"calling" doc:"Background calls, those that wait included"`
-	Stuck       int64     `json:"stuck" doc:"Those of them that have been in their state for longer than usual"`
+	Calling     int64     `json:"calling" doc:"Background calls, including waiting ones"`
+	Stuck       int64     `json:"stuck" doc:"How many of these tasks have been in their state for longer than usual"`
 	Failed      int64     `json:"failed" doc:"Tasks that failed within the last 24 hours"`
-	Undelivered int64     `json:"undelivered" doc:"Webhooks that were given up within the last 24 hours"`
-	Workers     int64     `json:"workers" doc:"Processes that asked for tasks within the last minutes; 0: none works on them"`
+	Undelivered int64     `json:"undelivered" doc:"Webhooks that the gateway gave up within the last 24 hours"`
+	Workers     int64     `json:"workers" doc:"Processes that polled for tasks within the last minutes; 0: no process runs tasks"`
 	CountedAt   time.Time `json:"counted_at" doc:"At most ten seconds ago"`
 }
 
@@ -132,11 +132,11 @@ func (c TaskCounts) Running() int64 { return c.Submitting + c.Polling + c.Archiv
 
 // DeliveryQuery selects deliveries of webhooks. A state of "" is undelivered.
 type DeliveryQuery struct {
-	Token string `query:"token" json:"token,omitempty" doc:"Of tasks of this token, by id or name"`
-	Model string `query:"model" json:"model,omitempty" doc:"Of tasks of this model"`
-	State string `query:"state" json:"state,omitempty" enum:"delivering,delivered,undelivered,any" default:"undelivered" doc:"Where they stand; undelivered: given up"`
-	Since string `query:"since" json:"since,omitempty" doc:"Those begun since a date or a time of RFC 3339"`
-	Until string `query:"until" json:"until,omitempty" doc:"Those begun before a date or a time of RFC 3339"`
+	Token string `query:"token" json:"token,omitempty" doc:"Only deliveries for tasks of this token, by id or name"`
+	Model string `query:"model" json:"model,omitempty" doc:"Only deliveries for tasks of this model"`
+	State string `query:"state" json:"state,omitempty" enum:"delivering,delivered,undelivered,any" default:"undelivered" doc:"State of the deliveries; undelivered: the gateway gave up"`
+	Since string `query:"since" json:"since,omitempty" doc:"Only deliveries that began since this date or RFC 3339 time"`
+	Until string `query:"until" json:"until,omitempty" doc:"Only deliveries that began before this date or RFC 3339 time"`
 	PageOf
 }
 
@@ -144,7 +144,7 @@ type DeliveryQuery struct {
 type DeliveryList struct {
 	Object string                 `json:"object" enum:"list"`
 	Data   []tasks.ListedDelivery `json:"data" nullable:"false"`
-	After  *string                `json:"after" doc:"What to send as after for the next page, which may be empty; null at the end"`
+	After  *string                `json:"after" doc:"Value of after for the next page, which may be empty; null at the end"`
 }
 
 // ListTasks returns a page of the tasks of all tokens, newest first.

@@ -17,39 +17,39 @@ import (
 // Token is a token for operators.
 type Token struct {
 	Object string `json:"object" enum:"token"`
-	ID     string `json:"id" doc:"Stable: it survives rotation; of a token of the configuration file its name"`
+	ID     string `json:"id" doc:"Stable: rotation does not change it; for a token of the configuration file, its name"`
 	Name   string `json:"name"`
 	State  string `json:"state" enum:"active,disabled,expired,revoked"`
 	Hint   string `json:"hint" doc:"The key's last characters"`
 
 	Group              string     `json:"group"`
 	Models             []string   `json:"models" nullable:"false" doc:"Public names with * patterns; none: every model of the group"`
-	Operations         []string   `json:"operations" nullable:"false" doc:"What it may do; none: everything"`
-	Networks           []string   `json:"networks" nullable:"false" doc:"Where its connections may come from, CIDR; none: anywhere"`
-	Expires            *time.Time `json:"expires" doc:"When it ends; null: never"`
+	Operations         []string   `json:"operations" nullable:"false" doc:"Permitted operations; none: all"`
+	Networks           []string   `json:"networks" nullable:"false" doc:"Permitted source networks, CIDR; none: every network"`
+	Expires            *time.Time `json:"expires" doc:"When the token expires; null: never"`
 	tokens.LimitChange            // all are present
-	Budget             float64    `json:"budget" doc:"Money it may spend in its life, in the unit of prices; 0: no limit"`
+	Budget             float64    `json:"budget" doc:"Money that the token may spend in total, in the currency of the prices; 0: no limit"`
 
-	InForce Limits `json:"in_force" doc:"The limits that hold: its own, where it has none those of its group, and none above the group's ceilings"`
+	InForce Limits `json:"in_force" doc:"The limits in force: the token's own, otherwise the group's defaults, and never above the group's ceilings"`
 
 	Spent    *pricing.Money `json:"spent,omitempty" doc:"Money spent of the budget, in the currency of the prices; absent without a budget"`
-	Reserved *pricing.Money `json:"reserved,omitempty" doc:"Money of the budget that is reserved by calls and tasks under way, in the currency of the prices; absent without a budget"`
+	Reserved *pricing.Money `json:"reserved,omitempty" doc:"Money of the budget that running calls and tasks have reserved, in the currency of the prices; absent without a budget"`
 
-	Weight        int    `json:"weight" doc:"Share of a full channel's video jobs, and of a full worker's background calls, among the tokens of a lane that wait"`
+	Weight        int    `json:"weight" doc:"Share of a full channel's video jobs, and of a full worker's background calls, among the waiting tokens of a lane"`
 	Lane          string `json:"lane" doc:"high, normal or low"`
 	WebhookURL    string `json:"webhook_url" doc:"URL that receives the events of its tasks; empty: none"`
-	WebhookSigned bool   `json:"webhook_signed" doc:"It has a webhook secret"`
+	WebhookSigned bool   `json:"webhook_signed" doc:"The token has a webhook secret"`
 	// OldSecretsUntil has the times until which replaced secrets still sign.
-	OldSecretsUntil []time.Time `json:"old_webhook_secrets_until,omitempty" doc:"Until when webhook secrets from before go on signing, the newest first"`
+	OldSecretsUntil []time.Time `json:"old_webhook_secrets_until,omitempty" doc:"When each previous webhook secret stops signing, the newest first"`
 
 	Disabled  bool       `json:"disabled"`
-	Seeded    bool       `json:"seeded" doc:"It stands in the configuration file and changes there"`
+	Seeded    bool       `json:"seeded" doc:"The token is in the configuration file and changes only there"`
 	CreatedAt *time.Time `json:"created_at"`
-	LastUsed  *time.Time `json:"last_used" doc:"When the ledger last recorded a call of it, or the end of a task; null: never, or before this was noted"`
-	Version   int64      `json:"version" doc:"Grows with each change; what a change sends back that must not undo another one"`
+	LastUsed  *time.Time `json:"last_used" doc:"When the ledger last recorded a call or the end of a task of the token; null: never, or before the gateway recorded this time"`
+	Version   int64      `json:"version" doc:"Increases with each change. A change that sends it fails if the token has another version by then"`
 
-	Key           string `json:"key,omitempty" doc:"The key, in the answer that made it and nowhere else"`
-	WebhookSecret string `json:"webhook_secret,omitempty" doc:"The webhook secret, in the answer that made it and nowhere else"`
+	Key           string `json:"key,omitempty" doc:"The key; only in the answer that created it"`
+	WebhookSecret string `json:"webhook_secret,omitempty" doc:"The webhook secret; only in the answer that created it"`
 }
 
 // TransformSchema declares that all limits of a token are present; in a change they are optional.
@@ -119,13 +119,13 @@ func (s *Service) complete(ctx context.Context, by Actor, tokens []Token) error 
 type TokenChange struct {
 	tokens.Change
 	Expires       *string  `json:"expires,omitempty" doc:"Date or RFC 3339 time; empty: never" help:"Date, RFC 3339 time, or duration from now such as 720h; empty: never." placeholder:"WHEN"`
-	WebhookSecret *string  `json:"webhook_secret,omitempty" doc:"What signs them: whsec_ and 24 to 64 bytes in Base64, or new for one that is made and shown once. The previous secret also signs for one more day" placeholder:"SECRET"`
+	WebhookSecret *string  `json:"webhook_secret,omitempty" doc:"Secret that signs the events: whsec_ and 24 to 64 bytes in Base64, or new for a generated secret, which is shown once. The previous secret also signs for one more day" placeholder:"SECRET"`
 	_             struct{} `json:"-" additionalProperties:"false"`
 }
 
 // TokenCreate is a new token.
 type TokenCreate struct {
-	Name string `json:"name" minLength:"1" doc:"For people; unique"`
+	Name string `json:"name" minLength:"1" doc:"Name of the token; unique"`
 	TokenChange
 	_ struct{} `json:"-" additionalProperties:"false"`
 }
@@ -133,7 +133,7 @@ type TokenCreate struct {
 // TokenUpdate is a change of a token, based on a version of it.
 type TokenUpdate struct {
 	TokenChange
-	Version *int64   `json:"version,omitempty" minimum:"0" doc:"The version that the change was made from: 409 where the token has another one by now; absent: whatever it is"`
+	Version *int64   `json:"version,omitempty" minimum:"0" doc:"The version that the change is based on; the answer is 409 if the token has another version. Absent: any version"`
 	_       struct{} `json:"-" additionalProperties:"false"`
 }
 
@@ -162,7 +162,7 @@ func (c *TokenChange) apply(t *tokens.Token, made string) error {
 	}
 	expires, err := edge.Moment("expires", *c.Expires)
 	if err == nil && !expires.IsZero() && !expires.After(time.Now()) {
-		err = providers.InvalidField("expires", "Invalid request: 'expires' lies in the past.")
+		err = providers.InvalidField("expires", "Invalid request: 'expires' must be in the future.")
 	}
 	t.Expires = expires
 	return err

@@ -33,16 +33,16 @@ const (
 type TokenList struct {
 	Object string  `json:"object" enum:"list"`
 	Data   []Token `json:"data" nullable:"false"`
-	After  *string `json:"after" doc:"What to send as after for the next page, which may be empty; null at the end"`
+	After  *string `json:"after" doc:"Value of after for the next page, which may be empty; null at the end"`
 }
 
 // TokenQuery selects tokens.
 type TokenQuery struct {
-	Q     string   `query:"q" json:"q,omitempty" maxLength:"128" doc:"Tokens whose name holds this, in any case; from four characters on, also those whose id or hint does"`
+	Q     string   `query:"q" json:"q,omitempty" maxLength:"128" doc:"Tokens whose name contains this text, in any case; from four characters on, also tokens whose id or hint contains it"`
 	Group string   `query:"group" json:"group,omitempty" doc:"Tokens of this group"`
-	IDs   []string `query:"id,explode" json:"id,omitempty" maxItems:"100" doc:"These tokens alone, by id or name, in this order: those that are not there are left out, and other filters mean nothing"`
+	IDs   []string `query:"id,explode" json:"id,omitempty" maxItems:"100" doc:"Only these tokens, by id or name, in this order: unknown tokens are omitted, and other filters have no effect"`
 	State string   `query:"state" json:"state,omitempty" enum:"active,disabled,expired,revoked" doc:"Tokens in this state"`
-	Sort  string   `query:"sort" json:"sort,omitempty" enum:"name,spent,last_used,expires,created_at" default:"name" doc:"name: by name; spent, last_used, created_at: the most, or the latest, first; expires: the next first, those that never do last. All but name: of deployments with at most 10,000 tokens"`
+	Sort  string   `query:"sort" json:"sort,omitempty" enum:"name,spent,last_used,expires,created_at" default:"name" doc:"name: by name; spent, last_used, created_at: the highest or latest first; expires: the next to expire first, tokens without expiry last. Above 10,000 tokens only name is possible"`
 	PageOf
 }
 
@@ -164,7 +164,7 @@ func (s *Service) sorted(ctx context.Context, in *TokenQuery, cursor []byte, now
 	}
 	if count > sortedTokens {
 		return nil, nil, providers.InvalidField("sort",
-			"Invalid request: there are %d tokens, and more than %d are listed by name alone; 'q', 'group' and 'state' narrow that list.", count,
+			"Invalid request: there are %d tokens, and more than %d can only be sorted by name; 'q', 'group' and 'state' narrow that list.", count,
 			sortedTokens)
 	}
 	var all []tokens.Token

@@ -52,7 +52,7 @@ type RotateSecret struct {
 
 // SecretRotation has the options of the replacement of a webhook secret.
 type SecretRotation struct {
-	Overlap *int     `json:"overlap_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"How long the secret before goes on signing beside the new one; a day where it is absent"`
+	Overlap *int     `json:"overlap_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"How long the previous secret signs together with the new one; a day by default"`
 	_       struct{} `json:"-" additionalProperties:"false"`
 }
 

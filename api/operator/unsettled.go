@@ -48,25 +48,25 @@ type UnsettledRow struct {
 	Model  string        `json:"model"`
 	Amount pricing.Money `json:"amount" doc:"In the currency of the prices"`
 	Since  time.Time     `json:"since" doc:"When it was reserved"`
-	Why    string        `json:"why" doc:"Why it will not be settled by itself"`
+	Why    string        `json:"why" doc:"Why the gateway does not settle it"`
 }
 
 // UnsettledList has reservations and their sum.
 type UnsettledList struct {
 	Object string         `json:"object" enum:"list"`
 	Data   []UnsettledRow `json:"data" nullable:"false"`
-	Amount pricing.Money  `json:"amount" doc:"Of all together, in the currency of the prices"`
+	Amount pricing.Money  `json:"amount" doc:"Sum of all amounts, in the currency of the prices"`
 }
 
 // UnsettledQuery selects reservations.
 type UnsettledQuery struct {
-	Token string `query:"token" json:"token,omitempty" doc:"Only of this token, by id or name"`
-	Model string `query:"model" json:"model,omitempty" doc:"Only of this model"`
+	Token string `query:"token" json:"token,omitempty" doc:"Only reservations of this token, by id or name"`
+	Model string `query:"model" json:"model,omitempty" doc:"Only reservations of this model"`
 }
 
 // UnsettledName selects one reservation, or all of a query.
 type UnsettledName struct {
-	ID string `path:"id" doc:"Of a reservation; all: each that is listed"`
+	ID string `path:"id" doc:"Id of a reservation; all: every listed reservation"`
 	UnsettledQuery
 }
 

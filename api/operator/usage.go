@@ -30,7 +30,7 @@ type UsageRow struct {
 	AudioSeconds float64       `json:"audio_seconds"`
 	VideoSeconds float64       `json:"video_seconds"`
 	Cost         pricing.Money `json:"cost" doc:"In the currency of the prices"`
-	Priced       *bool         `json:"priced,omitempty" doc:"False: the model has no price now; absent where models are summed"`
+	Priced       *bool         `json:"priced,omitempty" doc:"False: the model has no price now; absent if the sums are not by model"`
 }
 
 func newUsageRow(r ledger.Row, prices *pricing.List) UsageRow {
@@ -75,7 +75,7 @@ type UsageList struct {
 	From   string     `json:"from" doc:"First day"`
 	To     string     `json:"to" doc:"Last day"`
 	Data   []UsageRow `json:"data" nullable:"false"`
-	After  *string    `json:"after" doc:"What to send as after for the next page; null at the end"`
+	After  *string    `json:"after" doc:"Value of after for the next page; null at the end"`
 }
 
 // The default and the maximum length of a page of sums.
@@ -108,7 +108,7 @@ func CompleteDays(q *UsageQuery, now time.Time) error {
 		q.From = q.To.AddDate(0, 0, 1-usageDays)
 	}
 	if q.From.Truncate(day).After(q.To) { // only the day matters, not the time
-		return providers.InvalidField("from", "Invalid request: 'from' lies after 'to'.")
+		return providers.InvalidField("from", "Invalid request: 'from' must not be after 'to'.")
 	}
 	return nil
 }

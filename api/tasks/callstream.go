@@ -35,7 +35,7 @@ func (s *Service) serveStream(x *edge.Request, r *http.Request, of tasks.Task) e
 		n, ok := strings.CutPrefix(last, of.ID+"-")
 		number, err := strconv.ParseUint(n, 10, 62)
 		if !ok || err != nil {
-			return providers.InvalidField("after", "Invalid request: the event id is not one of this task.")
+			return providers.InvalidField("after", "Invalid request: the event id is not from this task.")
 		}
 		after = int64(number)
 	}

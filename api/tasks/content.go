@@ -186,7 +186,7 @@ func (w *lateWriter) finish(r *http.Request, content *objectReader) error {
 		w.x.FailWith(w.status, fault)
 		return nil
 	case w.x.Status() == 0 && w.status == http.StatusPreconditionFailed:
-		w.x.FailWith(w.status, providers.InvalidField("", "The %s is not the one the request's conditions name.", w.of.Noun))
+		w.x.FailWith(w.status, providers.InvalidField("", "The %s does not match the request's conditions.", w.of.Noun))
 		return nil
 	case w.x.Status() == 0 && w.status >= http.StatusInternalServerError:
 		return w.refuse(providers.Faultf(providers.Internal, "The %s cannot be read.", w.of.Noun))

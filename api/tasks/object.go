@@ -31,8 +31,8 @@ type task struct {
 	Usage         *taskUsage      `json:"usage" doc:"What the call used; null where it is not known"`
 	Cost          *float64        `json:"cost" doc:"In the currency of the gateway's prices"`
 	Error         *taskError      `json:"error" doc:"Why a failed task failed"`
-	Result        *taskResult     `json:"result" doc:"Where the archived answer is: its path, which needs the token, its status, type, length and digest"`
-	Metadata      json.RawMessage `json:"metadata" doc:"The caller's own object; that of a call above 16 KiB is left out"`
+	Result        *taskResult     `json:"result" doc:"The archived answer: its path, which requires the token, its status, type, length and digest"`
+	Metadata      json.RawMessage `json:"metadata" doc:"The caller's own object; that of a call is omitted above 16 KiB"`
 }
 
 // TransformSchema declares that objects may be null.
@@ -47,12 +47,12 @@ type taskUsage struct {
 }
 
 type taskError struct {
-	Code    string `json:"code" doc:"The error, for programs"`
-	Message string `json:"message" doc:"The error, for people"`
+	Code    string `json:"code" doc:"Code of the error"`
+	Message string `json:"message" doc:"Description of the error"`
 }
 
 type taskResult struct {
-	URL         string `json:"url" doc:"Path of the result, which needs the token"`
+	URL         string `json:"url" doc:"Path of the result, which requires the token"`
 	StatusCode  int    `json:"status_code" doc:"HTTP status"`
 	ContentType string `json:"content_type" doc:"Media type"`
 	Bytes       int64  `json:"bytes" doc:"Length"`

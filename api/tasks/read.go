@@ -19,7 +19,7 @@ const MaxWait = 60 * time.Second
 // WaitParameter declares the wait of a status read that is not registered with waitQuery.
 func WaitParameter() *huma.Param {
 	return &huma.Param{
-		Name: "wait", In: "query", Description: "Seconds to wait for the next change before the task is answered as it is",
+		Name: "wait", In: "query", Description: "Seconds to wait for the next change before the current state is returned",
 		Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0), Maximum: new(MaxWait.Seconds())},
 	}
 }

@@ -26,7 +26,7 @@ func (s *Service) addResult(g *edge.Group, tags []string) {
 			"200": {Description: "The answer of the call, or the video", Content: file},
 			"202": {Description: "The task has not ended"},
 			"206": {Description: "The ranges of the request", Content: file},
-			"304": {Description: "The client has the result"},
+			"304": {Description: "The client's copy of the result is current"},
 		},
 	}
 	g.Handle(op, s.serveResult)

@@ -84,7 +84,7 @@ type taskPath struct {
 
 type taskRead struct {
 	ID   string `path:"task_id" doc:"Task id"`
-	Wait int    `query:"wait" minimum:"0" maximum:"60" doc:"Seconds to wait for the next change of status before the task is answered as it is"`
+	Wait int    `query:"wait" minimum:"0" maximum:"60" doc:"Seconds to wait for the next change of status before the current state is returned"`
 }
 
 type taskList struct {
@@ -92,7 +92,7 @@ type taskList struct {
 	Status    string `query:"status" enum:"queued,in_progress,completed,failed,cancelled" doc:"Only tasks with this status"`
 	Model     string `query:"model" doc:"Only tasks of this model"`
 	Operation string `query:"operation" doc:"Only tasks of this operation, as POST /v1/chat/completions"`
-	After     string `query:"after" doc:"The last task of the page before"`
+	After     string `query:"after" doc:"The last task of the previous page"`
 	Limit     int    `query:"limit" minimum:"1" maximum:"100" default:"20"`
 	Order     string `query:"order" enum:"asc,desc" default:"desc"`
 }
@@ -101,7 +101,7 @@ type taskPage struct {
 	Object  string  `json:"object" enum:"list"`
 	Data    []task  `json:"data" nullable:"false"`
 	FirstID *string `json:"first_id"`
-	LastID  *string `json:"last_id" doc:"The 'after' of the next page. With has_more it may be a task that the filters leave out"`
+	LastID  *string `json:"last_id" doc:"The 'after' of the next page. With has_more it may be a task that the filters omit"`
 	HasMore bool    `json:"has_more"`
 }
 
@@ -135,7 +135,7 @@ func (s *Service) Add(group *edge.Group) {
 	})
 	edge.Register(g, huma.Operation{
 		OperationID: "deleteTask", Method: http.MethodDelete, Path: root + "/{task_id}", Tags: tags, Summary: "Delete a task",
-		Description: "Removes the task and its result; one that runs is cancelled first. The task is not found from then on.",
+		Description: "Removes the task and its result; a running task is cancelled first. Later reads do not find the task.",
 	}, func(ctx context.Context, in *taskPath) (taskDeleted, error) {
 		return taskDeleted{in.ID, "task.deleted", true}, s.Delete(ctx, edge.Of(ctx).Caller.ID, in.ID)
 	})

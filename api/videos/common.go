@@ -101,9 +101,9 @@ func takeRoles(req *providers.VideoRequest, raw rawjson.Value) error {
 		switch {
 		case !ok:
 			return providers.InvalidField("input_reference_role",
-				"Invalid request: 'input_reference_role' must hold first_frame, last_frame or reference.")
+				"Invalid request: 'input_reference_role' must be first_frame, last_frame or reference.")
 		case i >= len(req.Inputs):
-			return providers.InvalidField("input_reference_role", "Invalid request: 'input_reference_role' has more words than there are images.")
+			return providers.InvalidField("input_reference_role", "Invalid request: 'input_reference_role' has more roles than there are images.")
 		}
 		req.Inputs[i].Role = role
 	}

@@ -223,7 +223,7 @@ func (c fieldChecks) refuseFields(req *providers.VideoRequest) error {
 }
 
 func ofTheSource(name string) *providers.Fault {
-	return providers.InvalidField(name, "Invalid request: '%s' cannot be given: it is that of the video to remix.", name)
+	return providers.InvalidField(name, "Invalid request: '%s' cannot be given: a remix has the value of its source video.", name)
 }
 
 func differs(name, from string) *providers.Fault {

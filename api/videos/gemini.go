@@ -71,7 +71,7 @@ func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
 		Operation: &huma.Operation{
 			OperationID: "predictLongRunning", Method: http.MethodPost, Path: "/v1beta/models/{model}:predictLongRunning", Tags: tags,
 			Summary: "Create a video task, Gemini format", Description: createWords,
-			Parameters:  []*huma.Param{edge.PathParameter("model", "Model id; it may hold slashes and colons"), idempotencyParameter()},
+			Parameters:  []*huma.Param{edge.PathParameter("model", "Model id; it may contain slashes and colons"), idempotencyParameter()},
 			RequestBody: body.DeclareJSON[geminiVideoBody](registry), Responses: body.DeclareAnswer[geminiStarted](registry, "The operation"),
 		},
 		Access: creates(), Handle: func(x *edge.Request, r *http.Request, model string) error {
@@ -83,7 +83,7 @@ func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
 			OperationID: "getVideoOperation", Method: http.MethodGet, Path: "/v1beta/models/{model}/operations/{operation}", Tags: tags,
 			Summary: "Get a video task, Gemini format",
 			Parameters: []*huma.Param{
-				edge.PathParameter("model", "Model id; it may hold slashes and colons"), edge.PathParameter("operation", "Video task id"),
+				edge.PathParameter("model", "Model id; it may contain slashes and colons"), edge.PathParameter("operation", "Video task id"),
 				apitasks.WaitParameter(),
 			},
 			Responses: body.DeclareAnswer[geminiOperation](registry, "The operation"),

@@ -24,7 +24,7 @@ type geminiVideoInstance struct {
 	Image           geminiVideoMedia       `json:"image,omitzero" doc:"Image that the video begins with"`
 	LastFrame       geminiVideoMedia       `json:"lastFrame,omitzero" doc:"Image that the video ends with"`
 	ReferenceImages []geminiVideoReference `json:"referenceImages,omitempty" nullable:"false" doc:"Images of what the video shows"`
-	Video           geminiVideoMedia       `json:"video,omitzero" doc:"Video to continue; the uri of one that was made here is its task"`
+	Video           geminiVideoMedia       `json:"video,omitzero" doc:"Video to continue; the uri of a video of this gateway names its task"`
 }
 
 type geminiVideoReference struct {
@@ -81,7 +81,7 @@ func readGemini(x *edge.Request, r *http.Request, check *body.Checker) (req prov
 		}
 	}
 	if count != 1 {
-		return req, "", providers.InvalidField("instances", "Invalid request: 'instances' must hold one instance.")
+		return req, "", providers.InvalidField("instances", "Invalid request: 'instances' must contain one instance.")
 	}
 	if err := readParameters(&req, parameters, &extra); err != nil {
 		return req, "", err

@@ -125,7 +125,7 @@ func cutPrefixFold(text []byte, prefix string) ([]byte, bool) {
 
 func addInput(req *providers.VideoRequest, param string, input providers.Media) error {
 	if len(req.Inputs) == maxInputs {
-		return providers.InvalidField(param, "Invalid request: '%s' is one input too many, %d are allowed.", param, maxInputs)
+		return providers.InvalidField(param, "Invalid request: '%s' exceeds the limit of %d inputs.", param, maxInputs)
 	}
 	req.Inputs = append(req.Inputs, input)
 	return nil
@@ -197,5 +197,5 @@ func referenceOf(member func(name string) []byte) (providers.Media, error) {
 			"Invalid request: 'input_reference.file_id' is not supported here; send the image itself or its URL.")
 	}
 	return providers.Media{}, providers.InvalidField("input_reference",
-		"Invalid request: 'input_reference' must hold an image file or an 'image_url'.")
+		"Invalid request: 'input_reference' must be an image file or an 'image_url'.")
 }

@@ -26,8 +26,8 @@ type Interaction struct {
 	Status  string             `json:"status" enum:"in_progress,completed,failed,cancelled"`
 	Created string             `json:"created" format:"date-time"`
 	Updated string             `json:"updated" format:"date-time" doc:"When it ended, or was last read"`
-	Input   string             `json:"input,omitempty" doc:"The prompt; where include_input asks for it"`
-	Steps   []interactionStep  `json:"steps" nullable:"false" doc:"The videos, as what the model put out; none until it has completed, and none once they have expired"`
+	Input   string             `json:"input,omitempty" doc:"The prompt, if include_input is true"`
+	Steps   []interactionStep  `json:"steps" nullable:"false" doc:"The videos, as output of the model; none before completion and after expiry"`
 	Errors  []interactionError `json:"errors,omitempty" nullable:"false" doc:"Why a failed task failed"`
 	// Progress and QueuePosition are extensions of the format.
 	Progress      int `json:"progress" minimum:"0" maximum:"100" doc:"Percent; 100 only when completed"`
@@ -101,9 +101,9 @@ func (s *Service) AddInteractions(
 			{huma.Operation{
 				OperationID: "getInteraction", Method: http.MethodGet, Summary: "Get an interaction", Description: storedWords,
 				Parameters: []*huma.Param{id, apitasks.WaitParameter(), {
-					Name: "include_input", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "Answer the prompt too",
+					Name: "include_input", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "Return the prompt too",
 				}, {
-					Name: "stream", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "Answer events; not of a video",
+					Name: "stream", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "Return events; not for a video",
 				}, {
 					Name: "last_event_id", In: "query", Schema: body.Text(), Description: "The event of the stream after which it continues",
 				}},

@@ -110,7 +110,7 @@ func readResponse(req *providers.VideoRequest, format rawjson.Value) (err error)
 				err = providers.InvalidField(field, "Invalid request: '%s' must be uri: videos are read at their address.", field)
 			}
 		default:
-			err = providers.InvalidField(field, "Invalid request: '%s' is not possible here.", field)
+			err = providers.InvalidField(field, "Invalid request: '%s' is not supported here.", field)
 		}
 		if err == nil && len(word) > maxWord {
 			err = providers.InvalidField(field, "Invalid request: '%s' is too long.", field)

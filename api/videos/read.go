@@ -20,7 +20,7 @@ type videoPath struct {
 
 type waitQuery struct {
 	ID   string `path:"task_id" doc:"Video task id"`
-	Wait int    `query:"wait" minimum:"0" maximum:"60" doc:"Seconds to wait for the next change before the task is answered as it is"`
+	Wait int    `query:"wait" minimum:"0" maximum:"60" doc:"Seconds to wait for the next change before the current state is returned"`
 }
 
 type videoDeleted struct {
@@ -55,8 +55,8 @@ func addTask[T any](s *Service, g *edge.Group, path, noun, words string, show fu
 	})
 	edge.Register(g, huma.Operation{
 		OperationID: "delete" + noun, Method: http.MethodDelete, Path: path, Tags: tags, Summary: "Delete a video task",
-		Description: "Removes the task and its videos; one that runs is cancelled first. Waits up to two seconds for the effect; " +
-			"the task is not found from then on.",
+		Description: "Removes the task and its videos; a running task is cancelled first. Waits up to two seconds for the effect; " +
+			"later reads do not find the task.",
 	}, func(ctx context.Context, in *videoPath) (videoDeleted, error) {
 		return videoDeleted{ID: in.ID, Object: "video.deleted", Deleted: true}, s.tasks.Delete(ctx, in.ID, edge.Of(ctx).Caller.ID)
 	})

@@ -34,8 +34,8 @@ func (s *Service) addRemix(g *edge.Group, tags []string) {
 	g.With(creates()).Handle(huma.Operation{
 		OperationID: "remixVideo", Method: http.MethodPost, Path: "/v1/videos/{task_id}/remix", Tags: tags,
 		Summary: "Make a variation of a completed video",
-		Description: "A new task at the upstream that made the video; upstreams that cannot do it are answered 400. Model, seconds " +
-			"and size are those of the video: a field that says something of them is refused.",
+		Description: "A new task at the upstream that made the video; the answer is 400 if the upstream cannot do it. Model, seconds " +
+			"and size are those of the video: the gateway refuses fields that set them.",
 		Parameters:  []*huma.Param{edge.PathParameter("task_id", "Id of the video to remix"), idempotencyParameter()},
 		RequestBody: body.DeclareEither[openAIRemixBody, openAIRemixForm](registry),
 		Responses:   body.DeclareAnswer[openAIVideo](registry, "The new task"),

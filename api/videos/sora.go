@@ -116,7 +116,7 @@ func (s *Service) addSoraCreate(g *edge.Group, tags []string) {
 }
 
 type videoListQuery struct {
-	After string `query:"after" doc:"Id of the last task of the page before"`
+	After string `query:"after" doc:"Id of the last task of the previous page"`
 	Limit int    `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"Length of the page"`
 	Order string `query:"order" enum:"asc,desc" default:"desc" doc:"By creation: desc has the newest first"`
 }
@@ -125,7 +125,7 @@ type openAIVideoList struct {
 	Object  string        `json:"object" enum:"list"`
 	Data    []openAIVideo `json:"data" nullable:"false"`
 	FirstID *string       `json:"first_id" doc:"Null in an empty page"`
-	LastID  *string       `json:"last_id" doc:"What to send as after for the next page; null in an empty one"`
+	LastID  *string       `json:"last_id" doc:"Value of after for the next page; null in an empty page"`
 	HasMore bool          `json:"has_more"`
 }
 

@@ -17,7 +17,7 @@ import (
 type openAISourceBody struct {
 	Prompt     string         `json:"prompt" minLength:"1" doc:"What is to change, or to follow"`
 	Video      videoSource    `json:"video" doc:"The video to work on"`
-	Model      string         `json:"model,omitempty" doc:"Model id; that of the source where it is a task, else the deployment may have a default"`
+	Model      string         `json:"model,omitempty" doc:"Model id; by default the model of the source task, otherwise the default of the deployment, if it has one"`
 	Seconds    textOrNumber   `json:"seconds,omitzero" doc:"Seconds to generate"`
 	Size       string         `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
 	Metadata   map[string]any `json:"metadata,omitempty" doc:"Echoed in the task; its members reach the vendor too"`
@@ -29,7 +29,7 @@ type openAISourceForm struct {
 	Prompt     string    `json:"prompt" doc:"What is to change, or to follow"`
 	Video      body.File `json:"video,omitzero" doc:"Video file, or its URL"`
 	VideoID    string    `json:"video[id],omitempty" doc:"Id of a completed video task, in place of video; also written video.id"`
-	Model      string    `json:"model,omitempty" doc:"Model id; that of the source where it is a task, else the deployment may have a default"`
+	Model      string    `json:"model,omitempty" doc:"Model id; by default the model of the source task, otherwise the default of the deployment, if it has one"`
 	Seconds    string    `json:"seconds,omitempty" doc:"Seconds to generate"`
 	Size       string    `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
 	WebhookURL string    `json:"webhook_url,omitempty" doc:"Address that receives the event at the task's end; requires a token with a webhook secret"`
@@ -57,14 +57,15 @@ func (videoSource) Schema(huma.Registry) *huma.Schema {
 func (s *Service) addSources(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[openAISourceBody](registry)
-	const words = "The source is a completed video task of the token, an upload or a URL. The other fields of a create mean what they mean " +
-		"there. 400 where no channel of the model takes such a source."
+	const words = "The source is a completed video task of the token, an upload or a URL. The other fields have the same meaning as in a " +
+		"create. The answer is 400 if no channel of the model accepts such a source."
 	for _, operation := range [...]struct {
 		id, path, summary, description string
 		role                           providers.InputRole
 	}{
 		{
-			"editVideo", "/v1/videos/edits", "Edit a video", words + " A source of which only its upstream can make a variation is remixed there.",
+			"editVideo", "/v1/videos/edits", "Edit a video",
+			words + " If only the upstream of the source can make a variation, the gateway remixes the source there.",
 			providers.SourceVideo,
 		},
 		{"extendVideo", "/v1/videos/extensions", "Extend a video", words, providers.ExtendVideo},

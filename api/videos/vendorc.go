@@ -78,9 +78,9 @@ func (s *Service) addVendorC(g *edge.Group) {
 	operation := huma.Operation{
 		OperationID: "vendorCVideo", Method: http.MethodPost, Path: "/vendorC/", Tags: []string{edge.VideoTag},
 		Summary: "Submit a video task, or get its result, Jimeng format",
-		Description: "A result of a failed task is an HTTP 400 with the failure's code. The token goes into x-api-key where " +
-			"Authorization holds the vendor's own signature, which is ignored. A submit's fields that are not listed here, " +
-			"req_json among them, reach the vendor as its own parameters.",
+		Description: "A result of a failed task is an HTTP 400 with the failure's code. The token goes into x-api-key if " +
+			"Authorization contains the vendor's own signature, which is ignored. Fields of a submit that are not listed here, " +
+			"including req_json, reach the vendor as its own parameters.",
 		Parameters: []*huma.Param{
 			{
 				Name: "Action", In: "query", Required: true, Description: "Submits a task, or gets a task's result",

@@ -89,15 +89,15 @@ func reads() edge.Access {
 
 // Descriptions that all formats share.
 const (
-	createWords = "A video requires a prompt or an image. A field of another video format means the same as there. Fields that are not " +
-		"listed here reach the vendor as its own parameters, and so do those in metadata, which must not contradict the model, the " +
+	createWords = "A video requires a prompt or an image. A field of another video format has its meaning there. Fields that are not " +
+		"listed here and members of metadata reach the vendor as its own parameters. Metadata must not contradict the model, the " +
 		"length and the number of videos. A task can be read in any of the video formats."
 	cancelWords = "Waits up to two seconds for the effect. A task that has ended does not change."
 )
 
 func idempotencyParameter() *huma.Param {
 	return &huma.Param{
-		Name: "Idempotency-Key", In: "header", Description: "A create that is repeated with its key returns the first one's task and makes no second",
+		Name: "Idempotency-Key", In: "header", Description: "A repeated create with the same key returns the first task and creates no second",
 		Schema: &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(apitasks.MaxIdempotencyKey)},
 	}
 }

@@ -72,7 +72,7 @@ func Usage() map[providers.Endpoint]providers.UsageShape {
 func CheckBaseURL(base *url.URL) error {
 	path := strings.TrimRight(base.Path, "/")
 	if strings.HasSuffix(path, "/v1") || strings.HasSuffix(path, "/v1/messages") {
-		return errors.New("wants no /v1 at its end: this vendor's SDK adds it")
+		return errors.New("must not end in /v1: this vendor's SDK adds it")
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func create(ctx context.Context, to providers.Target, req providers.VideoRequest
 	case d.Own["content"] == nil:
 		d.Members["content"] = contents(ctx, d, req)
 	case req.Prompt != "" || len(req.Inputs) > 0:
-		d.Refuse(providers.InvalidField("content", "The upstream's own 'content' takes no prompt and no inputs beside it."))
+		d.Refuse(providers.InvalidField("content", "The upstream's own 'content' cannot be combined with a prompt or inputs."))
 	}
 	if d.Own["safety_identifier"] == nil && req.IdempotencyKey != "" {
 		d.Members["safety_identifier"] = identifier(req.IdempotencyKey)
@@ -108,13 +108,13 @@ func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame
 	video := edit || has(providers.ExtendVideo)
 	switch fixed := frame.AspectRatio != "" && frame.AspectRatio != adaptive; {
 	case framed && video:
-		return providers.InvalidField("video", "The upstream takes no 'video' beside 'image' and 'last_image'.")
+		return providers.InvalidField("video", "The upstream does not accept 'video' together with 'image' or 'last_image'.")
 	case framed && has(providers.SourceAudio):
-		return providers.InvalidField("audio", "The upstream takes no 'audio' beside 'image' and 'last_image'.")
+		return providers.InvalidField("audio", "The upstream does not accept 'audio' together with 'image' or 'last_image'.")
 	case edit && has(providers.ExtendVideo):
 		return providers.InvalidField("video", "The upstream edits a 'video' or extends one, not both.")
 	case strings.HasPrefix(name, "seedance-2-0") && has(providers.SourceAudio) && !video && !has(providers.Reference):
-		return providers.InvalidField("audio", "This model takes 'audio' only beside 'reference_images' or 'video'.")
+		return providers.InvalidField("audio", "This model accepts 'audio' only together with 'reference_images' or 'video'.")
 	case is25(name) && (framed || video) && fixed:
 		return providers.InvalidField(shape.RatioField(), "This model keeps the ratio of its frames and of a source video: '%s' cannot be given.",
 			shape.RatioField())

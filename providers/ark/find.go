@@ -28,7 +28,7 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 	}
 	if name == "" {
 		return providers.Ticket{}, &providers.Fault{
-			Kind: providers.Upstream, Message: "It is not known whether the upstream took the job.",
+			Kind: providers.Upstream, Message: "It is not known whether the upstream accepted the job.",
 			Err: fmt.Errorf("%w for a safety_identifier of the client's own", providers.ErrNoLookup),
 		}
 	}

@@ -38,7 +38,7 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 // RefuseVideo refuses combinations that the vendor does not accept: a video is continued, or made from frames.
 func RefuseVideo(_ string, shape providers.VideoShape, _ providers.Frame) *providers.Fault {
 	if shape.Has(providers.ExtendVideo) && shape.Has(providers.FirstFrame) {
-		return providers.InvalidField("image", "The upstream takes 'image' or a video to go on from, not both.")
+		return providers.InvalidField("image", "The upstream accepts 'image' or a video to continue, not both.")
 	}
 	return nil
 }

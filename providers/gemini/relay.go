@@ -74,7 +74,7 @@ func CheckBaseURL(base *url.URL) error {
 	path := strings.TrimRight(base.Path, "/")
 	for _, end := range [...]string{"/v1", "/v1beta", "/models"} {
 		if strings.HasSuffix(path, end) {
-			return errors.New("wants no " + end + " at its end: this vendor's SDK adds it")
+			return errors.New("must not end in " + end + ": this vendor's SDK adds it")
 		}
 	}
 	return nil

@@ -80,7 +80,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 // remixBody writes a remix, which has the source's model, length and size. It fails only before anything was sent.
 func remixBody(req providers.VideoRequest) ([]byte, error) {
 	if len(req.Inputs) > 0 {
-		return nil, providers.InvalidField("input_reference", "The upstream takes no input image for a remix.")
+		return nil, providers.InvalidField("input_reference", "The upstream does not accept an input image for a remix.")
 	}
 	metadata := req.Metadata
 	req.Metadata = nil

@@ -59,7 +59,7 @@ func (v *Videos) honorsKeys(ctx context.Context, to providers.Target, remix bool
 			return nil
 		}
 	}
-	return &providers.Fault{Kind: providers.Upstream, Message: "It is not known whether the upstream took the job.", Err: errNoKeys}
+	return &providers.Fault{Kind: providers.Upstream, Message: "It is not known whether the upstream accepted the job.", Err: errNoKeys}
 }
 
 // undocumented reports whether an upstream has no such document. Another look-up would not find one.

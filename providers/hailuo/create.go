@@ -69,11 +69,11 @@ func firstFrame(table providers.VideoModel, shape providers.VideoShape) (provide
 	case len(shape.Inputs) == 0 && shape.Prompt == 0:
 		fault = providers.InvalidField("prompt", "The upstream needs a 'prompt' where there is no image.")
 	case frame.Resolution == "1080p" && frame.Seconds == longSeconds:
-		fault = providers.InvalidField("seconds", "The upstream makes no 'seconds' of %d in 1080p.", longSeconds)
+		fault = providers.InvalidField("seconds", "The upstream does not support 'seconds' of %d in 1080p.", longSeconds)
 	case low && !shape.Has(providers.FirstFrame):
-		fault = providers.InvalidField("resolution", "The upstream makes a 'resolution' of 512p only from an image.")
+		fault = providers.InvalidField("resolution", "The upstream supports a 'resolution' of 512p only with an image.")
 	case low && shape.Has(providers.LastFrame):
-		fault = providers.InvalidField("resolution", "The upstream makes no 'resolution' of 512p with a 'last_image'.")
+		fault = providers.InvalidField("resolution", "The upstream does not support a 'resolution' of 512p with a 'last_image'.")
 	}
 	return frame, fault
 }
@@ -86,7 +86,7 @@ func refuseSecond(shape providers.VideoShape) *providers.Fault {
 	case framed && shape.Has(providers.SourceVideo):
 		return providers.InvalidField("video", "The upstream takes 'image' or 'video', not both.")
 	case !framed && len(shape.Inputs) > maxSecondFiles:
-		return providers.InvalidField("reference_images", "The upstream takes %d references of all kinds together.", maxSecondFiles)
+		return providers.InvalidField("reference_images", "The upstream accepts %d references of all kinds together.", maxSecondFiles)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func create(ctx context.Context, to providers.Target, req providers.VideoRequest
 	if _, known := VideoModels(to.Model); legacy && known && !legacyName(to.Model) {
 		return upstream.JobRequest{}, &providers.Fault{
 			Kind: providers.ModelNotFound, Accepted: providers.NotAccepted,
-			Message: "The upstream serves the model to API keys alone; with an access key and its secret it has the names kling-v….",
+			Message: "The upstream serves this model only to API keys; with an access key and its secret, use the names kling-v….",
 		}
 	}
 	w := checked{
@@ -66,9 +66,10 @@ func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame
 	seconds := frame.Seconds
 	switch {
 	case old && frame.Resolution != fullHD && (sound || last):
-		return providers.InvalidField("resolution", "The upstream makes sound, and a last frame, with this model in 1080p only: 'resolution' must say so.")
+		return providers.InvalidField("resolution",
+			"The upstream makes sound, and a last frame, with this model only in 1080p: 'resolution' must be 1080p.")
 	case edit && (first || last):
-		return providers.InvalidField("video", "The upstream takes no frames beside a 'video' to change.")
+		return providers.InvalidField("video", "The upstream does not accept frames together with a 'video' to change.")
 	case edit && seconds > 0:
 		return providers.InvalidField("seconds", "The upstream keeps the source video's length: 'seconds' cannot be given.")
 	case edit && sound:
@@ -77,7 +78,7 @@ func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame
 		return providers.InvalidField("seconds", "With this model 'seconds' must be 5 or 10 for a video from a text or a first frame.")
 	case frame.AspectRatio != "" && (first || edit):
 		return providers.InvalidField(shape.RatioField(),
-			"The upstream gives the video the shape of its first frame: '%s' cannot be given beside it, 'resolution' can.", shape.RatioField())
+			"The video has the shape of its first frame: the upstream does not accept '%s' with it, but accepts 'resolution'.", shape.RatioField())
 	}
 	return nil
 }
@@ -88,7 +89,7 @@ func (w *checked) newCreate() (upstream.JobRequest, error) {
 	settings := w.object("settings", "resolution", "aspect_ratio", "duration", "audio", "multi_shot", "character_orientation")
 	options := w.object("options", "watermark_info", "external_task_id")
 	if options["callback_url"] != nil {
-		w.d.Refuse(providers.InvalidField("options", "The gateway asks for the job itself: 'callback_url' cannot be given."))
+		w.d.Refuse(providers.InvalidField("options", "The gateway polls the job itself: 'callback_url' cannot be given."))
 	}
 	if w.IdempotencyKey != "" {
 		options["external_task_id"] = w.IdempotencyKey

@@ -40,7 +40,7 @@ func NewVideos(client *http.Client) *Videos {
 func CheckKey(key providers.Secret) error {
 	_, _, ok := pair(key)
 	if !ok && strings.Contains(key.Reveal(), ":") {
-		return errors.New("wants an API key, or ACCESS_KEY:SECRET_KEY")
+		return errors.New("must be an API key, or ACCESS_KEY:SECRET_KEY")
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 			return upstream.NewTicket(idOf(job), made.Own)
 		}
 	}
-	return providers.Ticket{}, providers.Faultf(providers.NotFound, "The upstream shows no such job.")
+	return providers.Ticket{}, providers.Faultf(providers.NotFound, "The upstream does not list the job.")
 }
 
 func read(ctx context.Context, jobs *upstream.Jobs, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {

@@ -67,7 +67,7 @@ func create(ctx context.Context, to providers.Target, req providers.VideoRequest
 func RefuseVideo(_ string, shape providers.VideoShape, frame providers.Frame) *providers.Fault {
 	switch {
 	case frame.Seconds == longSeconds && (shape.Has(providers.FirstFrame) || shape.Has(providers.LastFrame)):
-		return providers.InvalidField("seconds", "The upstream makes no 'seconds' of %d from frames.", longSeconds)
+		return providers.InvalidField("seconds", "The upstream does not support 'seconds' of %d with frames.", longSeconds)
 	case frame.Seconds > 0 && shape.Has(providers.SourceVideo):
 		return providers.InvalidField("seconds", "The upstream keeps the source video's length: 'seconds' cannot be given.")
 	}

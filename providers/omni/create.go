@@ -55,7 +55,7 @@ func create(ctx context.Context, model, before string, req providers.VideoReques
 	table, _ := VideoModels(model)
 	d := upstream.NewDraft(req, model, table, RefuseVideo, "stream")
 	if before != "" && len(req.Inputs) > 0 {
-		d.Refuse(providers.InvalidField(providers.InputField(req.Inputs[0].Role), "The upstream changes a video by a prompt alone."))
+		d.Refuse(providers.InvalidField(providers.InputField(req.Inputs[0].Role), "The upstream changes a video only by a prompt."))
 	}
 	// Without "background" the answer has the video and arrives minutes later.
 	d.Members["model"], d.Members["background"], d.Members["input"] = model, true, input(ctx, d, req)
@@ -130,7 +130,7 @@ func RefuseVideo(_ string, shape providers.VideoShape, _ providers.Frame) *provi
 	images := len(shape.Inputs) - edit - extend
 	switch {
 	case edit > 0 && extend > 0, edit+extend > 0 && images > 0:
-		return providers.InvalidField("video", "The upstream takes one 'video' and nothing beside it.")
+		return providers.InvalidField("video", "The upstream accepts one 'video' and no other input.")
 	case shape.Prompt == 0 && images == 0:
 		return providers.InvalidField("prompt", "The upstream needs a 'prompt'.")
 	}

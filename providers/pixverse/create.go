@@ -134,9 +134,9 @@ func RefuseVideo(model string, shape providers.VideoShape, _ providers.Frame) *p
 	case fault != nil:
 		return fault
 	case at == fromVideo && len(shape.Inputs) > 1:
-		return providers.InvalidField("video", "The upstream takes 'video' alone.")
+		return providers.InvalidField("video", "The upstream accepts 'video' only without other inputs.")
 	case frame.Resolution == fullHD && (newer && frame.Seconds == longSeconds || model == "v3.5" && frame.Seconds == oldLongSeconds):
-		return providers.InvalidField("seconds", "The upstream makes no 'seconds' of %d in %s with this model.", frame.Seconds, fullHD)
+		return providers.InvalidField("seconds", "The upstream does not support 'seconds' of %d in %s with this model.", frame.Seconds, fullHD)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (p *plan) readNames(req providers.VideoRequest) {
 	}
 	tooLong := slices.ContainsFunc(p.names, func(name string) bool { return len(name) > nameSize })
 	if tooLong || len(p.names) != len(req.Of(providers.Reference)) {
-		p.Refuse(providers.InvalidField("prompt", "The upstream wants each of the 'reference_images' named in the prompt, in their order, "+
+		p.Refuse(providers.InvalidField("prompt", "The upstream requires that the prompt names each of the 'reference_images', in their order, "+
 			"as in \"@cat looks at @dog \": the prompt names %d (%s) for %d.", len(p.names), strings.Join(p.names, ", "),
 			len(req.Of(providers.Reference))))
 	}

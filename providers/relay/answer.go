@@ -237,7 +237,7 @@ func (b *body) ending(err error) error {
 		return fault // the gateway failed to hold the answer, not the upstream to send it
 	default:
 		return &providers.Fault{
-			Kind: providers.Upstream, Message: "The upstream broke off its answer.", Blame: providers.BlameChannel, Err: err,
+			Kind: providers.Upstream, Message: "The upstream ended its answer early.", Blame: providers.BlameChannel, Err: err,
 		}
 	}
 }

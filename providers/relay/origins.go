@@ -63,7 +63,7 @@ func (r *Relay) stick(continues []providers.Made, request *router.Request) *prov
 	if len(request.ExcludeKeys) < len(channel.Keys) && r.picker.router.Serves(*request) {
 		return nil
 	}
-	return providers.InvalidField(from.Param, "Invalid request: '%s' names an answer whose channel is gone, or does not serve the model.",
+	return providers.InvalidField(from.Param, "Invalid request: '%s' names an answer whose channel was removed or does not serve the model.",
 		from.Param)
 }
 

@@ -69,7 +69,7 @@ func (p *picker) pick(ctx context.Context, request router.Request) (router.Pick,
 		switch {
 		case errors.Is(err, fair.ErrFull):
 			return router.Pick{}, &providers.Fault{
-				Kind: providers.Overloaded, Message: "Too many calls are under way at all channels for this model.", RetryAfter: fullRetry,
+				Kind: providers.Overloaded, Message: "Too many calls are in progress at all channels for this model.", RetryAfter: fullRetry,
 				Accepted: providers.NotAccepted,
 			}
 		case err != nil:

@@ -130,12 +130,12 @@ func (s *Session) Sent() int64 { return s.sent }
 
 // The reasons in close frames that the gateway does not copy from the other peer.
 const (
-	reasonClientGone   = "the client has left"
-	reasonUpstreamGone = "the upstream broke off"
-	reasonProtocol     = "that is not the WebSocket protocol"
+	reasonClientGone   = "the client disconnected"
+	reasonUpstreamGone = "the upstream disconnected"
+	reasonProtocol     = "a frame violates the WebSocket protocol"
 	reasonTooBig       = "a message is larger than 32 MiB"
-	reasonFlood        = "too many frames that carry nothing"
-	reasonIdle         = "going away: nothing was said for too long"
+	reasonFlood        = "too many frames without data"
+	reasonIdle         = "going away: no message for too long"
 	reasonAway         = "going away: "
 )
 
@@ -288,19 +288,19 @@ func endingOf(broken *upstream.Broken, client *upstream.Socket) ending {
 		return ending{
 			client:   websocket.CloseError{Code: websocket.StatusPolicyViolation, Reason: reasonFlood},
 			upstream: websocket.CloseError{Code: websocket.StatusGoingAway, Reason: reasonClientGone},
-			fault:    &providers.Fault{Kind: providers.RateLimited, Message: "The client sent too many frames that carry nothing.", Err: broken.Err},
+			fault:    &providers.Fault{Kind: providers.RateLimited, Message: "The client sent too many frames without data.", Err: broken.Err},
 		}
 	case ofClient:
 		return ending{
 			client:   websocket.CloseError{Code: websocket.StatusProtocolError, Reason: reasonProtocol},
 			upstream: websocket.CloseError{Code: websocket.StatusGoingAway, Reason: reasonClientGone},
-			fault:    &providers.Fault{Kind: providers.Canceled, Message: "The client has left.", Err: broken.Err},
+			fault:    &providers.Fault{Kind: providers.Canceled, Message: "The client disconnected.", Err: broken.Err},
 		}
 	default:
 		return ending{
 			client:   websocket.CloseError{Code: websocket.StatusInternalError, Reason: reasonUpstreamGone},
 			upstream: websocket.CloseError{Code: websocket.StatusProtocolError, Reason: reasonProtocol},
-			fault:    &providers.Fault{Kind: providers.Upstream, Message: "The upstream broke off.", Err: broken.Err},
+			fault:    &providers.Fault{Kind: providers.Upstream, Message: "The upstream disconnected.", Err: broken.Err},
 		}
 	}
 }

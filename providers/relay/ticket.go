@@ -30,7 +30,7 @@ func (r *Relay) resume(ctx context.Context, group string, call providers.Call) (
 	at := call.Ticketing.At
 	to, err := r.picker.router.Resolve(at.Channel, at.Fingerprint, call.Model)
 	if err != nil {
-		return nil, &providers.Fault{Kind: providers.Upstream, Message: "The channel that runs the call is not configured any more.", Err: err}
+		return nil, &providers.Fault{Kind: providers.Upstream, Message: "The channel that runs the call is no longer configured.", Err: err}
 	}
 	tries := r.begin(ctx, group, call)
 	tries.to, tries.number = to.For(call.Token, false), 1

@@ -43,7 +43,7 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 	req, ok := marked(to, req)
 	if !ok {
 		return providers.Ticket{}, &providers.Fault{
-			Kind: providers.Upstream, Message: "The upstream's list does not tell this job from an equal one.", Err: providers.ErrNoLookup,
+			Kind: providers.Upstream, Message: "The upstream's list does not distinguish this job from an equal one.", Err: providers.ErrNoLookup,
 		}
 	}
 	found, err := v.find(ctx, to, req)

@@ -53,7 +53,7 @@ func (m model) refuse(shape providers.VideoShape) *providers.Fault {
 	case at == fromText && m.textless && shape.Prompt == 0 && len(shape.Inputs) == 0:
 		return providers.InvalidField("prompt", "The upstream needs a 'prompt' where there is no image.")
 	case at == fromVideo && (shape.Has(providers.FirstFrame) || shape.Has(providers.LastFrame)):
-		return providers.InvalidField("image", "The upstream takes no 'image' beside 'video'.")
+		return providers.InvalidField("image", "The upstream does not accept 'image' together with 'video'.")
 	case shape.Has(providers.SourceVideo) && shape.Has(providers.ExtendVideo):
 		return providers.InvalidField("video", "The upstream takes one 'video'.")
 	}

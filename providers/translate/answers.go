@@ -287,7 +287,7 @@ func (a *Answer) write() (stopped bool) {
 			a.begun = true
 		case form.EventStop:
 			if a.media && !a.shown {
-				a.fail(&providers.Fault{Kind: providers.Upstream, Message: "The answer is a medium, which the call's format cannot show."})
+				a.fail(&providers.Fault{Kind: providers.Upstream, Message: "The answer contains media, which the format of the call cannot represent."})
 				return stopped
 			}
 			stopped, a.begun = true, true

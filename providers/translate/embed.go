@@ -109,7 +109,7 @@ func (e *Embedding) readGemini(request rawjson.Value, at form.Path, loss *form.L
 			for i, part := range value.GetCamel("parts").Items() {
 				text := part.GetCamel("text").Text()
 				if text == nil {
-					return form.Refusedf(at.Field("content").Item("parts", i).String(), form.Chat, "whose embeddings are of texts alone.")
+					return form.Refusedf(at.Field("content").Item("parts", i).String(), form.Chat, "which can only embed texts.")
 				}
 				texts = append(texts, text)
 			}
@@ -130,7 +130,7 @@ func (e *Embedding) readGemini(request rawjson.Value, at form.Path, loss *form.L
 		}
 	}
 	if len(e.texts) > 0 && string(size) != string(e.size) {
-		return form.Refusedf(at.Field("outputDimensionality").String(), form.Chat, "whose vectors of one call are of one size.")
+		return form.Refusedf(at.Field("outputDimensionality").String(), form.Chat, "which returns vectors of one size per call.")
 	}
 	if len(texts) == 0 {
 		return providers.InvalidField(at.Field("content").String(), "There is nothing to embed.")
@@ -201,7 +201,7 @@ func EmbedAnswer(e *Embedding, document rawjson.Value) ([]byte, *providers.Fault
 
 func (e *Embedding) failed() *providers.Fault {
 	return &providers.Fault{
-		Kind: providers.Upstream, Message: "The upstream's answer has not the vectors that were asked for.", Blame: providers.BlameChannel,
+		Kind: providers.Upstream, Message: "The upstream's answer does not contain the requested vectors.", Blame: providers.BlameChannel,
 		Malformed: true,
 	}
 }

@@ -40,7 +40,7 @@ func given(words []string, maxOutput int64) providers.Traits {
 const maxOutputWord = "max_output="
 
 // errTrait lists the words of traits.
-var errTrait = errors.New("is no trait; known are " + strings.Join(TraitWords(), ", "))
+var errTrait = errors.New("is not a trait; the traits are " + strings.Join(TraitWords(), ", "))
 
 // TraitWords returns the words that ModelFacts.Traits may contain.
 func TraitWords() []string {
@@ -60,7 +60,7 @@ func setTrait(traits *providers.Traits, word string) error {
 	if number, is := strings.CutPrefix(word, maxOutputWord); is {
 		n, err := strconv.ParseInt(number, 10, 64)
 		if err != nil || n < 1 {
-			return fmt.Errorf("%q wants a number of tokens above 0", word)
+			return fmt.Errorf("%q requires a number of tokens above 0", word)
 		}
 		traits.Anthropic.MaxOutput = n
 		return nil

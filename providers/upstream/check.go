@@ -39,7 +39,7 @@ func isObject(body []byte) bool {
 
 func notVendor(reply *providers.Reply) *providers.Fault {
 	return &providers.Fault{
-		Kind: providers.Upstream, Message: "What answers at the address is not this vendor's API.", Blame: providers.BlameChannel,
+		Kind: providers.Upstream, Message: "The server at the address does not have this vendor's API.", Blame: providers.BlameChannel,
 		Malformed: true, Upstream: reply,
 	}
 }

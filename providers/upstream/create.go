@@ -55,7 +55,7 @@ func (d *Draft) Err() error { return d.fault }
 func (d *Draft) Reserve(names ...string) {
 	for _, name := range names {
 		if d.Own[name] != nil {
-			d.Refuse(providers.InvalidField(name, "The gateway keeps '%s' at this upstream to itself.", name))
+			d.Refuse(providers.InvalidField(name, "The gateway reserves '%s' at this upstream.", name))
 		}
 	}
 }
@@ -96,7 +96,7 @@ func (d *Draft) Create(path string, most int) (JobRequest, error) {
 	}
 	body, err := Fields(d.Own, d.Members)
 	if err == nil && most > 0 && len(body) > most { // its inputs are too large together
-		err = providers.InvalidField("image", "The request has %d bytes with its inputs, and the upstream takes %d.", len(body), most)
+		err = providers.InvalidField("image", "The request has %d bytes with its inputs, and the upstream accepts %d.", len(body), most)
 	}
 	return Create(path, body), err
 }

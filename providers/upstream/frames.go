@@ -10,7 +10,7 @@ import (
 )
 
 // ErrFlood reports a peer that sends frames without content faster than any client needs to.
-var ErrFlood = errors.New("too many WebSocket frames that carry nothing")
+var ErrFlood = errors.New("too many WebSocket frames without data")
 
 const (
 	// idleFrameRate is how many frames without content a client may send each second, idleFrameBurst how many at once. Usual: one ping.

@@ -173,7 +173,7 @@ func (l Linked) state(ctx context.Context, to providers.Target, ticket providers
 }
 
 func runs(cause *providers.Fault) *providers.Fault {
-	fault := &providers.Fault{Kind: providers.Conflict, Message: "The upstream stops no job that runs.", Accepted: providers.NotAccepted}
+	fault := &providers.Fault{Kind: providers.Conflict, Message: "The upstream cannot stop a running job.", Accepted: providers.NotAccepted}
 	if cause != nil {
 		fault.Err = cause
 	}

@@ -194,7 +194,7 @@ func (c *connection) fault(ctx context.Context, err error) *providers.Fault {
 		err = outer.Err // the text of url.Error contains the query
 	}
 	fault := &providers.Fault{
-		Kind: providers.Upstream, Message: "The upstream broke off before it answered.", Blame: providers.BlameChannel,
+		Kind: providers.Upstream, Message: "The upstream disconnected before it answered.", Blame: providers.BlameChannel,
 		Err: err,
 	}
 	var given *providers.Fault

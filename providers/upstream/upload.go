@@ -56,7 +56,7 @@ func (j *Jobs) Upload(
 		fault := providers.AsFault(Unpaid(resultFault(err, own)))
 		if fault.Upstream != nil { // the store's error is not about the key
 			return &providers.Fault{
-				Kind: providers.Upstream, Message: "The upstream's store did not take the input.",
+				Kind: providers.Upstream, Message: "The upstream's store did not accept the input.",
 				Accepted: providers.NotAccepted, Err: fault,
 			}
 		}

@@ -94,7 +94,7 @@ func takeReqJSON(fields map[string]json.RawMessage) (string, error) {
 		return "", providers.InvalidField(jsonField, "req_json must be a JSON object written as a string.")
 	}
 	if len(text) > reqJSONLimit || providers.WithoutQueries(text) != text {
-		return "", providers.InvalidField(jsonField, "req_json may have %d bytes and no address with a query.", reqJSONLimit)
+		return "", providers.InvalidField(jsonField, "req_json may have at most %d bytes and must not contain a URL with a query.", reqJSONLimit)
 	}
 	return text, nil
 }
@@ -103,7 +103,7 @@ func takeReqJSON(fields map[string]json.RawMessage) (string, error) {
 func frames(seconds string) (int, error) {
 	s, err := strconv.ParseFloat(seconds, 64)
 	if err != nil || !(s > 0 && s <= mostSeconds) {
-		return 0, providers.InvalidField("seconds", "The upstream makes no video of %q seconds.", seconds)
+		return 0, providers.InvalidField("seconds", "The upstream does not support a video of %q seconds.", seconds)
 	}
 	return int(math.Round(s*framesPerSecond)) + 1, nil
 }

@@ -30,7 +30,7 @@ const (
 // CheckKey refuses a key that is not an access key and its secret key.
 func CheckKey(key providers.Secret) error {
 	if access, secret := split(key); access == "" || secret == "" {
-		return errors.New("wants ACCESS_KEY:SECRET_KEY")
+		return errors.New("must be ACCESS_KEY:SECRET_KEY")
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func refuse(cloud bool, shape providers.VideoShape, frame providers.Frame) *prov
 	extend, seconds := shape.Has(providers.ExtendVideo), frame.Seconds
 	switch invalid := providers.InvalidField; {
 	case extend && len(shape.Inputs) > 1:
-		return invalid("video", "The upstream takes one 'video' and nothing beside it.")
+		return invalid("video", "The upstream accepts one 'video' and no other input.")
 	case extend && shape.Seconds != "":
 		return invalid("seconds", "The upstream adds 7 seconds to a 'video': 'seconds' cannot be given.")
 	case shape.Has(providers.Reference) && seconds != 0 && seconds != long:
@@ -155,9 +155,9 @@ func refuse(cloud bool, shape providers.VideoShape, frame providers.Frame) *prov
 	case shape.Prompt == 0 && !shape.Has(providers.FirstFrame) && !extend:
 		return invalid("prompt", "The upstream needs a 'prompt'.")
 	case !cloud && shape.Seed:
-		return invalid("seed", "The Gemini API takes no 'seed' for videos.")
+		return invalid("seed", "The Gemini API does not accept 'seed' for videos.")
 	case !cloud && shape.GenerateAudio != nil && !*shape.GenerateAudio:
-		return invalid("generate_audio", "The Gemini API makes no videos without sound: 'generate_audio' cannot be false.")
+		return invalid("generate_audio", "The Gemini API makes only videos with sound: 'generate_audio' cannot be false.")
 	case !cloud && seconds != 0 && seconds != long && (frame.Resolution == "1080p" || frame.Resolution == "4k"):
 		return invalid("seconds", "In this resolution the Gemini API makes only 'seconds' of %d.", long)
 	}

@@ -32,7 +32,7 @@ func CheckKey(key providers.Secret) error {
 		return nil
 	}
 	if _, err := google.JWTConfigFromJSON([]byte(key.Reveal()), scope); err != nil {
-		return errors.New("is no service account's JSON") // the error may repeat a part of it
+		return errors.New("is not the JSON of a service account") // the error may repeat a part of it
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func CheckBaseURL(base *url.URL) error {
 	if projectPath.MatchString(base.Path) || strings.HasSuffix(base.Path, "/v1beta") {
 		return nil
 	}
-	return errors.New("wants https://HOST/v1/projects/PROJECT/locations/LOCATION, or an address that ends in /v1beta")
+	return errors.New("must be https://HOST/v1/projects/PROJECT/locations/LOCATION, or an address that ends in /v1beta")
 }
 
 // Videos implements the jobs of predictLongRunning. The vendor has no list of them and documents no way to cancel them.

@@ -15,7 +15,7 @@ func modeOf(shape providers.VideoShape) mode {
 func RefuseVideo(model string, shape providers.VideoShape, _ providers.Frame) *providers.Fault {
 	at := modeOf(shape)
 	if at == fromVideo && len(shape.Inputs) > 1 {
-		return providers.InvalidField("video", "The upstream takes 'video' alone.")
+		return providers.InvalidField("video", "The upstream accepts 'video' only without other inputs.")
 	}
 	return in(model, at).Check(shape)
 }

@@ -102,7 +102,7 @@ func classify(fault *providers.Fault) {
 		fault.RefuseKey(providers.KeyExhausted)
 	case fault.Code == "OperationInProcess", status == http.StatusConflict, status == clientClosed:
 		// The first copy of the request may be in progress.
-		fault.Kind, fault.Message = providers.Upstream, "The upstream does not say whether it took the request."
+		fault.Kind, fault.Message = providers.Upstream, "The upstream does not report whether it accepted the request."
 		fault.Accepted, fault.Blame = providers.AcceptedUnknown, providers.BlameNone
 	case fault.Code == atLimit, fault.Code == "TooManyRequests", fault.Code == "SystemThrottling":
 		upstream.Reclass(fault, http.StatusTooManyRequests)

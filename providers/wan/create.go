@@ -142,9 +142,9 @@ func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame
 	case f.references > 0 && references > f.references:
 		return invalid("reference_images", "This model takes %d 'reference_images', counting a 'video'.", f.references)
 	case f.table.Apart && (first || last) && source:
-		return invalid("video", "This model takes no 'video' beside 'image' and 'last_image'.")
+		return invalid("video", "This model does not accept 'video' together with 'image' or 'last_image'.")
 	case f.table.Apart && (first || last) && sound:
-		return invalid("audio", "This model takes no 'audio' beside 'image' and 'last_image'.")
+		return invalid("audio", "This model does not accept 'audio' together with 'image' or 'last_image'.")
 	case sound && f.table.Audio == providers.AudioOption && shape.GenerateAudio != nil && !*shape.GenerateAudio:
 		return invalid("generate_audio", "This model takes 'audio' only for a video with sound.")
 	case f.form == framesForm && !last:
@@ -156,11 +156,11 @@ func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame
 	}
 	switch extends := f.takes(providers.ExtendVideo); { // the video from an image of 2.7
 	case extends && !first && !clip:
-		return invalid("image", "This model needs an 'image', or a 'video' to go on from.")
+		return invalid("image", "This model needs an 'image', or a 'video' to continue.")
 	case extends && first && clip:
-		return invalid("video", "This model goes on from an 'image' or from a 'video', not from both.")
+		return invalid("video", "This model continues an 'image' or a 'video', not both.")
 	case extends && clip && sound:
-		return invalid("audio", "This model takes no 'audio' beside a 'video'.")
+		return invalid("audio", "This model does not accept 'audio' together with a 'video'.")
 	case extends:
 	case strings.HasPrefix(model, "wan2.7-r2v") && source && frame.Seconds > maxFromVideo:
 		return invalid("seconds", "This model makes %d seconds at most from a 'video'.", maxFromVideo)
@@ -199,7 +199,7 @@ func merge(d *upstream.Draft, req providers.VideoRequest, input, parameters upst
 	}
 	clear(d.Own)
 	if places["input"]["media"] != nil && input["media"] != nil {
-		d.Refuse(providers.InvalidField("media", "The upstream's own 'media' takes no inputs beside it."))
+		d.Refuse(providers.InvalidField("media", "The upstream's own 'media' cannot be combined with inputs."))
 	}
 	for place, ours := range map[string]upstream.Members{"input": input, "parameters": parameters} {
 		for name := range ours {

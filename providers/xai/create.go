@@ -82,7 +82,7 @@ func create(ctx context.Context, to providers.Target, req providers.VideoRequest
 func RefuseVideo(_ string, shape providers.VideoShape, frame providers.Frame) *providers.Fault {
 	edit := shape.Has(providers.SourceVideo)
 	work := edit || shape.Has(providers.ExtendVideo)
-	const kept = "The upstream keeps the source video's own: '%s' cannot be given."
+	const kept = "The upstream keeps the value of the source video: '%s' cannot be given."
 	switch {
 	case edit && frame.Seconds > 0:
 		return providers.InvalidField("seconds", kept, "seconds")

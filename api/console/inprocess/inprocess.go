@@ -50,7 +50,7 @@ func Segment(text string) string {
 }
 
 // errCut is the error of an answer that the handler aborted after its beginning.
-var errCut = errors.New("the answer broke off")
+var errCut = errors.New("the answer ended early")
 
 // Transport sends requests to a handler in this process. It implements http.RoundTripper.
 type Transport struct {

@@ -79,7 +79,7 @@ func (r *reading) linked(address rawjson.Text, kind form.MediaKind, at form.Path
 	}
 	mediaType, data, ok := form.ParseDataURL(address)
 	if !ok {
-		r.Refuse(at.String(), "This is no valid data URL.")
+		r.Refuse(at.String(), "This is not a valid data URL.")
 	}
 	return form.Inline(mediaType, data)
 }

@@ -90,9 +90,9 @@ func (w *writing) limits() {
 	case len(stops) == 0:
 		return
 	case w.reasons():
-		w.Fail(form.Refusedf(field, form.Chat, "and its reasoning models take no texts that end an answer."))
+		w.Fail(form.Refusedf(field, form.Chat, "whose reasoning models do not accept stop sequences."))
 	case len(stops) > maxStops:
-		w.Fail(form.Refusedf(field, form.Chat, "which takes at most %d of these texts.", maxStops))
+		w.Fail(form.Refusedf(field, form.Chat, "which accepts at most %d stop sequences.", maxStops))
 	}
 	w.Array("stop")
 	for _, text := range stops {

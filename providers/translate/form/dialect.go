@@ -25,13 +25,13 @@ func (d Dialect) SameVendor(other Dialect) bool {
 
 // Refused returns the fault of a field that an upstream of the dialect does not accept. It never repeats the field's value.
 func Refused(at string, to Dialect) *providers.Fault {
-	return providers.InvalidField(at, "The model's upstream speaks the %s API, which cannot take this.", to)
+	return providers.InvalidField(at, "The model's upstream uses the %s API, which does not support this.", to)
 }
 
 // Refusedf is Refused with a formatted reason, which follows the name of the API.
 func Refusedf(at string, to Dialect, format string, args ...any) *providers.Fault {
 	fault := providers.InvalidField(at, format, args...)
-	fault.Message = "The model's upstream speaks the " + to.String() + " API, " + fault.Message
+	fault.Message = "The model's upstream uses the " + to.String() + " API, " + fault.Message
 	return fault
 }
 

@@ -35,7 +35,7 @@ func ErrorMessage(body []byte) string {
 
 // BrokenOff returns the fault of an incomplete answer.
 func BrokenOff() *providers.Fault {
-	return &providers.Fault{Kind: providers.Upstream, Message: "The upstream broke off its answer.", Blame: providers.BlameChannel}
+	return &providers.Fault{Kind: providers.Upstream, Message: "The upstream ended its answer early.", Blame: providers.BlameChannel}
 }
 
 // StatusFault returns the fault of an error within an answer, by the status that the error has without an answer; 0 for an unknown error.

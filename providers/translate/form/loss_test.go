@@ -84,7 +84,7 @@ func TestDropOwn(t *testing.T) {
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	fault := form.Refusedf("stop", form.Responses, "which takes no %s.", "stop texts")
-	want := "The model's upstream speaks the OpenAI Responses API, which takes no stop texts."
+	want := "The model's upstream uses the OpenAI Responses API, which takes no stop texts."
 	if fault.Message != want || fault.Param != "stop" || fault.Kind != providers.Invalid {
 		t.Errorf("got %+v", fault)
 	}

@@ -31,7 +31,7 @@ func FitSchema(schema rawjson.Value, at string, to Dialect) (fit rawjson.Value, 
 		return nil, false, fault
 	}
 	if !subset.recursive && root.recurs() {
-		return nil, false, Refusedf(at, to, "which takes no schema that refers to itself.")
+		return nil, false, Refusedf(at, to, "which does not accept a schema that refers to itself.")
 	}
 	c := cutter{subset: subset}
 	c.schema(root)

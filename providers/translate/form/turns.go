@@ -45,7 +45,7 @@ func (p *Prompt) Arrange(want Arrangement) (system []Block, turns []Turn, fault 
 		return system, turns, nil
 	}
 	if len(system) == 0 {
-		return nil, nil, providers.InvalidField(p.Fields[FieldTurns], "The request says nothing that could be answered.")
+		return nil, nil, providers.InvalidField(p.Fields[FieldTurns], "The request has no content to answer.")
 	}
 	last := len(system) - 1
 	return system[:last:last], []Turn{{Role: User, Blocks: system[last:], At: system[last].At}}, nil

@@ -93,7 +93,7 @@ func (w *writing) system(blocks []form.Block) {
 	w.out.Array("parts")
 	for i := range blocks {
 		if blocks[i].Kind != form.BlockText {
-			w.Fail(form.Refusedf(blocks[i].At.String(), form.Gemini, "whose instructions are text."))
+			w.Fail(form.Refusedf(blocks[i].At.String(), form.Gemini, "which accepts only text as instructions."))
 			continue
 		}
 		w.p.DropMark(blocks[i].Cache, blocks[i].At, w.loss)

@@ -167,7 +167,7 @@ func (w *writing) media(block *form.Block) {
 		w.file(m.Type, m.File)
 	case !m.URL.Empty():
 		if !w.to.Traits.Gemini.URLs {
-			w.Fail(form.Refusedf(block.At.String(), form.Gemini, "and this model takes no media by address."))
+			w.Fail(form.Refusedf(block.At.String(), form.Gemini, "and this model does not accept media by URL."))
 		}
 		w.file(typeAt(m), m.URL)
 	default:

@@ -155,7 +155,7 @@ func (r *reader) block(to []form.Block, role form.Role, at form.Path, item rawjs
 		r.p.Keep(at.Field("type").String(), item, true)
 		return to
 	case !sends(kind, role):
-		r.invalid(at.Field("type"), "A block of this type cannot stand here.")
+		r.invalid(at.Field("type"), "A block of this type is not allowed here.")
 	}
 	r.rest(at, m, fields)
 	block := form.Block{At: at, Cache: form.MarkOf(m.get("cache_control"))}
@@ -252,7 +252,7 @@ func (r *reader) result(at form.Path, m members) *form.Result {
 	for i, part := range content.Items() {
 		at := at.Item("content", i)
 		if kind := part.Get("type").Text(); kind.Is("tool_result") || kind.Is("tool_use") {
-			r.invalid(at.Field("type"), "It cannot stand in a result.")
+			r.invalid(at.Field("type"), "It is not allowed in a result.")
 			return result
 		}
 		result.Blocks = r.block(result.Blocks, form.User, at, part)

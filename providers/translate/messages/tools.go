@@ -118,7 +118,7 @@ func (w *arranged) pickTools() {
 		w.tools = choice.Allowed(w.p.Tools)
 	}
 	if w.forced() && w.traits.AlwaysThinks {
-		w.Fail(form.Refusedf(field, form.Messages, "and always thinks: such a model cannot be made to call a tool."))
+		w.Fail(form.Refusedf(field, form.Messages, "and always thinks: a call cannot force such a model to use a tool."))
 	}
 }
 

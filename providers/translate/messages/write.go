@@ -83,14 +83,14 @@ func (w *writer) refuse() {
 		w.Fail(p.LeaveSearch(form.Messages, w.loss))
 	}
 	if p.Limits.N > 1 {
-		w.Fail(form.Refusedf(p.Fields[form.FieldN], form.Messages, "which gives one answer to a call."))
+		w.Fail(form.Refusedf(p.Fields[form.FieldN], form.Messages, "which returns one answer per call."))
 	}
 	if top, _ := p.Sampling.TopLogprobs.Int(); p.Sampling.Logprobs || top > 0 {
 		field := p.Fields[form.FieldLogprobs]
 		if field == "" {
 			field = p.Fields[form.FieldTopLogprobs]
 		}
-		w.Fail(form.Refusedf(field, form.Messages, "which gives no probabilities."))
+		w.Fail(form.Refusedf(field, form.Messages, "which returns no probabilities."))
 	}
 }
 
@@ -107,7 +107,7 @@ func (w *writer) arrange() {
 	}
 	if last.Role == form.Assistant && !w.traits.Prefill {
 		w.Fail(form.Refusedf(w.p.Fields[form.FieldTurns], form.Messages,
-			"and goes on with no turn of the assistant: the last turn must be the user's."))
+			"and does not continue a turn of the assistant: the last turn must be the user's."))
 	}
 }
 

@@ -185,9 +185,9 @@ func TestReaderStreams(t *testing.T) {
 		},
 		"broken off": {
 			`{"type":"response.output_text.delta","delta":"4"}`,
-			"start\ntext 0: 4\nfailed upstream: The upstream broke off its answer.",
+			"start\ntext 0: 4\nfailed upstream: The upstream ended its answer early.",
 		},
-		"nothing": {``, "failed upstream: The upstream broke off its answer."},
+		"nothing": {``, "failed upstream: The upstream ended its answer early."},
 		"unknown events": {
 			`{"type":"response.new.thing","x":1}
 			[DONE]
@@ -224,10 +224,10 @@ func TestReaderDocuments(t *testing.T) {
 			`{"status":"failed","error":{"code":"invalid_prompt","message":"bad"},"output":[]}`,
 			"start\nfailed invalid: The upstream refused the request.bad",
 		},
-		"in the background": {`{"status":"queued","output":[]}`, "start\nfailed upstream: The upstream broke off its answer."},
+		"in the background": {`{"status":"queued","output":[]}`, "start\nfailed upstream: The upstream ended its answer early."},
 		"an error":          {`{"error":{"code":"server_is_overloaded","message":"x"}}`, "failed overloaded: The upstream is overloaded."},
-		"another document":  {`{"choices":[]}`, "failed upstream: The upstream broke off its answer."},
-		"no object":         {`[1]`, "failed upstream: The upstream broke off its answer."},
+		"another document":  {`{"choices":[]}`, "failed upstream: The upstream ended its answer early."},
+		"no object":         {`[1]`, "failed upstream: The upstream ended its answer early."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

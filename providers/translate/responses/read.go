@@ -11,7 +11,7 @@ import (
 )
 
 // keepsNothing is the reason for the refusal of a call that requires the vendor's stored data.
-const keepsNothing = "This model's upstream keeps no responses: send the earlier items in `input`."
+const keepsNothing = "This model's upstream does not store responses: send the earlier items in `input`."
 
 // notStored is the reason for the refusal of a response or an item by its id.
 const notStored = "No stored response or item of this API key has this id: send the earlier items in `input`."

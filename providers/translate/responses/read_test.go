@@ -212,7 +212,7 @@ own include ["reasoning.encrypted_content","web_search_call.results"] must false
 
 func TestReadRefuses(t *testing.T) {
 	t.Parallel()
-	const keeps, unknown = "keeps no responses", "No stored response"
+	const keeps, unknown = "does not store responses", "No stored response"
 	for name, test := range map[string]struct{ body, param, message string }{
 		"an earlier response":   {`"previous_response_id":"resp_1"`, "previous_response_id", unknown},
 		"a conversation":        {`"conversation":{"id":"conv_1"}`, "conversation", keeps},

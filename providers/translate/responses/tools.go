@@ -154,7 +154,7 @@ func (r *reading) choiceMode(word rawjson.Text, field string) form.ChoiceMode {
 	case word.Is(choiceRequired):
 		return form.ChoiceAny
 	}
-	r.Refuse(field, "The choice of tools must be auto, none, required, or one that `tools` declares.")
+	r.Refuse(field, "The choice of tools must be auto, none, required, or a tool that `tools` declares.")
 	return form.ChoiceUnset
 }
 

@@ -62,10 +62,10 @@ func newWriting(p *form.Prompt, to form.Target, loss *form.Loss) *writing {
 
 func (w *writing) limits() {
 	if len(w.Limits.Stop) > 0 {
-		w.Fail(form.Refusedf(w.Fields[form.FieldStop], form.Responses, "which has no texts that end an answer."))
+		w.Fail(form.Refusedf(w.Fields[form.FieldStop], form.Responses, "which has no stop sequences."))
 	}
 	if w.Limits.N > 1 {
-		w.Fail(form.Refusedf(w.Fields[form.FieldN], form.Responses, "which gives one answer."))
+		w.Fail(form.Refusedf(w.Fields[form.FieldN], form.Responses, "which returns one answer."))
 	}
 	limit := w.Limits.MaxTokens
 	if n, ok := limit.Int(); ok && n < minOutput {

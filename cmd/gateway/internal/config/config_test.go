@@ -24,7 +24,7 @@ func testVendors() providers.Catalog {
 		"hosts":  {Name: "hosts", NamesFields: true},
 		"vendorc": {Name: "vendorc", CheckKey: func(key providers.Secret) error {
 			if !strings.Contains(key.Reveal(), ":") {
-				return errors.New("wants ACCESS_KEY:SECRET_KEY")
+				return errors.New("must be ACCESS_KEY:SECRET_KEY")
 			}
 			return nil
 		}, CheckBaseURL: func(base *url.URL) error {
