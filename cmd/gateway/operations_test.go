@@ -69,7 +69,7 @@ func TestOperations(t *testing.T) {
 	if out, _ = command(0, "traffic", "--by", "channel,model"); !strings.HasPrefix(out, "FROM") {
 		t.Errorf("traffic by channel and model: %s", out)
 	}
-	if _, told = command(1, "traffic", "--by", "weather"); !strings.Contains(told, "takes channel, model") {
+	if _, told = command(1, "traffic", "--by", "weather"); !strings.Contains(told, "accepts channel, model") {
 		t.Errorf("traffic by no word: %s", told)
 	}
 	if _, told = command(2, "traffic", "--from", "nonsense"); !strings.Contains(told, "--from") {

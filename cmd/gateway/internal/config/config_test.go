@@ -326,7 +326,7 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		},
 		{
 			"key shape", "channels:\n  - {name: a, vendor: vendorc, base_url: http://u.test, keys: [hidden], models: {m: }}\n",
-			"channels[0].keys[0]: wants ACCESS_KEY:SECRET_KEY",
+			"channels[0].keys[0]: must be ACCESS_KEY:SECRET_KEY",
 		},
 		{
 			"no models", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k]}\n",
@@ -362,7 +362,7 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		},
 		{
 			"field", hosting + "fields: {a/b.c: {images: i}}}\n",
-			"2:98: channels[0].fields.a/b.c.images: is no field; known are aspect_ratio, audio, ",
+			"2:98: channels[0].fields.a/b.c.images: is not a field; the fields are aspect_ratio, audio, ",
 		},
 		{
 			"field's key", hosting + "fields: {a/b.c: {image: {nam: i}}}}\n",
@@ -370,16 +370,16 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		},
 		{
 			"field's form", hosting + "fields: {a: {seconds: {name: d, as: list}}}}\n",
-			`channels[0].fields.a.seconds: "list" is no way to write it; known are ["number" "text" "unit"]`,
+			`channels[0].fields.a.seconds: "list" is not a form of this field; the forms are ["number" "text" "unit"]`,
 		},
 		{
 			"field's one form", hosting + "fields: {a: {aspect_ratio: {as: text}}}}\n",
-			`channels[0].fields.a.aspect_ratio: is written in one way alone; leave "as" out`,
+			`channels[0].fields.a.aspect_ratio: has only one form: omit "as"`,
 		},
-		{"field without a name", hosting + "fields: {a: {prompt: }}}\n", "channels[0].fields.a.prompt: wants a name: each model has a prompt"},
+		{"field without a name", hosting + "fields: {a: {prompt: }}}\n", "channels[0].fields.a.prompt: requires a name: each model has a prompt"},
 		{"fields of one name", hosting + "fields: {a: {image: x, last_image: x}}}\n", "channels[0].fields.a.last_image: has the name of image; "},
 		{"field of another type", hosting + "fields: {a: {image: [x]}}}\n", "channels[0].fields.a.image: must be keys and values, not a list"},
-		{"trait", channel + "traits: {m: [reason]}}\n", "channels[0].traits.m[0]: \"reason\" is no trait; known are adaptive, "},
+		{"trait", channel + "traits: {m: [reason]}}\n", "channels[0].traits.m[0]: \"reason\" is not a trait; the traits are adaptive, "},
 		{"no group", channel + "groups: []}\n", "channels[0].groups: must contain at least one group"},
 		{"empty group", channel + "groups: [\"\"]}\n", "channels[0].groups[0]: is empty"},
 		{"lane", "tokens: [{name: a, key: b, lane: fast}]\n", "tokens[0].lane: \"fast\" is unknown; known are high, normal, low"},
