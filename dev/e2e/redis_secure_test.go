@@ -265,7 +265,7 @@ func TestRedisBadInput(t *testing.T) {
 		},
 		"key without cert": {
 			r.section(url, redisUser, redisPassword, ca+", key: "+key), 2,
-			"redis.tls.cert: is missing, although there is a key",
+			"redis.tls.cert: is required with key",
 		},
 		"tls without rediss": {
 			r.section(r.url("redis"), redisUser, redisPassword, good), 2,
