@@ -49,10 +49,10 @@ func TestOperations(t *testing.T) {
 	if err := os.WriteFile(list, []byte(`{"openai":{"models":{"gpt-4o":{"cost":{"input":3,"output":2}}}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, told := command(0, "prices", "draft", list)
+	out, stderr := command(0, "prices", "draft", list)
 	if !strings.HasPrefix(out, "prices:\n") || !strings.Contains(out, "gpt-4o") || !strings.Contains(out, "input: 3") ||
-		!strings.Contains(told, "input 1, output 2") {
-		t.Errorf("draft: %s%s", out, told)
+		!strings.Contains(stderr, "input 1, output 2") {
+		t.Errorf("draft: %s%s", out, stderr)
 	}
 	if out, _ = command(0, "audit", "--what", "draft_prices", "--by", "cli"); !strings.Contains(out, "draft_prices") {
 		t.Errorf("the draft in the audit log: %s", out)
@@ -60,8 +60,8 @@ func TestOperations(t *testing.T) {
 	if err := os.WriteFile(list, []byte("no list"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, told = command(2, "prices", "draft", list); !strings.Contains(told, "is not JSON") {
-		t.Errorf("a file that is no list: %s", told)
+	if _, stderr = command(2, "prices", "draft", list); !strings.Contains(stderr, "is not JSON") {
+		t.Errorf("a file that is no list: %s", stderr)
 	}
 	if out, _ = command(0, "traffic"); !strings.HasPrefix(out, "FROM") {
 		t.Errorf("traffic: %s", out)
@@ -69,18 +69,18 @@ func TestOperations(t *testing.T) {
 	if out, _ = command(0, "traffic", "--by", "channel,model"); !strings.HasPrefix(out, "FROM") {
 		t.Errorf("traffic by channel and model: %s", out)
 	}
-	if _, told = command(1, "traffic", "--by", "weather"); !strings.Contains(told, "accepts channel, model") {
-		t.Errorf("traffic by no word: %s", told)
+	if _, stderr = command(1, "traffic", "--by", "weather"); !strings.Contains(stderr, "accepts channel, model") {
+		t.Errorf("traffic by no word: %s", stderr)
 	}
-	if _, told = command(2, "traffic", "--from", "nonsense"); !strings.Contains(told, "--from") {
-		t.Errorf("traffic of no time: %s", told)
+	if _, stderr = command(2, "traffic", "--from", "nonsense"); !strings.Contains(stderr, "--from") {
+		t.Errorf("traffic of no time: %s", stderr)
 	}
-	out, told = command(1, "config", "check", "--connect") // only Redis is there
-	if !strings.Contains(out, "redis") || !strings.Contains(out, "→") || !strings.Contains(told, "not ready") ||
-		!strings.Contains(told, "temporal") {
-		t.Errorf("config check --connect: %s%s", out, told)
+	out, stderr = command(1, "config", "check", "--connect") // only Redis is there
+	if !strings.Contains(out, "redis") || !strings.Contains(out, "→") || !strings.Contains(stderr, "not ready") ||
+		!strings.Contains(stderr, "temporal") {
+		t.Errorf("config check --connect: %s%s", out, stderr)
 	}
-	if _, told = command(1, "video", "counts"); told == "" {
+	if _, stderr = command(1, "video", "counts"); stderr == "" {
 		t.Error("counts without Temporal say nothing")
 	}
 }
