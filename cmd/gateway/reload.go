@@ -11,16 +11,16 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
+	"modelrelay/cmd/gateway/internal/certs"
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/storage/audit"
 	"modelrelay/storage/tokens"
 )
 
-// settle is how long a file must be unchanged before it is read: editors and mounts change it in several steps.
-const settle = 200 * time.Millisecond
+// watchEvery is the interval at which the files are compared. A changed file is read after an interval without a change: editors and mounts
+// change it in several steps.
+const watchEvery = 200 * time.Millisecond
 
 // watcher reloads the live keys of the configuration when the file, or a file with one of its secrets, changes, or on SIGHUP.
 type watcher struct {
@@ -62,83 +62,27 @@ func (w *watcher) run(ctx context.Context, tokens *tokens.Store) {
 		defer signal.Stop(signals)
 		hangup = signals
 	}
-	changes, err := fsnotify.NewWatcher()
-	if err != nil {
-		w.parts.log.Warn(notWatched, "error", err)
-		w.onHangup(ctx, tokens, hangup)
-		return
-	}
-	defer changes.Close()
-	w.follow(changes)
-	w.reload(ctx, tokens) // the file may have changed before it was watched
-	quiet := time.NewTimer(settle)
-	quiet.Stop()
-	defer quiet.Stop()
-	for waiting := false; ; {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	var before certs.Versions // none: the file may have changed since the start
+	for changing := false; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-hangup:
 			w.read(ctx, tokens)
-			w.follow(changes)
-		case change := <-changes.Events:
-			// Writes to a watched file delay the read; writes to other files of the folder must not.
-			own := func(path string) bool { return filepath.Base(change.Name) == filepath.Base(path) }
-			if !waiting || own(w.file) || slices.ContainsFunc(w.secrets, own) {
-				quiet.Reset(settle)
+		case <-tick.C:
+			now := certs.VersionsOf(append([]string{w.file}, w.secrets...)...)
+			changed := !now.Equal(before)
+			if changing && !changed {
+				w.reload(ctx, tokens)
 			}
-			waiting = true
-		case err := <-changes.Errors:
-			w.parts.log.Warn("a change of the configuration file may have been missed", "error", err)
-			quiet.Reset(settle)
-			waiting = true
-		case <-quiet.C:
-			waiting = false
-			w.follow(changes)
-			w.reload(ctx, tokens)
-			w.follow(changes) // the file may name other files now
+			changing, before = changed, now
 		}
 	}
 }
 
-// notWatched is the log message if the system cannot report changes.
-const notWatched = "the configuration file is not watched, SIGHUP still reloads it"
-
-func (w *watcher) onHangup(ctx context.Context, tokens *tokens.Store, hangup <-chan os.Signal) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangup:
-			w.read(ctx, tokens)
-		}
-	}
-}
-
-// follow watches the folders of the files, because editors replace a file, and mounts replace the folder to which a file links.
-func (w *watcher) follow(changes *fsnotify.Watcher) {
-	var folders []string
-	for _, path := range append([]string{w.file}, w.secrets...) {
-		folders = append(folders, filepath.Dir(path))
-		if target, err := filepath.EvalSymlinks(path); err == nil {
-			folders = append(folders, filepath.Dir(target))
-		}
-	}
-	slices.Sort(folders)
-	folders = slices.Compact(folders)
-	for _, folder := range changes.WatchList() {
-		if !slices.Contains(folders, folder) {
-			_ = changes.Remove(folder) // it may have been removed
-		}
-	}
-	for _, folder := range folders {
-		if err := changes.Add(folder); err != nil {
-			w.parts.log.Warn(notWatched, "error", err)
-		}
-	}
-}
-
-// reload reloads the file if its text has changed. It ignores a file that cannot be read: it is being replaced, which causes another event.
+// reload reloads the file if its text has changed. It ignores a file that cannot be read: it is being replaced.
 func (w *watcher) reload(ctx context.Context, tokens *tokens.Store) {
 	text, err := os.ReadFile(w.file)
 	if err != nil || bytes.Equal(w.withSecrets(text), w.seen) {

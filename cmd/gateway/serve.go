@@ -13,6 +13,7 @@ import (
 	"modelrelay/api"
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/providers"
+	"modelrelay/storage"
 )
 
 type serveCmd struct {
@@ -49,8 +50,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	// Calls outlive ctx: its end begins the grace period, and they end with the grace period.
 	calls, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
-	open := new(openCalls)
-	servers, err := p.listen(ctx, edge, open, connections, calls)
+	servers, err := p.listen(ctx, edge, connections, calls)
 	if err != nil {
 		return err
 	}
@@ -82,58 +82,28 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	//nolint:contextcheck // ctx has ended, the grace period has not
 	end(servers, p.cfg.Relay.Grace, p.log, func() {
 		cut(&providers.Fault{Kind: providers.Overloaded, Message: "The gateway is stopping."})
-		open.wait(cutTimeout)
+		waitForCalls(edge, cutTimeout)
 	})
 	// The server does not wait for conversations, which are closing.
-	if !open.wait(max(flushTimeout, time.Until(grace))) {
+	if !waitForCalls(edge, max(flushTimeout, time.Until(grace))) { //nolint:contextcheck // ctx has ended
 		p.log.Warn("calls that were cut off are still running")
 	}
 	return nil
 }
 
-// openCalls counts the running calls, so that the usage of a call that is cut off is still recorded.
-type openCalls struct {
-	mu   sync.Mutex
-	n    int
-	none chan struct{} // closed when n becomes 0; nil while no goroutine waits
-}
+// openEvery is the interval at which waitForCalls counts the open calls.
+const openEvery = 10 * time.Millisecond
 
-func (o *openCalls) count(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		o.add(1)
-		defer o.add(-1)
-		next.ServeHTTP(w, r)
-	})
-}
-
-func (o *openCalls) add(n int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.n += n
-	if o.n == 0 && o.none != nil {
-		close(o.none)
-		o.none = nil
+// waitForCalls waits until the server has recorded all of its calls, at most limit, and reports whether it has.
+func waitForCalls(server *api.Server, limit time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	for server.Open().Requests > 0 {
+		if storage.Sleep(ctx, openEvery) != nil {
+			return false
+		}
 	}
-}
-
-// wait waits until all calls have ended, at most limit, and reports whether they have.
-func (o *openCalls) wait(limit time.Duration) bool {
-	o.mu.Lock()
-	if o.n == 0 {
-		o.mu.Unlock()
-		return true
-	}
-	none := make(chan struct{})
-	o.none = none
-	o.mu.Unlock()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-none:
-		return true
-	case <-timer.C:
-		return false
-	}
+	return true
 }
 
 // cutTimeout is how long calls that are cut off may take to inform their clients.
@@ -144,9 +114,9 @@ type openServer struct {
 	listener net.Listener
 }
 
-// listen listens for the API and, with admin.listen, separately for the operator's operations. Calls are counted in open and end with the
-// context calls. The public server accepts the number of connections.
-func (p *parts) listen(ctx context.Context, edge *api.Server, open *openCalls, connections int, calls context.Context) ([]openServer, error) { //nolint:revive // two contexts: that of the start, and that of calls
+// listen listens for the API and, with admin.listen, separately for the operator's operations. Calls end with the context calls. The
+// public server accepts the number of connections.
+func (p *parts) listen(ctx context.Context, edge *api.Server, connections int, calls context.Context) ([]openServer, error) { //nolint:revive // two contexts: that of the start, and that of calls
 	var servers []openServer
 	secured := p.cfg.TLS.Config()
 	start := func(address string, handler http.Handler, connections int) error {
@@ -155,7 +125,7 @@ func (p *parts) listen(ctx context.Context, edge *api.Server, open *openCalls, c
 		if err != nil {
 			return err
 		}
-		server := edge.HTTPServer(address, open.count(handler), &api.HTTPOptions{TLS: secured, H2C: public && p.cfg.H2C})
+		server := edge.HTTPServer(address, handler, &api.HTTPOptions{TLS: secured, H2C: public && p.cfg.H2C})
 		server.BaseContext = func(net.Listener) context.Context { return calls }
 		servers = append(servers, openServer{server, listener})
 		return nil

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -109,8 +110,8 @@ type Source struct {
 	files Files
 
 	mu     sync.Mutex
-	config *tls.Config    // nil: not read yet
-	found  [3]os.FileInfo // the files of config; nil for no file
+	config *tls.Config // nil: not read yet
+	found  Versions    // of the files of config
 }
 
 // NewSource returns a source. It reads nothing yet.
@@ -121,8 +122,8 @@ func NewSource(files Files) *Source { return &Source{files: files} }
 func (s *Source) Config() (*tls.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := [3]os.FileInfo{stat(s.files.CA), stat(s.files.Cert), stat(s.files.Key)}
-	if s.config != nil && sameFile(found[0], s.found[0]) && sameFile(found[1], s.found[1]) && sameFile(found[2], s.found[2]) {
+	found := VersionsOf(s.files.CA, s.files.Cert, s.files.Key)
+	if s.config != nil && found.Equal(s.found) {
 		return s.config, nil
 	}
 	config, err := s.files.load()
@@ -135,20 +136,26 @@ func (s *Source) Config() (*tls.Config, error) {
 	return s.config, nil
 }
 
-func stat(path string) os.FileInfo {
-	if path == "" {
-		return nil
+// Versions identify the contents of several files; nil for a file that cannot be found.
+type Versions []os.FileInfo
+
+// VersionsOf returns the current versions of files.
+func VersionsOf(paths ...string) Versions {
+	versions := make(Versions, len(paths))
+	for i, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			versions[i] = info
+		}
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil
-	}
-	return info
+	return versions
 }
 
-func sameFile(a, b os.FileInfo) bool {
-	if a == nil || b == nil {
-		return a == nil && b == nil
-	}
-	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
+// Equal reports whether the files are the same and unchanged.
+func (v Versions) Equal(other Versions) bool {
+	return slices.EqualFunc(v, other, func(a, b os.FileInfo) bool {
+		if a == nil || b == nil {
+			return a == nil && b == nil
+		}
+		return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
+	})
 }
