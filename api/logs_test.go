@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -222,6 +223,20 @@ func TestClientsRequestIDs(t *testing.T) {
 	}
 	if e.get(t, "app", "/v1/token/calls?id=mine", &list); len(list.Data) != 1 {
 		t.Errorf("all of a token's: %v", list.Data)
+	}
+}
+
+// TestLongCallIsFound: a call that ended an hour after its arrival is found by its id.
+func TestLongCallIsFound(t *testing.T) {
+	t.Parallel()
+	e := newLogsEnv(t)
+	arrived := time.Now().Add(-time.Hour)
+	id := fmt.Sprintf("req_%09s%016d", strconv.FormatInt(arrived.UnixMilli(), 32), 0)
+	e.calls.Add(&calllog.Record{At: arrived, Names: calllog.Names{ID: id}, Times: calllog.Times{Took: time.Hour}})
+	e.flush(t)
+	var call struct{ ID string }
+	if e.get(t, "", "/admin/calls/"+id, &call); call.ID != id {
+		t.Errorf("got %+v", call)
 	}
 }
 

@@ -174,11 +174,6 @@ func (s *stores) Sums(_ context.Context, q ledger.Query) ([]ledger.Row, string, 
 	return ledger.Sum(s.usage, q.By), "", s.read("usage")
 }
 
-func (s *stores) Named(ctx context.Context, filter calllog.Filter, _ time.Time, most int, _ string) ([]calllog.Call, error) {
-	page, err := s.Scan(ctx, filter, calllog.Range{Limit: most})
-	return page.Calls, err
-}
-
 func (s *stores) Scan(_ context.Context, filter calllog.Filter, _ calllog.Range) (calllog.Page, error) {
 	page := s.calls
 	page.Calls = slices.DeleteFunc(slices.Clone(page.Calls), func(c calllog.Call) bool { return filter.ID != "" && filter.ID != c.ID })

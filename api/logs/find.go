@@ -11,8 +11,12 @@ import (
 )
 
 const (
-	// findTimeout bounds the search for a call by an id that does not have its time, about.
+	// findTimeout bounds the search for a call, about.
 	findTimeout = 4 * time.Second
+	// clockSkew is the maximal difference between the clocks of gateways.
+	clockSkew = time.Minute
+	// usualCall is longer than most calls take: the search for a request's id begins so long after the request.
+	usualCall = 5 * time.Minute
 	// maxOthers is the maximum number of other calls with the same client value that Find names.
 	maxOthers = 20
 )
@@ -25,16 +29,23 @@ func (r Reader) Find(ctx context.Context, id string) (Call, error) {
 }
 
 func (r Reader) find(ctx context.Context, id string) (Call, error) {
-	var found []calllog.Call
-	var searched calllog.Page
-	arrived, own := edge.RequestTime(id)
-	var err error
-	filter := calllog.Filter{ID: id}
-	if own { // another gateway may have made the id, and sent the call here at about that time
-		found, err = r.named(ctx, filter, arrived)
-	} else {
-		found, searched, err = r.collect(ctx, filter, 1)
+	filter, ends := calllog.Filter{ID: id}, time.Now().Add(findTimeout)
+	if arrived, own := edge.RequestTime(id); own {
+		// Another gateway may have made the id, and sent the call here at about that time.
+		filter.Since, filter.Until = arrived.Add(-clockSkew), arrived.Add(clockSkew)
+		request := filter
+		request.ID, request.Request = "", id
+		for _, after := range []string{calllog.PlaceAt(filter.Until.Add(usualCall)), ""} {
+			found, _, err := r.collect(ctx, request, calllog.Range{After: after, Limit: 1}, ends)
+			if err != nil {
+				return Call{}, err
+			}
+			if len(found) > 0 {
+				return NewCall(found[0]), nil
+			}
+		}
 	}
+	found, searched, err := r.collect(ctx, filter, calllog.Range{Limit: 1}, ends)
 	switch {
 	case err != nil:
 		return Call{}, err
@@ -45,9 +56,7 @@ func (r Reader) find(ctx context.Context, id string) (Call, error) {
 	if call.ClientID != id {
 		return call, nil
 	}
-	if !own {
-		found, _, err = r.collect(ctx, filter, 1+maxOthers)
-	}
+	found, _, err = r.collect(ctx, filter, calllog.Range{Limit: 1 + maxOthers}, time.Now().Add(findTimeout))
 	for _, other := range found {
 		if other.ID != call.ID {
 			call.Others = append(call.Others, other.ID)
@@ -56,19 +65,11 @@ func (r Reader) find(ctx context.Context, id string) (Call, error) {
 	return call, err
 }
 
-func (r Reader) named(ctx context.Context, filter calllog.Filter, arrived time.Time) ([]calllog.Call, error) {
-	if r.calls == nil {
-		return nil, noLog()
-	}
-	filter.Token = r.token
-	found, err := r.calls.Named(ctx, filter, arrived, 1+maxOthers, r.token)
-	return found, awayFault("The log of calls", err)
-}
-
-// collect reads pages until it has most calls, the log ends or the time has passed.
-func (r Reader) collect(ctx context.Context, filter calllog.Filter, most int) (found []calllog.Call, searched calllog.Page, err error) {
-	within := calllog.Range{Limit: most}
-	for ends := time.Now().Add(findTimeout); ; {
+// collect reads pages of a range until it has the range's number of calls, the log ends, or at the given time.
+func (r Reader) collect(
+	ctx context.Context, filter calllog.Filter, within calllog.Range, ends time.Time,
+) (found []calllog.Call, searched calllog.Page, err error) {
+	for most := within.Limit; ; {
 		page, err := r.scan(ctx, filter, within)
 		if err != nil {
 			return nil, searched, err

@@ -19,7 +19,6 @@ import (
 // CallReader reads the log of calls; calllog.Reader implements it.
 type CallReader interface {
 	Scan(ctx context.Context, filter calllog.Filter, within calllog.Range) (calllog.Page, error)
-	Named(ctx context.Context, filter calllog.Filter, came time.Time, most int, caller string) ([]calllog.Call, error)
 }
 
 // TrafficReader reads sums by minute; traffic.Reader implements it.

@@ -1,9 +1,7 @@
 package calllog
 
 import (
-	"bytes"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,18 +16,11 @@ import (
 //
 //	calls                stream  blocks of lines, the newest last: "n" number of calls, "t" number of all calls up to the block's
 //	                             end, "z" the lines, compressed by zstd
-//	calls-late           zset    late block -> arrival of its earliest call, in ms: blocks written more than lateAfter after it
 //	calls-seq:<process>  string  the last batch of one process, see outbox
 //
 // A usual record has 520 bytes as a line. In Redis, it takes 100 bytes in a full block, and 360 alone in a block. Its write takes the
 // process about 4 µs of CPU, 3 of them for compression; a scan of 100,000 calls takes 0.15 s (BenchmarkWrite and BenchmarkScan).
-const (
-	streamKey = storage.Prefix + "calls"
-	lateKey   = storage.Prefix + "calls-late"
-)
-
-// lateAfter is the maximal time from a call's arrival to its write, except in late blocks. Most calls are shorter.
-const lateAfter = 5 * time.Minute
+const streamKey = storage.Prefix + "calls"
 
 const (
 	// blockRecords and blockBytes bound a block, which a reader decompresses as a whole.
@@ -53,20 +44,17 @@ func (b *block) full() bool { return b.records >= blockRecords || len(b.lines) >
 
 // addScript adds a block, and drops the oldest blocks beyond the number of calls to store. Its answer is the block's id.
 //
-//	KEYS  the outbox's, the stream, the late blocks
-//	ARGV  the outbox's, least number of calls to store, number of calls in the block, the block, arrival of its earliest call in ms,
-//	      lateAfter in ms
+//	KEYS  the outbox's, the stream
+//	ARGV  the outbox's, least number of calls to store, number of calls in the block, the block
 const addScript = `
 local function total(entry) -- of the calls up to the end of an entry
 	return entry and tonumber(entry[2][4]) or 0
 end
 local all = total(redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1]) + tonumber(ARGV[3])
 local id = redis.call('XADD', KEYS[2], '*', 'n', ARGV[3], 't', string.format('%.0f', all), 'z', ARGV[4])
-if tonumber(id:match('^%d+')) - tonumber(ARGV[5]) > tonumber(ARGV[6]) then redis.call('ZADD', KEYS[3], ARGV[5], id) end
 local oldest = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1]
 while all - total(oldest) >= tonumber(ARGV[2]) do
 	redis.call('XDEL', KEYS[2], oldest[1])
-	redis.call('ZREM', KEYS[3], oldest[1])
 	oldest = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1]
 end
 return applied(id)
@@ -75,16 +63,7 @@ return applied(id)
 // encode returns the keys and arguments of addScript.
 func (l *Log) encode(b *block) (keys []string, args []any) {
 	l.packed = l.zstd.EncodeAll(b.lines, l.packed[:0])
-	return []string{streamKey, lateKey}, []any{l.recent, b.records, l.packed, earliestArrival(b.lines), lateAfter.Milliseconds()}
-}
-
-// earliestArrival returns the arrival of the earliest call of lines, in ms.
-func earliestArrival(lines []byte) int64 {
-	first := int64(math.MaxInt64)
-	for line := range bytes.Lines(lines) {
-		first = min(first, arrivedAt(string(line[:min(len(line), len(`{"at":`)+20)])))
-	}
-	return first
+	return []string{streamKey}, []any{l.recent, b.records, l.packed}
 }
 
 // newEncoder compresses in one goroutine and with little memory: blocks are small, and the relay needs the machine.
@@ -118,6 +97,9 @@ func (p place) block() string { return fmt.Sprintf("%d-%d", p[0], p[1]) }
 func (p place) written() time.Time { return time.UnixMilli(int64(p[0])).UTC() }
 
 func (p place) compare(other place) int { return slices.Compare(p[:], other[:]) }
+
+// PlaceAt returns the place of the calls that were written at a time.
+func PlaceAt(written time.Time) string { return place{uint64(max(0, written.UnixMilli()))}.String() }
 
 // parsePlace parses a place, or a block's id as the place of its first call.
 func parsePlace(text string) (p place, ok bool) {
