@@ -13,6 +13,7 @@ import (
 	"modelrelay/api/console/snippets"
 	"modelrelay/api/logs"
 	"modelrelay/api/operator"
+	"modelrelay/providers"
 	"modelrelay/storage/tokens"
 )
 
@@ -89,7 +90,7 @@ func callsTable(v *View, calls []logs.Call) *Table {
 func callRow(v *View, c logs.Call) Row {
 	status := Cell{Text: strconv.Itoa(c.Status), Mark: callMark(c)}
 	if c.Fault != "" {
-		status.Note = v.T("fault." + knownFault(v, c.Fault))
+		status.Note = v.Fault(providers.Kind(c.Fault))
 	}
 	if c.Skipped > 0 {
 		status.Note = strings.TrimSpace(status.Note + " " + v.T("call.skipped", "n", number(c.Skipped)))
@@ -128,6 +129,9 @@ func linkOf(v *View, page, id string) string {
 	}
 	return v.To(page, id)
 }
+
+// Fault returns the text of a kind of fault.
+func (v *View) Fault(kind providers.Kind) string { return v.T("fault." + knownFault(v, string(kind))) }
 
 // knownFault returns the fault if the language has a text for it, else "other".
 func knownFault(v *View, word string) string {

@@ -32,7 +32,7 @@ func faultCell(v *View, fault *health.LastFault) Cell {
 	if fault == nil {
 		return Cell{}
 	}
-	words := []string{v.T("fault." + knownFault(v, string(fault.Kind)))}
+	words := []string{v.Fault(fault.Kind)}
 	if fault.Status > 0 {
 		words = append(words, strconv.Itoa(fault.Status))
 	}

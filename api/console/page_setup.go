@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,28 +12,21 @@ import (
 	"modelrelay/providers/health"
 )
 
-// check is one line of the list: a result, and the command that fixes a problem.
-type check struct {
-	Name, Word string
-	// State is ok, bad, warn, or todo.
-	State string
-	// Detail is the gateway's text, Fix a command.
-	Detail, Fix string
-	// Findings are details of a part.
-	Findings []finding
-	Millis   float64
-	Link     string
+// step is one line of the way from a new gateway to the first answer.
+type step struct {
+	Word   string
+	Status setup.Status
+	// Detail is a sentence, Fix a command, Link the page that fixes it.
+	Detail, Fix, Link string
 }
 
-// Mark returns the mark of the state.
-func (c check) Mark() string {
-	return cmp.Or(map[string]string{"ok": "done", "bad": "failed", "warn": "warning"}[c.State], "waiting")
-}
+// toDo is the status of a step that is to be done.
+const toDo setup.Status = "todo"
 
 type setupData struct {
-	Steps, Checks []check
-	Version       string
-	At            time.Time
+	operator.Setup
+
+	Steps []step
 	// Tested has the results of a test of all channels, nil for none.
 	Tested     *Table
 	Done       int
@@ -43,68 +35,56 @@ type setupData struct {
 	VideoModel string
 }
 
+// Mark returns the mark of a status.
+func (setupData) Mark(status setup.Status) string {
+	return cmp.Or(map[setup.Status]string{setup.OK: "done", setup.Failed: "failed", setup.Warning: "warning"}[status], "waiting")
+}
+
+// Fix returns the fix of a finding; "" if the next finding has the same fix, which is shown once, after all findings that it fixes.
+func (setupData) Fix(all []setup.Finding, i int) string {
+	if i+1 < len(all) && all[i+1].Fix == all[i].Fix {
+		return ""
+	}
+	return all[i].Fix
+}
+
 // setupPage guides the operator of a new gateway to the first answer.
 func setupPage() page {
 	return page{
 		name: "setup", path: "/setup", roles: staff(), nav: "setup", key: "s", scripts: []string{"try.js"},
-		show: func(v *View) (any, error) { return readSetup(v), nil },
+		show: func(v *View) (any, error) { return readSetup(v) },
 		acts: map[string]act{"test": {roles: []Role{Operator}, do: testChannels}},
 	}
 }
 
 // readSetup runs all checks. A service that does not answer is a line.
-func readSetup(v *View) setupData {
+func readSetup(v *View) (data setupData, err error) {
+	if data.Setup, err = v.s.o.Operator.Setup(v.R.Context(), v.actor(), nil); err != nil {
+		return data, err
+	}
 	var models []tryModel
 	if !v.Refreshes() {
 		models, _ = tryModels(v) // without a list, any name can be typed
 	}
-	data := setupData{Model: preferred(models, snippets.Chat), VideoModel: preferred(models, snippets.Video)}
-	setupFindings(v, &data)
-	services := check{Word: "setup.services", State: "ok"}
-	for _, c := range data.Checks {
-		if slices.Contains([]string{"", "redis", "temporal", "store", "workers"}, c.Name) && c.State != "ok" && c.State != "warn" {
-			services.State = "bad"
+	data.Model, data.VideoModel = preferred(models, snippets.Chat), preferred(models, snippets.Video)
+	services := step{Word: "setup.services", Status: setup.OK}
+	for _, part := range data.Data {
+		needed := slices.Contains([]string{"redis", "temporal", "store", "workers"}, part.Name)
+		if needed && part.Status != setup.OK && part.Status != setup.Warning {
+			services.Status = setup.Failed
 		}
 	}
 	channels := channelStep(v)
 	tokens, used := tokenSteps(v)
-	signIn := check{Word: "setup.signin", State: "ok", Detail: v.User.Name}
-	data.Steps = []check{services, signIn, channels, tokens, used}
-	for _, step := range data.Steps {
-		if step.State == "ok" {
+	data.Steps = []step{services, {Word: "setup.signin", Status: setup.OK, Detail: v.User.Name}, channels, tokens, used}
+	for _, one := range data.Steps {
+		if one.Status == setup.OK {
 			data.Done++
 		}
 	}
 	data.Try = snippets.For(v.s.base(v.R), snippets.Chat, cmp.Or(data.Model, "MODEL"), "Hello")
-	return data
+	return data, nil
 }
-
-// setupFindings adds the findings of the checks: a line for each part, with each finding and its fix.
-func setupFindings(v *View, data *setupData) {
-	found, err := v.s.o.Operator.Setup(v.R.Context(), v.actor(), nil)
-	if err != nil {
-		data.Checks = []check{{Word: "setup.checks", State: "bad", Findings: []finding{{Message: message(err)}}}}
-		return
-	}
-	data.Version, data.At = found.Version, found.CheckedAt
-	states := map[setup.Status]string{setup.OK: "ok", setup.Warning: "warn", setup.Failed: "bad"}
-	for _, part := range found.Data {
-		line := check{Name: part.Name, State: cmp.Or(states[part.Status], "unknown"), Millis: part.Latency}
-		for i, one := range part.Findings {
-			if i > 0 && part.Findings[i-1].Fix == one.Fix { // once, after all findings that it fixes
-				line.Findings[i-1].Fix = ""
-			}
-			line.Findings = append(line.Findings, finding{v.Finding(one.Code, one.Values), one.Fix})
-		}
-		if v.s.words.Has("check." + part.Name) {
-			line.Word = "check." + part.Name
-		}
-		data.Checks = append(data.Checks, line)
-	}
-}
-
-// finding is a finding of a part of the setup in the view's language, with its fix.
-type finding struct{ Message, Fix string }
 
 // testsMost is how many channels one request tests, and testsAtOnce how many concurrently.
 const (
@@ -130,12 +110,12 @@ func testChannels(v *View) (string, any, error) {
 		})
 	}
 	_ = all.Wait() // a failed test is a row
-	data := readSetup(v)
+	data, err := readSetup(v)
 	data.Tested = &Table{
 		ID: "tested", Caption: "setup.tested", Empty: "channels.empty", Rows: rows,
 		Columns: columns("channel.name", "channel.tested", "#channel.took", "channel.verdict"),
 	}
-	return "", data, nil
+	return "", data, err
 }
 
 func testRow(v *View, name string) Row {
@@ -154,39 +134,39 @@ func testRow(v *View, name string) Row {
 const messageMost = 300
 
 // channelStep checks whether a channel can answer.
-func channelStep(v *View) check {
-	step := check{Word: "setup.channels", State: "todo"}
+func channelStep(v *View) step {
+	channels := step{Word: "setup.channels", Status: toDo}
 	sum, err := v.s.o.Operator.SummarizeChannels(v.R.Context(), v.actor())
 	switch {
 	case err != nil:
-		step.State, step.Detail = "bad", message(err)
-		return step
+		channels.Status, channels.Detail = setup.Failed, message(err)
+		return channels
 	case sum.All == 0:
-		step.Fix = "channels:\n  - name: main\n    vendor: openai\n    base_url: https://api.openai.com/v1\n    keys: [\"${OPENAI_API_KEY}\"]\n    models: {gpt-4o-mini: }"
+		channels.Fix = "channels:\n  - name: main\n    vendor: openai\n    base_url: https://api.openai.com/v1\n    keys: [\"${OPENAI_API_KEY}\"]\n    models: {gpt-4o-mini: }"
 	case sum.Out == sum.All:
-		step.State = "bad"
+		channels.Status = setup.Failed
 	default:
-		step.State = "ok"
+		channels.Status = setup.OK
 	}
-	step.Detail = v.T("setup.channels.n", "n", sum.All-sum.Out, "all", sum.All)
-	return step
+	channels.Detail = v.T("setup.channels.n", "n", sum.All-sum.Out, "all", sum.All)
+	return channels
 }
 
 // tokenSteps check whether there is a token for a program, and whether a program has called.
-func tokenSteps(v *View) (made, used check) {
-	made, used = check{Word: "setup.token", State: "todo", Link: v.To("tokens", "new")}, check{Word: "setup.used", State: "todo"}
+func tokenSteps(v *View) (made, used step) {
+	made, used = step{Word: "setup.token", Status: toDo, Link: v.To("tokens", "new")}, step{Word: "setup.used", Status: toDo}
 	list, err := v.s.o.Operator.ListTokens(v.R.Context(), v.actor(),
 		&operator.TokenQuery{State: "active", PageOf: operator.PageOf{Limit: mostNames}})
 	if err != nil {
-		made.State, made.Detail = "bad", message(err)
+		made.Status, made.Detail = setup.Failed, message(err)
 		return made, used
 	}
 	for _, token := range list.Data {
 		if token.Name != consoleToken {
-			made.State, made.Link = "ok", ""
+			made.Status, made.Link = setup.OK, ""
 		}
 		if token.LastUsed != nil {
-			used.State = "ok"
+			used.Status = setup.OK
 		}
 	}
 	return made, used

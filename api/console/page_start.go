@@ -44,18 +44,12 @@ type Action struct {
 	Do, Channel string
 }
 
-type faultNow struct {
-	At                   time.Time
-	Channel, Words, Code string
-	Status               int
-}
-
 type overviewData struct {
 	// Mark and Health are the overall state in a sentence.
 	Mark, Health string
 	Actions      []Action
-	// Faults are the last faults of channels, the newest first.
-	Faults []faultNow
+	// Faulty are channels with the last faults, the newest first.
+	Faulty []health.ChannelState
 	Charts []chart.Series
 	By     *Table
 	Tasks  *operator.TaskCounts
@@ -67,17 +61,6 @@ type overviewData struct {
 }
 
 const faultsMost = 5
-
-// faultsOf collects the last faults of the channels within the page's period.
-func (d *overviewData) faultsOf(v *View, channels []health.ChannelState) {
-	for _, c := range channels {
-		if f := c.Overall().LastFault; f != nil && d.At.Sub(f.At) < spans()[d.Last] && len(d.Faults) < faultsMost {
-			d.Faults = append(d.Faults, faultNow{
-				At: f.At, Channel: c.Name, Words: v.T("fault." + knownFault(v, string(f.Kind))), Code: f.Code, Status: f.Status,
-			})
-		}
-	}
-}
 
 // part reports whether a part of the page was read. If the read was refused, it records the part's key, and the page is shown without the
 // part.
@@ -139,7 +122,8 @@ func (d *overviewData) readChannels(v *View) error {
 	if more := sum.Out - len(sum.FirstOut); more > 0 {
 		d.Actions = append(d.Actions, Action{Mark: "warning", Text: v.T("home.cooldown.more", "n", number(more)), Link: v.To("channels")})
 	}
-	d.faultsOf(v, sum.Faulty)
+	d.Faulty = slices.DeleteFunc(sum.Faulty, func(c health.ChannelState) bool { return d.At.Sub(c.Overall().LastFault.At) >= spans()[d.Last] })
+	d.Faulty = d.Faulty[:min(len(d.Faulty), faultsMost)]
 	switch {
 	case sum.All == 0:
 		d.Mark, d.Health = "warning", v.T("home.health.none")
@@ -176,23 +160,19 @@ func (d *overviewData) readTasks(v *View) error {
 	if counts.Workers == 0 && counts.Queued+counts.Running() > 0 {
 		d.Actions = append(d.Actions, Action{Mark: "failed", Text: v.T("home.workers"), Link: v.To("setup")})
 	}
-	if counts.Stuck > 0 {
-		d.Actions = append(d.Actions, Action{
-			Mark: "warning", Text: v.T("home.stuck", "n", number(counts.Stuck)),
-			Link: v.To("tasks") + "?view=stuck",
-		})
-	}
-	if counts.Failed > 0 {
-		d.Actions = append(d.Actions, Action{
-			Mark: "failed", Text: v.T("home.failed", "n", number(counts.Failed)),
-			Link: v.To("tasks") + "?view=failed",
-		})
-	}
-	if counts.Undelivered > 0 {
-		d.Actions = append(d.Actions, Action{
-			Mark: "warning", Text: v.T("home.undelivered", "n", number(counts.Undelivered)),
-			Link: v.To("tasks") + "?view=webhooks",
-		})
+	for _, list := range []struct {
+		mark, word, view string
+		n                int64
+	}{
+		{"warning", "home.stuck", "stuck", counts.Stuck},
+		{"failed", "home.failed", "failed", counts.Failed},
+		{"warning", "home.undelivered", "webhooks", counts.Undelivered},
+	} {
+		if list.n > 0 {
+			d.Actions = append(d.Actions, Action{
+				Mark: list.mark, Text: v.T(list.word, "n", number(list.n)), Link: v.To("tasks") + "?view=" + list.view,
+			})
+		}
 	}
 	return nil
 }

@@ -17,15 +17,13 @@ import (
 )
 
 type taskData struct {
-	ID, Model, Prompt, Failure, Code string
-	State                            workflows.State
-	Cell                             Cell
-	Progress, Position               int
-	Created, Ended, Expires          time.Time
-	Outputs                          []activities.Output
-	// Call has the data of a background call; nil for a video.
-	Call *callTask
+	// Details are all data of the task for operators; for holders, only those that they may read.
+	tasks.Details
 
+	Cell   Cell
+	Prompt string
+	// Answer is the answer of a call; nil while there is none.
+	Answer *callAnswer
 	// Typed is the act, fail or remix, of a form that is shown alone with its typed values, because the task cannot be read; "" for the whole
 	// page.
 	Typed string
@@ -33,19 +31,7 @@ type taskData struct {
 	Story *taskStory
 }
 
-type callTask struct {
-	tasks.CallDetails
-
-	Operation string
-	Answer    *callAnswer // nil while there is none
-}
-
-// Tokens returns the number of tokens that the call used, 0 if unknown.
-func (c callTask) Tokens() int64 { return c.Usage.InputTokens + c.Usage.OutputTokens }
-
 type taskStory struct {
-	tasks.Details
-
 	TokenCell                      Cell
 	Temporal                       string // address in the Temporal UI, "" if unknown
 	RequestText                    string // indented JSON
@@ -129,13 +115,15 @@ func showTask(v *View) (any, error) {
 	data, err := read(v, id)
 	if err == nil && data.Call != nil {
 		if data.State != workflows.Cancelled { // a cancelled call has events, but no result
-			data.Call.Answer = readAnswer(v, id, data.Outputs)
+			data.Answer = readAnswer(v, id, data.Outputs)
 		}
 		data.Outputs = nil
 	}
 	do := v.Form.Value("do")
 	if problem := v.problem(err); problem != nil && problem.Away() && (do == "fail" || do == "remix") {
-		return &taskData{ID: id, Typed: do}, nil
+		data = &taskData{Typed: do}
+		data.ID = id
+		return data, nil
 	}
 	return data, err
 }
@@ -145,18 +133,11 @@ func showStory(v *View, id string) (*taskData, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := &taskData{
-		ID: id, Model: story.Model, State: story.State, Failure: story.Failure, Code: story.Code, Progress: story.Progress,
-		Position: story.Position,
-		Created:  story.Created, Ended: story.Closed, Expires: story.Expires, Outputs: story.Outputs, Cell: taskState(string(story.Phase)),
-		Story: &taskStory{Details: story, TokenCell: tokenCell(v, story.Token,
-			tokenNames(v, []tasks.Details{story}, func(d tasks.Details) string { return d.Token }))},
-	}
-	if !data.Running() {
+	data := &taskData{Details: story, Cell: taskState(string(story.Phase)), Story: &taskStory{
+		TokenCell: tokenCell(v, story.Token, tokenNames(v, []tasks.Details{story}, func(d tasks.Details) string { return d.Token })),
+	}}
+	if story.State.Ended() || story.Call != nil {
 		data.Cell = taskState(string(story.State))
-	}
-	if story.Call != nil {
-		data.Call, data.Cell = &callTask{CallDetails: *story.Call, Operation: story.Operation}, taskState(string(story.State))
 	}
 	if request, ok := story.Request.(providers.VideoRequest); ok {
 		data.Prompt = request.Prompt
@@ -168,19 +149,19 @@ func showStory(v *View, id string) (*taskData, error) {
 	if v.s.o.TemporalURL != "" && story.Path != "" {
 		data.Story.Temporal = v.s.o.TemporalURL + story.Path
 	}
-	data.Story.tables()
+	data.Story.tables(story)
 	return data, nil
 }
 
-func (d *taskStory) tables() {
+func (d *taskStory) tables(story tasks.Details) {
 	d.Done = &Table{ID: "steps", Caption: "task.steps", Empty: "task.steps.empty", Columns: columns(
 		"step.name", "step.at", "#step.took", "#step.tries", "step.fault",
 	)}
 	var longest time.Duration
-	for _, step := range d.Steps {
+	for _, step := range story.Steps {
 		longest = max(longest, step.Ended.Sub(step.At))
 	}
-	for _, step := range d.Steps {
+	for _, step := range story.Steps {
 		took := Cell{}
 		if !step.Ended.IsZero() {
 			lasted := step.Ended.Sub(step.At)
@@ -195,7 +176,7 @@ func (d *taskStory) tables() {
 	d.Tried = &Table{ID: "attempts", Caption: "task.attempts", Empty: "task.attempts.empty", Columns: columns(
 		"attempt.number", "task.channel", "attempt.upstream", "attempt.key", "attempt.ticket", "step.at", "step.fault",
 	)}
-	for _, a := range d.Attempts {
+	for _, a := range story.Attempts {
 		fault := Cell{Word: "attempt.fine", Mark: "done"}
 		if a.Fault != nil {
 			fault = Cell{Text: string(a.Fault.Kind) + ": " + a.Fault.Message, Mark: "failed"}
@@ -213,7 +194,7 @@ func (d *taskStory) tables() {
 		ID: "waits", Caption: "task.waits",
 		Columns: columns("step.name", "task.state", "#step.tries", "step.next", "step.fault"),
 	}
-	for _, wait := range d.Waiting {
+	for _, wait := range story.Waiting {
 		d.Waits.Rows = append(d.Waits.Rows, Row{Cells: []Cell{
 			Text(wait.Name), waitState(wait.State), Text(number(wait.Tries)), When(wait.Next),
 			Text(wait.Fault),
@@ -222,7 +203,7 @@ func (d *taskStory) tables() {
 	d.Deliveries = &Table{ID: "hooks", Caption: "task.hooks", Columns: columns(
 		"task.state", "hook.host", "hook.status", "#step.tries", "step.next", "step.fault",
 	)}
-	for _, hook := range d.Webhooks {
+	for _, hook := range story.Webhooks {
 		var sent activities.Delivery
 		_ = json.Unmarshal(hook.Result, &sent) // a delivery that has not begun has no result
 		status := Cell{}
@@ -255,19 +236,19 @@ func showOwnTask(v *View, id string) (*taskData, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := &taskData{
-		ID: id, Model: task.Request.Named(), State: task.State, Prompt: task.Request.Prompt, Cell: taskState(string(task.State)),
-		Progress: task.Progress,
-		Position: task.QueuePosition, Created: task.CreatedAt, Ended: task.CompletedAt, Expires: task.ExpiresAt,
-	}
+	data := &taskData{Prompt: task.Request.Prompt, Cell: taskState(string(task.State)), Details: tasks.Details{
+		Listed: tasks.Listed{
+			ID: id, Operation: task.Operation, Model: task.Request.Named(), Created: task.CreatedAt, Closed: task.CompletedAt,
+		},
+		State: task.State, Progress: task.Progress, Position: task.QueuePosition, Expires: task.ExpiresAt, Call: task.CallDetails(),
+	}}
 	if task.Failure != nil {
 		data.Code, data.Failure = task.Failure.Code, task.Failure.Message
 	}
-	if task.State == workflows.Completed {
+	if data.Call != nil {
+		data.Outputs = task.Outputs
+	} else if task.State == workflows.Completed {
 		data.Outputs = []activities.Output{{}}
-	}
-	if details := task.CallDetails(); details != nil {
-		data.Call, data.Outputs = &callTask{CallDetails: *details, Operation: task.Operation}, task.Outputs
 	}
 	return data, nil
 }

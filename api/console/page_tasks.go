@@ -271,19 +271,18 @@ func ownTasksTable(v *View, page tasks.Page) *Table {
 		if task.Failure != nil {
 			state.Note = codeNote(string(task.State), task.Failure.Code)
 		}
-		progress, call := Text(v.T("task.percent", "n", strconv.Itoa(task.Progress))), callTask{}
-		if details := task.CallDetails(); details != nil {
-			progress, call.CallDetails = Cell{}, *details
-			if !task.Ended() {
-				progress.Word = "task.stage." + string(details.Stage)
-			}
+		progress, call := Text(v.T("task.percent", "n", strconv.Itoa(task.Progress))), task.CallDetails()
+		if call == nil {
+			call = new(tasks.CallDetails)
+		} else if progress = (Cell{}); !task.Ended() {
+			progress.Word = "task.stage." + string(call.Stage)
 		}
 		table.Rows = append(table.Rows, Row{ID: task.ID, Cells: []Cell{
 			{Text: task.ID, Code: true, Link: v.To("tasks", task.ID)},
 			state,
 			progress, operationCell(task.Operation),
 			{Text: task.Request.Named()},
-			tokensCell(call.Tokens()), costCell(v, call.Cost),
+			tokensCell(call.Usage.Tokens()), costCell(v, call.Cost),
 			When(task.CreatedAt), When(task.CompletedAt),
 		}})
 	}

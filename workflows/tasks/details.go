@@ -73,6 +73,9 @@ type CallUsage struct {
 	AudioSeconds float64 `json:"audio_seconds"`
 }
 
+// Tokens returns the number of input and output tokens.
+func (u CallUsage) Tokens() int64 { return u.InputTokens + u.OutputTokens }
+
 // CallDetails returns the progress or the end of a call; nil for a video.
 func (t Task) CallDetails() *CallDetails {
 	if t.Kind() != activities.KindCall {
