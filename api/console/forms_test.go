@@ -125,7 +125,7 @@ func TestSeveralTokens(t *testing.T) {
 	form["sure"], form["once"] = []string{"1"}, []string{"word"}
 	rec = b.post("/console/tokens", form)
 	checkPage(t, "the answer", rec)
-	wantAll(t, "the answer", rec.Body.String(), "tok_2: It has changed.", "studio")
+	wantAll(t, "the answer", rec.Body.String(), ">shop<", "It has changed.", ">studio<")
 	if want := "update tok_1 max_tasks=7 disabled=false"; len(h.did) != 2 || h.did[0] != want {
 		t.Errorf("got %q, want %s", h.did, want)
 	}

@@ -210,6 +210,11 @@ func (s *Server) act(v *View, p page) {
 	case err == nil && to != "":
 		v.redirect(to)
 		return
+	case err == nil && (v.Ask != nil || v.Results != nil):
+		if data, err = p.show(v); err != nil {
+			s.failed(v, err)
+			return
+		}
 	case err == nil && data != nil: // a secret, which is shown once
 	case err == nil:
 		v.redirect(v.R.URL.EscapedPath())

@@ -13,12 +13,8 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-const (
-	// mostChosen is the maximum number of things that one form changes.
-	mostChosen = 100
-	// ownPage is the number of tasks on a page of a holder's list. Each counts as one of the token's reads.
-	ownPage = 50
-)
+// ownPage is the number of tasks on a page of a holder's list. Each counts as one of the token's reads.
+const ownPage = 50
 
 // taskTab is a view of the tasks. Count is their number, "" if unknown.
 type taskTab struct {
@@ -27,36 +23,31 @@ type taskTab struct {
 }
 
 type tasksData struct {
-	Table  *Table // nil if Temporal does not answer
-	Tabs   []taskTab
-	Counts *operator.TaskCounts
-	States []string
-	// Ask is the question about the chosen tasks, nil for none. Results are the outcomes.
-	Ask     *taskQuestion
-	Results *Table
+	Table   *Table // nil if Temporal does not answer
+	Tabs    []taskTab
+	Counts  *operator.TaskCounts
+	States  []string
 	Holder  bool
 	Webhook bool
 }
 
-// taskQuestion asks for confirmation before an action on several tasks.
-type taskQuestion struct {
-	Do  string
-	IDs []string
-}
-
-// Count returns the number of tasks.
-func (q taskQuestion) Count() string { return strconv.Itoa(len(q.IDs)) }
-
 // tasksPage lists tasks: of all tokens for operators, only their own for holders.
 func tasksPage() page {
-	ask := func(do string) act {
-		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) { return workOnTasks(v, do) }}
+	end := func(do string) act {
+		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) {
+			return v.several(bulk{
+				box: "task", column: "task.id", page: "tasks", end: func(id string) error { return endTask(v, do, id) },
+				ask: func(ids []string) (question, error) {
+					return question{Text: v.T("tasks.ask."+do, "n", len(ids)), Yes: v.T("tasks.many." + do), Reason: do == "fail"}, nil
+				},
+			})
+		}}
 	}
 	return page{
 		name: "tasks", path: "/tasks", roles: allRoles(), nav: "tasks", key: "t",
 		show: func(v *View) (any, error) { return showTasks(v) },
 		csv:  func(data any) *Table { return data.(*tasksData).Table }, //nolint:forcetypeassert // of show
-		acts: map[string]act{"cancel": ask("cancel"), "fail": ask("fail"), "redeliver": ask("redeliver")},
+		acts: map[string]act{"cancel": end("cancel"), "fail": end("fail"), "redeliver": end("redeliver")},
 	}
 }
 
@@ -309,42 +300,4 @@ func endTask(v *View, do, id string) error {
 		_, err = v.s.o.Operator.Redeliver(ctx, by, &operator.RedeliverTask{TaskName: name})
 	}
 	return err
-}
-
-// workOnTasks performs an action on the chosen tasks after a confirmation, and shows the outcome for each.
-func workOnTasks(v *View, do string) (string, any, error) {
-	ids, err := chosen(v, "task", "tasks.none", "tasks.many")
-	if err != nil {
-		return "", nil, err
-	}
-	data, err := showTasks(v)
-	if err != nil {
-		return "", nil, err
-	}
-	if v.Form.Value("sure") == "" {
-		data.Ask = &taskQuestion{Do: do, IDs: ids}
-		if data.Table != nil {
-			data.Table.Chosen = ids
-		}
-		return "", data, nil
-	}
-	data.Results = &Table{ID: "results", Caption: "tasks.results", Columns: columns("task.id", "tasks.result")}
-	var away error // after a failed call of a service, the other tasks do not call it
-	for _, id := range ids {
-		result, err := Cell{Word: "tasks.result.ok", Mark: "done"}, away
-		if err == nil {
-			err = endTask(v, do, id)
-		}
-		if problem := v.problem(err); problem != nil && problem.Away() {
-			away = err
-		}
-		if err != nil {
-			result = Cell{Text: message(err), Mark: "failed"}
-		}
-		data.Results.Rows = append(data.Results.Rows, Row{ID: id, Cells: []Cell{{Text: id, Code: true, Link: v.To("tasks", id)}, result}})
-	}
-	if fresh, err := showTasks(v); err == nil { // their current states
-		data.Table, data.Counts, data.Tabs = fresh.Table, fresh.Counts, fresh.Tabs
-	}
-	return "", data, nil
 }

@@ -37,12 +37,8 @@ func tokenCell(v *View, id string, names map[string]string) Cell {
 }
 
 type tokensData struct {
-	// Ask is the question about the selected tokens, nil for none.
-	Ask *tokensQuestion
-	// Outcomes are the results for each of the selected tokens.
-	Outcomes []Outcome
-	Table    *Table
-	Groups   []string
+	Table  *Table
+	Groups []string
 	// Fields are the fields that the form may change of several tokens.
 	Fields []field
 }
@@ -59,21 +55,12 @@ func bulkFields() []field {
 	return fields
 }
 
-type tokensQuestion struct {
-	// Do is the act: enable, disable or change. For change, Value is the new value of Field, and Word is the field's key.
-	Do, Field, Value, Word string
-	Tokens                 []chosenToken
-}
-
-type chosenToken struct{ ID, Name string }
-
-// Count returns the number of tokens.
-func (q tokensQuestion) Count() string { return strconv.Itoa(len(q.Tokens)) }
-
 func tokensPage() page {
 	set := func(do string, disabled bool) act {
 		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) {
-			return bulk(v, tokensQuestion{Do: do}, operator.TokenChange{Change: tokens.Change{Disabled: &disabled}})
+			return changeTokens(v, operator.TokenChange{Change: tokens.Change{Disabled: &disabled}}, func(n int) question {
+				return question{Text: v.T("tokens.ask."+do, "n", n), Yes: v.T("tokens." + do)}
+			})
 		}}
 	}
 	return page{
@@ -150,64 +137,19 @@ func selectable(v *View) string {
 	return ""
 }
 
-// chosen returns the selected ids of a form, each once. none is the key of the text for no selection, and many for too many.
-func chosen(v *View, name, none, many string) ([]string, error) {
-	ids := slices.Compact(slices.Sorted(slices.Values(v.Form.Values(name))))
-	switch {
-	case len(ids) == 0:
-		return nil, invalid("", v.T(none))
-	case len(ids) > mostChosen:
-		return nil, invalid("", v.T(many, "n", mostChosen))
-	}
-	return ids, nil
-}
-
-// bulk changes the selected tokens after their names are confirmed, and shows the outcome for each.
-func bulk(v *View, ask tokensQuestion, change operator.TokenChange) (string, any, error) {
-	ids, err := chosen(v, "id", "bulk.none", "bulk.many")
-	if err != nil {
-		return "", nil, err
-	}
-	var outcomes []Outcome
-	if v.Form.Value("sure") != "" {
-		for _, id := range ids {
-			outcome := Outcome{Name: id}
-			token, err := v.s.o.Operator.UpdateToken(v.R.Context(), v.actor(), &operator.UpdateToken{
+// changeTokens changes the selected tokens. ask returns the question about their number.
+func changeTokens(v *View, change operator.TokenChange, ask func(n int) question) (string, any, error) {
+	return v.several(bulk{
+		box: "id", column: "token.name", page: "tokens",
+		names: func(ids []string) map[string]string { return tokenNames(v, ids, func(id string) string { return id }) },
+		ask:   func(ids []string) (question, error) { return ask(len(ids)), nil },
+		end: func(id string) error {
+			_, err := v.s.o.Operator.UpdateToken(v.R.Context(), v.actor(), &operator.UpdateToken{
 				TokenName: operator.TokenName{Token: id}, Body: operator.TokenUpdate{TokenChange: change},
 			})
-			if err == nil {
-				outcome.Name = token.Name
-			} else if outcome.Refused, err = v.away(err); err != nil {
-				return "", nil, err
-			}
-			outcomes = append(outcomes, outcome)
-		}
-	}
-	data, err := showTokens(v)
-	if err != nil && outcomes == nil {
-		return "", nil, err
-	}
-	if err != nil { // the page shows the outcomes without the list
-		outcome := Outcome{Name: v.T("tokens.caption")}
-		if outcome.Refused, err = v.away(err); err != nil {
-			return "", nil, err
-		}
-		outcomes = append(outcomes, outcome)
-	}
-	data.Outcomes = outcomes
-	if outcomes == nil {
-		for _, id := range ids {
-			one := chosenToken{ID: id, Name: id}
-			for _, row := range data.Table.Rows {
-				if row.ID == id {
-					one.Name = row.Cells[0].Text
-				}
-			}
-			ask.Tokens = append(ask.Tokens, one)
-		}
-		data.Ask, data.Table.Chosen = &ask, ids
-	}
-	return "", data, nil
+			return err
+		},
+	})
 }
 
 // bulkChange sets one field of the selected tokens.
@@ -230,11 +172,13 @@ func bulkChange(v *View) (string, any, error) {
 		}
 		tokens.SetLimit(&change.LimitChange, name, n)
 	}
-	return bulk(v, tokensQuestion{Do: "change", Field: name, Value: value, Word: fields[at].Word}, change)
+	return changeTokens(v, change, func(n int) question {
+		return question{
+			Text: v.T("tokens.ask.change", "field", v.T(fields[at].Word), "value", cmp.Or(value, "–"), "n", n), Yes: v.T("tokens.set.do"),
+			Hidden: map[string]string{"field": name, "value": value},
+		}
+	})
 }
-
-// Outcome is the result for one of several things.
-type Outcome struct{ Name, Refused string }
 
 func stateCell(state string) Cell {
 	marks := map[string]string{"active": "working", "disabled": "paused", "expired": "waiting", "revoked": "failed"}

@@ -2,8 +2,8 @@ package console
 
 import (
 	"cmp"
+	"context"
 	"slices"
-	"strconv"
 	"time"
 
 	"modelrelay/api/account"
@@ -21,42 +21,32 @@ type usageData struct {
 	Groups           []string
 	// Away is why the unsettled money is unknown, "" if it is known.
 	Away string
-	// Ask is the question about the selected reservations, nil for none.
-	Ask *moneyQuestion
-	// Results are the outcomes of a form, nil for none.
-	Results *Table
 }
-
-type moneyQuestion struct {
-	Do, Sum string
-	IDs     []string
-	Rows    *Table
-}
-
-// Count returns the number of reservations.
-func (q moneyQuestion) Count() string { return strconv.Itoa(len(q.IDs)) }
 
 // usagePage shows the spent money, and the reservations that no process will settle.
 func usagePage() page {
 	settle := func(do string, end settler) act {
-		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) { return settleMoney(v, do, end) }}
+		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) {
+			return v.several(bulk{
+				box: "reservation", column: "unsettled.id", ask: func(ids []string) (question, error) { return askMoney(v, do, ids) },
+				end: func(id string) error {
+					_, err := end(v.s.o.Operator, v.R.Context(), v.actor(), &operator.UnsettledName{ID: id})
+					return err
+				},
+			})
+		}}
 	}
 	return page{
 		name: "usage", path: "/usage", roles: allRoles(), nav: "usage", key: "u",
 		show: func(v *View) (any, error) { return showUsage(v) },
 		csv:  func(data any) *Table { return data.(*usageData).Table }, //nolint:forcetypeassert // of show
 		acts: map[string]act{
-			"charge": settle("charge", func(v *View, in *operator.UnsettledName) (operator.UnsettledList, error) {
-				return v.s.o.Operator.ChargeUnsettled(v.R.Context(), v.actor(), in)
-			}),
-			"refund": settle("refund", func(v *View, in *operator.UnsettledName) (operator.UnsettledList, error) {
-				return v.s.o.Operator.RefundUnsettled(v.R.Context(), v.actor(), in)
-			}),
+			"charge": settle("charge", (*operator.Service).ChargeUnsettled), "refund": settle("refund", (*operator.Service).RefundUnsettled),
 		},
 	}
 }
 
-type settler func(v *View, in *operator.UnsettledName) (operator.UnsettledList, error)
+type settler func(s *operator.Service, ctx context.Context, by operator.Actor, in *operator.UnsettledName) (operator.UnsettledList, error)
 
 // readUsage reads a page of sums of the ledger, selected by the page's query.
 func readUsage(v *View, by, after string) (operator.UsageList, error) {
@@ -184,51 +174,18 @@ func unsettledTable(v *View, rows []operator.UnsettledRow) *Table {
 	return table
 }
 
-// settleMoney charges or refunds the selected reservations after their sum is confirmed, and shows the outcome for each.
-func settleMoney(v *View, do string, end settler) (string, any, error) {
-	ids, err := chosen(v, "reservation", "unsettled.none", "tasks.many")
-	if err != nil {
-		return "", nil, err
-	}
-	if v.Form.Value("sure") == "" {
-		return askMoney(v, do, ids)
-	}
-	results := &Table{ID: "results", Caption: "tasks.results", Columns: columns("unsettled.id", "tasks.result")}
-	for _, id := range ids {
-		result := Cell{Word: "unsettled.done." + do, Mark: "done"}
-		if _, err := end(v, &operator.UnsettledName{ID: id}); err != nil {
-			result = Cell{Text: message(err), Mark: "failed"}
-		}
-		results.Rows = append(results.Rows, Row{ID: id, Cells: []Cell{{Text: id, Code: true}, result}})
-	}
-	data, err := showUsage(v)
-	if err != nil {
-		return "", nil, err
-	}
-	data.Results = results
-	return "", data, nil
-}
-
-// askMoney asks for confirmation to charge or refund the selected reservations, with their sum.
-func askMoney(v *View, do string, ids []string) (string, any, error) {
+// askMoney asks for confirmation to charge or refund the reservations, with their sum.
+func askMoney(v *View, do string, ids []string) (question, error) {
 	list, err := v.s.o.Operator.ListUnsettled(v.R.Context(), v.actor(), &operator.UnsettledQuery{})
-	if err != nil {
-		return "", nil, err
-	}
 	rows := slices.DeleteFunc(list.Data, func(row operator.UnsettledRow) bool { return !slices.Contains(ids, row.ID) })
-	var sum pricing.Money
+	var amount pricing.Money
 	for _, row := range rows {
-		sum += row.Amount
+		amount += row.Amount
 	}
-	data, err := showUsage(v)
-	if err != nil {
-		return "", nil, err
-	}
-	table := unsettledTable(v, rows)
+	sum, table := v.Money(amount), unsettledTable(v, rows)
 	table.ID, table.Select = "chosen", ""
-	data.Ask = &moneyQuestion{Do: do, Sum: v.Money(sum), IDs: ids, Rows: table}
-	if data.Unsettled != nil {
-		data.Unsettled.Chosen = ids
-	}
-	return "", data, nil
+	return question{
+		Text: v.T("unsettled.ask."+do, "n", len(ids), "sum", sum), What: v.T("unsettled.what." + do), Yes: v.T("unsettled.do."+do) + " " + sum,
+		Rows: table,
+	}, err
 }

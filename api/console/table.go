@@ -25,12 +25,7 @@ type Table struct {
 	CSV bool
 	// Select adds a box with this name and the row's ID to each row, for the surrounding form.
 	Select string
-	// Chosen are the IDs of the rows with a checked box.
-	Chosen []string
 }
-
-// Ticked reports whether a row is chosen.
-func (t *Table) Ticked(id string) bool { return slices.Contains(t.Chosen, id) }
 
 func (t *Table) drop(words ...string) {
 	for at, column := range slices.Backward(t.Columns) {

@@ -21,7 +21,10 @@ type View struct {
 	Problem *Problem
 	// Away is why the main part of the page could not be read; nil: it was read. The page shows the reason above the remaining parts and keeps
 	// its filters. A refresh keeps the previous content.
-	Away       *Problem
+	Away *Problem
+	// Ask is the question before an act on several objects, and Results are its outcomes; nil for none.
+	Ask        *question
+	Results    *Table
 	Form       *Form
 	Appearance Appearance
 	// Page is the page's name, "" for a page without the frame. Data is the result of its show function.
@@ -144,6 +147,9 @@ func (v *View) Done() string {
 	}
 	return ""
 }
+
+// Ticked reports whether the row with the id was checked in the form about which the page asks.
+func (v *View) Ticked(id string) bool { return v.Ask != nil && slices.Contains(v.Ask.IDs, id) }
 
 // May reports whether the session may perform the changes of operators.
 func (v *View) May() bool { return v.User.Role == Operator }

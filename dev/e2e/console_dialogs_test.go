@@ -44,7 +44,7 @@ func TestConsoleQuestions(t *testing.T) {
 	b.await("the question again", `document.getElementById('ask')?.open`)
 	b.tabTo(`#ask button[value="disable"]`)
 	b.do(chromedp.KeyEvent(kb.Enter))
-	b.await("both disabled", `document.querySelectorAll('#outcomes .mark.done').length === 2`)
+	b.await("both disabled", `document.querySelectorAll('#results .mark.done').length === 2`)
 
 	b.open("/console/channels/main")
 	b.tabTo(`button[commandfor="pause"]`)
