@@ -12,7 +12,7 @@ type Usage struct {
 	Audio time.Duration
 }
 
-// UsageShape describes where the answers of one endpoint contain usage. Each string except the last is the path of a member: its
+// UsageShape describes where the answers of one endpoint contain usage. Most strings are the path of a member: its
 // names joined by dots, from the root of the answer or of one stream event's data, with [] after the name of an array of objects.
 // Paths joined by | are one member under several names. A later number of a member, in the same document or a later event, replaces
 // an earlier one, unless it is zero. The members of one counter add up. The zero shape counts nothing.
@@ -29,10 +29,8 @@ type UsageShape struct {
 	Content string
 	// Images is the path of the array of images. In a stream, each event with tokens made one image.
 	Images string
-	// ImageMark is in an answer or event once for each image, with any JSON white space: a member's name and the beginning of its text.
-	ImageMark string
-	// FreeMark is a member's name and the brace of its object, whose members the model chooses: ImageMark does not count there. "" for none.
-	FreeMark string
+	// MediaTypes are the paths of media types with one last name. Each type of an image counts an image.
+	MediaTypes []string
 	// Ends are marks of which a complete stream has one: a member's name and the beginning of its value, with any JSON white space.
 	// None: a stream may end anywhere. A stream without them is incomplete, even if its connection ended cleanly.
 	Ends []string

@@ -31,7 +31,7 @@ func TestFilesOfCode(t *testing.T) {
 		for _, piece := range []int{1, 100, len(name)} {
 			var found []string
 			scanner := usage.NewScanner(shape, stream)
-			scanner.Find(shape, func(id string) { found = append(found, id) })
+			scanner.Find(func(id string) { found = append(found, id) })
 			for part := range slices.Chunk([]byte(name), piece) {
 				scanner.Observe(part)
 			}

@@ -28,13 +28,11 @@ type operation struct {
 func operations() map[providers.Operation]operation {
 	// The counts of each event include those of earlier events. Thoughts are billed as output.
 	generated := providers.UsageShape{
-		Input:  []string{"usageMetadata.promptTokenCount", "usageMetadata.toolUsePromptTokenCount"},
-		Cached: []string{"usageMetadata.cachedContentTokenCount"},
-		Output: []string{"usageMetadata.candidatesTokenCount", "usageMetadata.thoughtsTokenCount"},
-		// Each part with an image has its type, also if it has only an address.
-		ImageMark: `"mimeType":"image/`,
-		FreeMark:  `"args":{`,
-		Ends:      []string{`"finishReason":"`, `"blockReason":"`, `"error":{`},
+		Input:      []string{"usageMetadata.promptTokenCount", "usageMetadata.toolUsePromptTokenCount"},
+		Cached:     []string{"usageMetadata.cachedContentTokenCount"},
+		Output:     []string{"usageMetadata.candidatesTokenCount", "usageMetadata.thoughtsTokenCount"},
+		MediaTypes: []string{"candidates[].content.parts[].inlineData.mimeType", "candidates[].content.parts[].fileData.mimeType"},
+		Ends:       []string{`"finishReason":"`, `"blockReason":"`, `"error":{`},
 	}
 	embedded := providers.UsageShape{Input: []string{"usageMetadata.promptTokenCount"}}
 	return map[providers.Operation]operation{

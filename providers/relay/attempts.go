@@ -510,7 +510,7 @@ func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstr
 		body.scanner = usage.NewScanner(shape, answer.Stream)
 		body.counter = body.scanner
 		if r.origins != nil && translation == nil && shape.Named() {
-			body.scanner.Find(shape, r.recordOrigin(call, to.Target))
+			body.scanner.Find(r.recordOrigin(call, to.Target))
 		}
 		if answer.Stream && translation == nil {
 			body.ends = usage.NewEnds(shape)

@@ -57,6 +57,14 @@ func TestUsageOfThings(t *testing.T) {
 			true,
 		},
 		{
+			"an image in an event without counts", providers.Endpoint{Format: providers.Gemini, Operation: providers.StreamContent},
+			`data: {"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"QQ=="}}]}}]}` + "\n\n" +
+				`data: {"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2}}` +
+				"\n\n",
+			providers.Usage{Input: 1, Output: 2, Images: 1},
+			true,
+		},
+		{
 			"arguments of a function are no images", gemini,
 			`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"draw","args" : {"mimeType":"image/png","a":{"text":"}\"}","mimeType":"image/png"}}}},
 				{"inlineData":{"mimeType":"image/png"}},{"functionCall":{"args":{},"name":"args"}},{"inlineData":{"mimeType":"image/png"}}]}}],"usageMetadata":{"promptTokenCount":1}}`,
@@ -70,7 +78,7 @@ func TestUsageOfThings(t *testing.T) {
 			t.Run(tc.name+", "+how, func(t *testing.T) {
 				t.Parallel()
 				kind := "application/json"
-				if strings.HasPrefix(tc.body, "event:") {
+				if strings.HasPrefix(tc.body, "event:") || strings.HasPrefix(tc.body, "data:") {
 					kind = "text/event-stream"
 				}
 				r, _ := inMemory(nil, says(kind, arrive(strings.NewReader(tc.body))))

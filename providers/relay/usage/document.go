@@ -24,7 +24,7 @@ const (
 	inName                  // the rest of a name
 	atColon                 // the colon after it
 	inNumber                // the rest of a counter
-	inID                    // the rest of the id of the answer, or of something else that it made
+	inID                    // the rest of the id of the answer, or of something else that it made, or of a media type
 	inString                // the rest of an ignored string
 	atItem                  // the first item of the content array, or its end
 	inOther                 // the rest of an ignored array or object
@@ -53,10 +53,11 @@ type document struct {
 	// answer is the answer's id as far as it was read; named: it is complete. reset keeps a complete id, because the first one counts.
 	answer []byte
 	named  bool
-	// made receives the ids of what else the answer made; nil: they are ignored. otherID is the current one of them.
+	// made receives the ids of what else the answer made; nil: they are ignored. otherID is the current one of them, or a media type.
 	made    func(id string)
 	otherID []byte
 	isOther bool
+	images  int64 // media types of images
 	arrays
 }
 
@@ -198,7 +199,7 @@ func (s *document) value(c byte) int {
 		s.place = inOther
 	case c == '"' && found != nil && found.answer && !s.named:
 		s.answer, s.isOther, s.place, s.back = s.answer[:0], false, inID, s.after()
-	case c == '"' && found != nil && found.made && s.made != nil:
+	case c == '"' && found != nil && (found.made && s.made != nil || found.media):
 		s.otherID, s.isOther, s.place, s.back = s.otherID[:0], true, inID, s.after()
 	case c == '"':
 		s.place, s.back = inString, s.after()
@@ -267,7 +268,7 @@ func (s *document) text(b []byte) int {
 	return len(b)
 }
 
-// id reads the id of the answer or of what it made, and returns the number of bytes read. It ignores one with an escape or too long.
+// id reads an id or a media type, and returns the number of bytes read. It ignores one with an escape or too long.
 func (s *document) id(b []byte) int {
 	name := &s.answer
 	if s.isOther {
@@ -280,6 +281,10 @@ func (s *document) id(b []byte) int {
 			switch {
 			case !s.isOther:
 				s.named = len(s.answer) > 0
+			case s.found.media:
+				if bytes.HasPrefix(s.otherID, []byte("image/")) {
+					s.images++
+				}
 			case len(s.otherID) > 0:
 				s.made(string(s.otherID))
 			}

@@ -27,6 +27,7 @@ type member struct {
 	content bool
 	answer  bool // its text is the answer's id
 	made    bool // its text is the id of something else that the answer made
+	media   bool // its text is a media type
 	each    bool // it is an array, whose objects are read as one
 	// items: the array's items count. Of a root: lists: some member has items; named: some member has the answer's id.
 	items, lists, named bool
@@ -59,6 +60,9 @@ func newMember(shape providers.UsageShape) *member {
 	}
 	for _, path := range shape.Made {
 		root.at(path).made = true
+	}
+	for _, path := range shape.MediaTypes {
+		root.at(path).media = true
 	}
 	if shape.Images != "" {
 		root.at(shape.Images).items, root.lists = true, true

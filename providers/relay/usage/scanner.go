@@ -20,47 +20,52 @@ import (
 // Shape is a providers.UsageShape, compiled for a Scanner.
 type Shape struct {
 	root *member
-	// sign is a text that is in every event with usage; "" if the counters' names have none in common.
-	sign string
-	mark string
-	free string
-	// item is a text in every event with an id of something that the answer made; "" for none.
-	item string
-	turn providers.TurnShape
-	ends []endMark
+	// sign is a text that is in every event with usage; nil if the counters' names have none in common. made is a text in every event with
+	// an id of something that the answer made, media one in every event with a media type; nil for none.
+	sign, made, media []byte
+	turn              providers.TurnShape
+	ends              []endMark
 }
 
 // Compile returns the Shape of a UsageShape; nil for the zero one, which counts nothing.
 func Compile(of providers.UsageShape) *Shape {
-	if root := newMember(of); root != nil {
-		return &Shape{
-			root: root, sign: signOf(of), mark: of.ImageMark, free: of.FreeMark, item: of.MadeMark, turn: of.Turn,
-			ends: compileEnds(of.Ends),
-		}
+	root := newMember(of)
+	if root == nil {
+		return nil
 	}
-	return nil
+	shape := &Shape{root: root, sign: signOf(of), turn: of.Turn, ends: compileEnds(of.Ends)}
+	if of.MadeMark != "" {
+		shape.made = []byte(of.MadeMark)
+	}
+	if len(of.MediaTypes) > 0 {
+		shape.media = []byte(lastName(of.MediaTypes[0]))
+	}
+	return shape
 }
+
+// lastName returns the last name of a path.
+func lastName(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
 // leastSign is the least length of a sign, in bytes.
 const leastSign = 4
 
 // signOf returns the longest text that the names of all counters have in common, such as "tokens".
-func signOf(of providers.UsageShape) string {
+func signOf(of providers.UsageShape) []byte {
 	var names []string
 	for _, paths := range slices.Concat(of.Input, of.Cached, of.Output, of.Seconds) {
 		for path := range strings.SplitSeq(paths, "|") {
-			names = append(names, path[strings.LastIndexByte(path, '.')+1:])
+			names = append(names, lastName(path))
 		}
 	}
 	for length := len(names[0]); length >= leastSign; length-- {
 		for from := range len(names[0]) - length + 1 {
 			sign := names[0][from : from+length]
 			if !slices.ContainsFunc(names, func(name string) bool { return !strings.Contains(name, sign) }) {
-				return sign
+				return []byte(sign)
 			}
 		}
 	}
-	return ""
+	return nil
 }
 
 // Named reports whether a later call may continue such an answer.
@@ -69,10 +74,8 @@ func (s *Shape) Named() bool { return s.root.named }
 // Scanner counts the usage of one answer: of a JSON document, or of the events of a stream.
 type Scanner struct {
 	doc    document
+	shape  *Shape
 	stream bool
-	sign   []byte // of the Shape, nil for none
-	item   []byte // of the Shape, nil: the ids of what an answer made are ignored
-	images marks
 	// found receives the answer's id, once, and the ids of what else the answer made; nil: they are ignored.
 	found func(id string)
 
@@ -86,21 +89,14 @@ type Scanner struct {
 
 // NewScanner returns a scanner of one answer; stream: the answer is server-sent events.
 func NewScanner(shape *Shape, stream bool) *Scanner {
-	s := &Scanner{
-		doc: document{root: shape.root}, images: marks{mark: pattern{text: shape.mark}, free: pattern{text: shape.free}},
-		stream: stream,
-	}
-	if stream && shape.sign != "" {
-		s.sign = []byte(shape.sign)
-	}
-	return s
+	return &Scanner{doc: document{root: shape.root}, shape: shape, stream: stream}
 }
 
 // Find makes the scanner pass to found the answer's id, and the ids of what else it made that a later call may continue.
-func (s *Scanner) Find(shape *Shape, found func(id string)) {
+func (s *Scanner) Find(found func(id string)) {
 	s.found = found
-	if shape.item != "" {
-		s.doc.made, s.item = found, []byte(shape.item)
+	if s.shape.made != nil {
+		s.doc.made = found
 	}
 }
 
@@ -115,10 +111,6 @@ func (s *Scanner) Usage() (providers.Usage, bool) {
 
 // Observe reads the next bytes of the answer.
 func (s *Scanner) Observe(b []byte) {
-	if s.images.mark.text != "" {
-		s.images.feed(b)
-		s.usage.Images = s.images.count
-	}
 	if s.stream {
 		for len(b) > 0 {
 			n, ended := s.advance(b)
@@ -151,6 +143,7 @@ func (s *Scanner) End() {
 	s.usage.Output, _ = s.all.sum(s.doc.root, outputCounter)
 	audio, _ := s.all.sum(s.doc.root, audioCounter)
 	s.usage.Audio = time.Duration(audio) * time.Millisecond
+	s.usage.Images += s.doc.images
 	switch {
 	case !s.stream:
 		s.usage.Images += s.doc.items
@@ -161,11 +154,11 @@ func (s *Scanner) End() {
 	s.doc.reset()
 }
 
-// skip returns the length of the first event of b if b contains it whole and it has no sign and no item; otherwise 0, and the event
-// must be read. Most events have none, and a search for one text is ten times faster than reading them.
+// skip returns the length of the first event of b if b contains it whole and it has none of the shape's texts; otherwise 0, and the event
+// must be read. Most events have none, and a search for a text is ten times faster than reading them.
 func (s *Scanner) skip(b []byte) int {
 	names := s.found != nil && !s.named && s.doc.root.named
-	if s.sign == nil || !s.lines.Ended() || s.lines.AfterCR() || names || len(b) == 0 || b[0] == '\n' {
+	if s.shape.sign == nil || !s.lines.Ended() || s.lines.AfterCR() || names || len(b) == 0 || b[0] == '\n' {
 		return 0
 	}
 	end := bytes.Index(b, []byte("\n\n"))
@@ -173,7 +166,8 @@ func (s *Scanner) skip(b []byte) int {
 		return 0
 	}
 	end += len("\n\n")
-	if event := b[:end]; bytes.IndexByte(event, '\r') >= 0 || bytes.Contains(event, s.sign) || s.item != nil && bytes.Contains(event, s.item) {
+	if event := b[:end]; bytes.IndexByte(event, '\r') >= 0 || bytes.Contains(event, s.shape.sign) || s.doc.made != nil &&
+		bytes.Contains(event, s.shape.made) || s.shape.media != nil && bytes.Contains(event, s.shape.media) {
 		return 0
 	}
 	return end
