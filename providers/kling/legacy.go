@@ -97,7 +97,7 @@ func (w *checked) legacyInputs() (kind string) {
 		return legacyImage
 	}
 	if !w.framed() && w.d.Frame.AspectRatio == "" {
-		members["aspect_ratio"] = "16:9" // its default elsewhere; here the vendor wants it said
+		members["aspect_ratio"] = "16:9" // the default on other routes; required here
 	}
 	type image struct {
 		URL  string `json:"image_url"`

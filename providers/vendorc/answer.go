@@ -87,20 +87,16 @@ func endsJob(fault *providers.Fault) bool {
 	return (status == http.StatusBadRequest || status == http.StatusOK) && statusOf(fault.Code) == http.StatusBadRequest
 }
 
-// refused returns the status of a code other than that of success.
+// refused returns the status of a code other than that of success. Another server's document has no code.
 func refused(answer upstream.Doc) int {
-	if code := answer.Get("code"); code != "" && code != codeSuccess {
+	if code := answer.Get("code"); code != codeSuccess {
 		return statusOf(string(code))
 	}
 	return 0
 }
 
 func status(job upstream.Doc, links []string, key providers.Secret) (providers.VideoStatus, error) {
-	switch code := string(job.Get("code")); code {
-	case codeSuccess:
-	case "":
-		return providers.VideoStatus{}, upstream.BrokenAnswer("no code", nil)
-	default:
+	if code := string(job.Get("code")); code != codeSuccess {
 		message := string(job.Get("message"))
 		shown := code
 		if message == "" {

@@ -187,6 +187,7 @@ func TestVideoRefusals(t *testing.T) {
 		{"internal in a 400", 400, code(50500, "Internal Error"), unknown("50500", "The upstream answered with status 500.")},
 		{"internal in a 200", 200, code(50501, "x"), unknown("50501", "The upstream answered with status 500.")},
 		{"no code of the service in a 200", 200, code(60001, "x"), unknown("60001", "The upstream answered with status 500.")},
+		{"another server's document", 200, `{"data":{"task_id":"1"}}`, unknown("", "The upstream answered with status 500.")},
 		{"gateway timeout", 504, "<html>", unknown("", "The upstream answered with status 504.")},
 		{"success without a task", 200, `{"code":10000,"data":null,"message":"Success"}`, unknown("", "The upstream's answer is broken.")},
 		{
@@ -268,6 +269,7 @@ func TestVideoFailures(t *testing.T) {
 		{name: "unreadable", status: 400, body: code(50200, "x"), kind: providers.Invalid},
 		{name: "signature", status: 401, body: gate("SignatureDoesNotMatch", "x"), kind: providers.Upstream},
 		{name: "a foreign 400", status: 400, body: `{"error":"x"}`, kind: providers.Invalid},
+		{name: "a foreign 200", status: 200, body: `{"data":{"status":"done","video_url":"https://h/"}}`, kind: providers.Upstream},
 		{name: "a foreign 404", status: 404, body: `not found`, kind: providers.NotFound},
 		{
 			name: "done without a link", status: 200, body: `{"code":10000,"data":{"status":"done","video_url":""},"message":"Success"}`,
@@ -292,6 +294,14 @@ func TestVideoFailures(t *testing.T) {
 				t.Errorf("got %+v, %v, want %s", status, err, tc.kind)
 			}
 		})
+	}
+}
+
+// TestCheckOfAnotherServer: a document without the vendor's code does not show that the address is the vendor's.
+func TestCheckOfAnotherServer(t *testing.T) {
+	t.Parallel()
+	if _, err := newVideos(t).Check(t.Context(), answering(t, 200, `{"data":{}}`), nil); err == nil {
+		t.Error("another server passes the check")
 	}
 }
 
