@@ -49,28 +49,24 @@ func isAccount(key providers.Secret) bool {
 func leadsElsewhere(key providers.Secret, own []providers.Secret) bool {
 	known := []string{"", "https://oauth2.googleapis.com/token", "https://accounts.google.com/o/oauth2/token"}
 	for _, one := range own {
-		known = append(known, tokenAddress(one))
+		known = append(known, accountOf(one).TokenURI)
 	}
-	return strings.TrimSpace(key.Reveal()) == ApplicationDefault || !slices.Contains(known, tokenAddress(key))
+	return strings.TrimSpace(key.Reveal()) == ApplicationDefault || !slices.Contains(known, accountOf(key).TokenURI)
 }
 
-// tokenAddress returns the token URL of an account's key, "" for any other key. A key that is not JSON is sent unchanged.
-func tokenAddress(key providers.Secret) string {
-	var account struct {
-		TokenURI string `json:"token_uri"`
-	}
-	_ = json.Unmarshal([]byte(key.Reveal()), &account) // after an error it is empty
-	return account.TokenURI
+// account are members of a service account's JSON.
+type account struct {
+	TokenURI string `json:"token_uri"`
+	Project  string `json:"project_id"`
+	// ID and Private must not be shown.
+	ID      providers.Secret `json:"private_key_id"`
+	Private providers.Secret `json:"private_key"`
 }
 
-// secretParts returns the parts of a service account's JSON that must not be shown.
-func secretParts(key providers.Secret) []providers.Secret {
-	var account struct {
-		ID      string `json:"private_key_id"`
-		Private string `json:"private_key"`
-	}
-	_ = json.Unmarshal([]byte(key.Reveal()), &account) // after an error it is empty
-	return []providers.Secret{providers.Secret(account.ID), providers.Secret(account.Private)}
+// accountOf reads a service account's key. It is empty for any other key.
+func accountOf(key providers.Secret) (read account) {
+	_ = json.Unmarshal([]byte(key.Reveal()), &read) // after an error it is empty
+	return read
 }
 
 // tokens creates the access tokens of keys, and a new one when a token expires. It is safe for concurrent use.
@@ -91,8 +87,8 @@ func newTokens(client *http.Client) *tokens {
 	return &tokens{client: client, byKey: make(map[string]*grant)}
 }
 
-// take returns a key's grant with a valid token; the caller releases its slot.
-func (t *tokens) take(ctx context.Context, key providers.Secret) (*grant, error) {
+// of returns a key's access token and its project, "" for none.
+func (t *tokens) of(ctx context.Context, key providers.Secret) (access, project string, err error) {
 	t.mu.Lock()
 	g := t.byKey[key.Fingerprint()]
 	if g == nil {
@@ -102,39 +98,18 @@ func (t *tokens) take(ctx context.Context, key providers.Secret) (*grant, error)
 	t.mu.Unlock()
 	select {
 	case g.slot <- struct{}{}:
+		defer func() { <-g.slot }()
 	case <-ctx.Done():
-		return nil, unsent(ctx)
+		return "", "", unsent(ctx)
 	}
-	if g.token.Valid() {
-		return g, nil
+	if !g.token.Valid() {
+		token, project, err := t.fetch(ctx, key)
+		if err != nil {
+			return "", "", err
+		}
+		g.token, g.project = token, project
 	}
-	token, project, err := t.fetch(ctx, key)
-	if err != nil {
-		<-g.slot
-		return nil, err
-	}
-	g.token, g.project = token, project
-	return g, nil
-}
-
-// access returns a key's access token.
-func (t *tokens) access(ctx context.Context, key providers.Secret) (string, error) {
-	g, err := t.take(ctx, key)
-	if err != nil {
-		return "", err
-	}
-	defer func() { <-g.slot }()
-	return g.token.AccessToken, nil
-}
-
-// project returns the project of a key, "" for none.
-func (t *tokens) project(ctx context.Context, key providers.Secret) (string, error) {
-	g, err := t.take(ctx, key)
-	if err != nil {
-		return "", err
-	}
-	defer func() { <-g.slot }()
-	return g.project, nil
+	return g.token.AccessToken, g.project, nil
 }
 
 // forget removes a token that the vendor refused.
@@ -187,11 +162,7 @@ func sourceOf(ctx context.Context, key providers.Secret) (oauth2.TokenSource, st
 	if err != nil {
 		return nil, "", refusedKey(errors.New("no service account's JSON"))
 	}
-	var account struct {
-		Project string `json:"project_id"`
-	}
-	_ = json.Unmarshal([]byte(key.Reveal()), &account) // it was parsed before
-	return config.TokenSource(ctx), account.Project, nil
+	return config.TokenSource(ctx), accountOf(key).Project, nil
 }
 
 func refusedKey(err error) *providers.Fault {

@@ -78,7 +78,7 @@ func (v *Videos) authorize(req *http.Request, key providers.Secret) error {
 		req.Header.Set("X-Goog-Api-Key", key.Reveal())
 		return nil
 	}
-	token, err := v.tokens.access(req.Context(), key)
+	token, _, err := v.tokens.of(req.Context(), key)
 	if err != nil {
 		return err
 	}
@@ -115,9 +115,8 @@ func (v *Videos) settle(err error, key providers.Secret) error {
 	case refused:
 		v.tokens.forget(key)
 	}
-	for _, part := range secretParts(key) {
-		fault.Message = providers.Reason(fault.Message, part)
-	}
+	own := accountOf(key)
+	fault.Message = providers.Reason(fault.Message, own.ID, own.Private)
 	return fault
 }
 
@@ -134,7 +133,7 @@ func (v *Videos) modelPath(ctx context.Context, to providers.Target) (string, er
 	if projectPath.MatchString(to.Channel.BaseURL) {
 		return model, nil
 	}
-	project, err := v.tokens.project(ctx, to.Key)
+	_, project, err := v.tokens.of(ctx, to.Key)
 	if err != nil {
 		return "", err
 	}
