@@ -41,8 +41,6 @@ const (
 // read until it has ended.
 type Ticketer interface {
 	StoredReader
-	// InBackground returns the edits that make the vendor run a call in the background and store its answer.
-	InBackground(call Call) []Edit
 	// Progress reads the beginning of an answer's document, or the data of an event. header is that of the response, nil for none.
 	Progress(header http.Header, data []byte) Progress
 	// Resume returns the parameters with which StoredGet streams the events of an answer after one of them, "" for all.

@@ -17,11 +17,6 @@ func (r *Relayer) Stored(ctx context.Context, to providers.Target, request provi
 	return resp, upstream.Refine(err, providers.Gemini, classify)
 }
 
-// InBackground implements providers.Ticketer.
-func (r *Relayer) InBackground(call providers.Call) []providers.Edit {
-	return upstream.InBackground(call)
-}
-
 // Progress implements providers.Ticketer: Interaction and InteractionSSEEvent of @google/genai 3.1.0. An error ends a stream.
 func (r *Relayer) Progress(_ http.Header, data []byte) (progress providers.Progress) {
 	interaction := rawjson.Trim(data)

@@ -5,6 +5,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/gemini"
+	"modelrelay/providers/upstream"
 )
 
 // TestTicketer: what the documents and events of an interaction in the background show, and how its stream is continued.
@@ -43,7 +44,7 @@ func TestTicketer(t *testing.T) {
 		t.Errorf("got %q and %q", all, rest)
 	}
 	call := providers.Call{Content: providers.Content{Body: []byte(`{"agent":"a"}`)}}
-	call.Edits = r.InBackground(call)
+	call.Edits = upstream.InBackground(call)
 	got := ""
 	for _, piece := range call.Payload("") {
 		got += string(piece)

@@ -19,11 +19,6 @@ func (r *Relayer) Stored(ctx context.Context, to providers.Target, request provi
 	return resp, upstream.Refine(err, providers.OpenAI, classify)
 }
 
-// InBackground implements providers.Ticketer. A response in the background must be stored, which the edits request.
-func (r *Relayer) InBackground(call providers.Call) []providers.Edit {
-	return upstream.InBackground(call)
-}
-
 // Progress implements providers.Ticketer: https://platform.openai.com/docs/guides/background and the events of streaming responses.
 func (r *Relayer) Progress(header http.Header, data []byte) (progress providers.Progress) {
 	if wait, err := strconv.ParseInt(header.Get("Openai-Poll-After-Ms"), 10, 32); err == nil && wait > 0 {

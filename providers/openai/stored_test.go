@@ -7,6 +7,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/openai"
+	"modelrelay/providers/upstream"
 )
 
 // TestTicketer: what a response in the background is asked for, and what its documents and events show.
@@ -17,7 +18,7 @@ func TestTicketer(t *testing.T) {
 		`{"model":"m"}`: `{"background":true,"model":"m"}`, ` { "model":"m"}`: ` {"background":true, "model":"m"}`, `{}`: `{"background":true}`,
 	} {
 		call := providers.Call{Content: providers.Content{Body: []byte(body)}}
-		call.Edits = r.InBackground(call)
+		call.Edits = upstream.InBackground(call)
 		got := ""
 		for _, piece := range call.Payload("") {
 			got += string(piece)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // createTimeout bounds the create of a call that its vendor runs, up to the ticket. Nothing else interrupts it: without the ticket the
@@ -18,9 +19,9 @@ func (a *attempts) ticketed(call *providers.Call) bool {
 	if call.Ticketing == nil || a.to.Translated || !a.to.Channel.RunsBackground && !call.Hosted {
 		return false
 	}
-	ticketer, can := a.relay.catalog[a.to.Channel.Vendor].Relay.(providers.Ticketer)
+	_, can := a.relay.catalog[a.to.Channel.Vendor].Relay.(providers.Ticketer)
 	if can {
-		call.Edits = append(slices.Clip(call.Edits), ticketer.InBackground(*call)...)
+		call.Edits = append(slices.Clip(call.Edits), upstream.InBackground(*call)...)
 	}
 	return can
 }

@@ -39,7 +39,7 @@ func SendStored(
 	return Send(client, req)
 }
 
-// InBackground returns the edit that makes a vendor run a call with a JSON body in the background.
+// InBackground returns the edit that makes the vendor of a Ticketer run a call with a JSON body in the background.
 func InBackground(call providers.Call) []providers.Edit {
 	object := rawjson.Trim(call.Body)
 	at := bytes.IndexByte(call.Body, '{') + 1
