@@ -129,11 +129,15 @@ func nextText(from *bufio.Reader, member string) error {
 		if b != '"' {
 			continue
 		}
-		var name strings.Builder
-		if _, err := io.Copy(&bounded{&name, len(member) + 1}, &jsonText{from: from}); err != nil {
+		text := &jsonText{from: from}
+		name, err := io.ReadAll(io.LimitReader(text, int64(len(member)+1)))
+		if err == nil {
+			_, err = io.Copy(io.Discard, text)
+		}
+		if err != nil {
 			return err
 		}
-		if name.String() != member {
+		if string(name) != member {
 			continue
 		}
 		if b, err = next(from); err != nil {
@@ -159,20 +163,6 @@ func next(from *bufio.Reader) (byte, error) {
 			return b, err
 		}
 	}
-}
-
-// bounded keeps the first bytes of what is written.
-type bounded struct {
-	to   *strings.Builder
-	left int
-}
-
-// Write implements io.Writer.
-func (b *bounded) Write(p []byte) (int, error) {
-	kept := min(b.left, len(p))
-	b.left -= kept
-	_, _ = b.to.Write(p[:kept]) // never fails
-	return len(p), nil
 }
 
 // jsonText reads the text of a JSON string after its opening quote. Escaped characters beyond ASCII become "?"; names and Base64 have none.
