@@ -49,8 +49,6 @@ type Executions interface {
 	Delete(ctx context.Context, taskID string, standing Execution) (runs []string, err error)
 	// LaterEnded reports whether a later task with the id has ended, and the execution of the removal has taken its place as the newest.
 	LaterEnded(ctx context.Context, task RemoveInput) (bool, error)
-	// Incarnation returns the incarnation of the task with the id, "" for none.
-	Incarnation(ctx context.Context, taskID string) (string, error)
 	// Left returns the runs that still exist.
 	Left(ctx context.Context, taskID string, runs []string) ([]string, error)
 	// Finish starts the settlement of tasks that closed without it, at the time or later (zero: any time): terminated in Temporal's own

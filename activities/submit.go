@@ -65,10 +65,7 @@ func (in SubmitInput) name() string { return in.Incarnation + "-" + strconv.Itoa
 func (in SubmitInput) idempotencyKey() string { return in.TaskID + "-" + in.name() }
 
 // AttemptsPrefix returns the archive folder of a task's tickets and claims.
-func AttemptsPrefix(taskID string) string { return TaskPrefix(taskID) + attemptsFolder + "/" }
-
-// attemptsFolder is the folder of tickets, next to those of incarnations.
-const attemptsFolder = "attempts"
+func AttemptsPrefix(taskID string) string { return TaskPrefix(taskID) + "attempts/" }
 
 // TicketObject returns the archive key of the attempt's ticket.
 func (in SubmitInput) TicketObject() string { return AttemptsPrefix(in.TaskID) + in.name() }

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"log/slog"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
 	"go.temporal.io/sdk/activity"
 
-	"modelrelay/storage/archive"
 	"modelrelay/storage/audit"
 )
 
@@ -30,7 +28,7 @@ type Sweeper struct {
 	Executions Executions
 	// Audit is written to the archive day by day; nil: there is none.
 	Audit *audit.Log
-	// TaskAge is the age from which no task needs its objects other than outputs; 0: they are not removed.
+	// TaskAge is the age from which no task needs its objects other than outputs.
 	TaskAge time.Duration
 	// UploadAge is the age from which no copy is in progress: parts of incomplete uploads are removed.
 	UploadAge time.Duration
@@ -94,81 +92,23 @@ func (a *Sweeper) sweepUploads(ctx context.Context) {
 	}
 }
 
-// SweepTasks removes inputs, requests and tickets that are older than any task, and those of creates whose id another create got. It is
-// idempotent.
+// SweepTasks removes inputs, requests and tickets that are older than any task. It is idempotent.
 func (a *Sweeper) SweepTasks(ctx context.Context) (Swept, error) {
 	defer heartbeats(heartbeatEvery, func() { activity.RecordHeartbeat(ctx) })()
 	var swept Swept
-	if a.TaskAge <= 0 {
-		return swept, nil
-	}
-	var one stagedObjects
 	for object, err := range a.Objects.List(ctx, tasksFolder) {
+		if err == nil && time.Since(object.Modified) >= a.TaskAge {
+			err = a.Objects.Delete(ctx, object.Key)
+			swept.Objects++
+		}
 		if err != nil {
 			return swept, again(record(err), 0)
 		}
-		if time.Since(object.Modified) >= a.TaskAge {
-			if err := a.Objects.Delete(ctx, object.Key); err != nil {
-				return swept, again(record(err), 0)
-			}
-			swept.Objects++
-			continue
-		}
-		if id, _, _ := strings.Cut(strings.TrimPrefix(object.Key, tasksFolder), "/"); id != one.id {
-			if err := a.sweepLosers(ctx, one, &swept); err != nil {
-				return swept, err
-			}
-			one = stagedObjects{id: id}
-		}
-		one.add(object)
-	}
-	if err := a.sweepLosers(ctx, one, &swept); err != nil {
-		return swept, err
 	}
 	if swept.Objects > 0 {
 		a.Log.InfoContext(ctx, "objects of old tasks removed", "objects", swept.Objects)
 	}
 	return swept, nil
-}
-
-type stagedObjects struct {
-	id string
-	// incarnations are in ascending order, as the archive lists them. settled are the keys of objects older than StageLimit.
-	incarnations, settled []string
-}
-
-func (s *stagedObjects) add(object archive.Object) {
-	incarnation, _, _ := strings.Cut(strings.TrimPrefix(object.Key, TaskPrefix(s.id)), "/")
-	if incarnation == attemptsFolder {
-		return
-	}
-	if !slices.Contains(s.incarnations, incarnation) {
-		s.incarnations = append(s.incarnations, incarnation)
-	}
-	if time.Since(object.Modified) > StageLimit {
-		s.settled = append(s.settled, object.Key)
-	}
-}
-
-// sweepLosers removes the staged objects of creates whose id another create got.
-func (a *Sweeper) sweepLosers(ctx context.Context, staged stagedObjects, swept *Swept) error {
-	if len(staged.incarnations) < 2 || len(staged.settled) == 0 {
-		return nil
-	}
-	winner, err := a.Executions.Incarnation(ctx, staged.id)
-	if err != nil || winner == "" {
-		return err
-	}
-	for _, key := range staged.settled {
-		if strings.HasPrefix(key, IncarnationPrefix(staged.id, winner)) {
-			continue
-		}
-		if err := a.Objects.Delete(ctx, key); err != nil {
-			return again(record(err), 0)
-		}
-		swept.Objects++
-	}
-	return nil
 }
 
 const (

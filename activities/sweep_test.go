@@ -95,11 +95,11 @@ func TestSweepUploads(t *testing.T) {
 	}
 }
 
-// TestSweepTasks: the sweep removes objects that are older than any task can be, and none if TaskAge is not set.
+// TestSweepTasks: the sweep removes objects that are older than any task can be.
 func TestSweepTasks(t *testing.T) {
 	t.Parallel()
 	all := []string{"outputs/2020-01-01/video_a/0.mp4", "tasks/video_a/attempts/1", "tasks/video_a/inputs/x"}
-	for life, want := range map[time.Duration][]string{0: all, time.Hour: all, time.Nanosecond: all[:1]} {
+	for life, want := range map[time.Duration][]string{time.Hour: all, time.Nanosecond: all[:1]} {
 		r, bucket := sweeper(t, all...)
 		r.acts.Sweeper.TaskAge = life
 		swept, err := sweep(t, r, r.acts.Sweeper.SweepTasks)
@@ -174,37 +174,6 @@ func TestRemoveOneIncarnation(t *testing.T) {
 		t.Errorf("left %v in the end, want %v", got, stay[1:])
 	}
 }
-
-// TestSweepLosers: the sweep removes the staged objects of a create whose id another create got.
-func TestSweepLosers(t *testing.T) {
-	t.Parallel()
-	request := func(id, incarnation string) string {
-		return activities.IncarnationPrefix(id, incarnation) + "request.json"
-	}
-	lost, young := request("video_1", "g0"), request("video_1", "g2")
-	stay := []string{
-		request("video_1", "g1"), young, activities.AttemptsPrefix("video_1") + "g1-1",
-		request("video_2", "g0"), request("video_2", "g1"), // no task has the id
-		request("video_3", "g0"), // one alone
-	}
-	r, bucket := sweeper(t, append([]string{lost}, stay...)...)
-	r.keepIn(aging{bucket, []string{lost, stay[0], stay[2], stay[3], stay[4], stay[5]}})
-	r.acts.Sweeper.TaskAge, r.acts.Sweeper.Executions = 100*time.Hour, owners{of: map[string]string{"video_1": "g1"}}
-	swept, err := sweep(t, r, r.acts.Sweeper.SweepTasks)
-	slices.Sort(stay)
-	if got := bucket.Keys(); err != nil || swept.Objects != 1 || !slices.Equal(got, stay) {
-		t.Errorf("left %v (%+v), %v; want %v", got, swept, err, stay)
-	}
-}
-
-// owners are the incarnations of the tasks that have an id.
-type owners struct {
-	activities.Executions // nil: what is not below panics
-
-	of map[string]string
-}
-
-func (o owners) Incarnation(_ context.Context, id string) (string, error) { return o.of[id], nil }
 
 // aging is an archive some of whose objects are an hour old.
 type aging struct {

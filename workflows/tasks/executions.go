@@ -135,21 +135,6 @@ func (e Executions) LaterEnded(ctx context.Context, in activities.RemoveInput) (
 	return later != nil, err
 }
 
-// Incarnation implements activities.Executions.
-func (e Executions) Incarnation(ctx context.Context, taskID string) (string, error) {
-	answer, err := newest(ctx, e.temporal, e.namespace, taskID)
-	switch {
-	case isGone(err):
-		return "", nil
-	case err != nil:
-		return "", fmt.Errorf("describe %s: %w", taskID, err)
-	case isRemoval(answer): // the removal erases the objects
-		return "", nil
-	}
-	task, _, err := read(taskID, answer, time.Now())
-	return task.incarnation, err
-}
-
 // Left implements activities.Executions.
 func (e Executions) Left(ctx context.Context, taskID string, runs []string) ([]string, error) {
 	var left []string
