@@ -46,8 +46,9 @@ func (c *calling) storedUnder(ctx context.Context, n int) (answer Answered, err 
 			return Answered{}, err
 		}
 		answer.Events = log.Events
-		answer.Output, err = c.streamed(ctx, log, answer.Output.ContentType)
-		return answer, err
+		if answer.Output, err = c.streamed(ctx, log, answer.Output.ContentType); err != nil {
+			return Answered{}, err
+		}
 	}
 	body, err := c.Objects.Open(ctx, answer.Output.Object)
 	if err != nil {

@@ -9,8 +9,6 @@ package eventlog
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -100,11 +98,10 @@ type Objects interface {
 
 // Object describes the final object of an ended log: the events, one after the other, as every reader receives them.
 type Object struct {
-	Key      string
-	Size     int64
-	SHA256   string // hex
-	Events   int64
-	Complete bool // the argument of Close
+	Key    string
+	Size   int64
+	SHA256 string // hex
+	Events int64
 }
 
 // Options may be nil.
@@ -204,7 +201,7 @@ func (l *Log) Stored(ctx context.Context, id, prefix string) (int64, error) {
 	return s.known, err
 }
 
-// Ended returns the final object of an ended log, or storage.ErrNotFound.
+// Ended returns the key and the number of events of the final object of an ended log, or storage.ErrNotFound.
 func (l *Log) Ended(ctx context.Context, prefix string) (Object, error) {
 	_, e, err := l.list(ctx, prefix)
 	if err == nil && e == nil {
@@ -213,18 +210,7 @@ func (l *Log) Ended(ctx context.Context, prefix string) (Object, error) {
 	if err != nil {
 		return Object{}, err
 	}
-	o := Object{Key: prefix + e.name(), Events: e.total, Complete: e.complete}
-	body, err := l.objects.Open(ctx, o.Key)
-	if err != nil {
-		return Object{}, err
-	}
-	defer body.Close()
-	sum := sha256.New()
-	if o.Size, err = io.Copy(sum, body); err != nil {
-		return Object{}, err
-	}
-	o.SHA256 = hex.EncodeToString(sum.Sum(nil))
-	return o, nil
+	return Object{Key: prefix + e.name(), Events: e.total}, nil
 }
 
 // Delete removes the log from Redis. The objects are in the folder of the call.

@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -222,10 +223,7 @@ func parseName(name string) (*part, *end) {
 // parts too: of parts for the same number, that of the latest writer counts, and after it no part of an earlier one.
 func chain(parts []part) (chained []part) {
 	slices.SortFunc(parts, func(a, b part) int {
-		if a.first != b.first {
-			return int(max(-1, min(1, a.first-b.first)))
-		}
-		return int(max(-1, min(1, b.writer-a.writer)))
+		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.writer, a.writer))
 	})
 	var next, writer int64
 	for _, p := range parts {

@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -455,7 +456,11 @@ func (w *Writer) archive(ctx context.Context, _ bool) {
 	p := part{first: w.archived, end: chunks[len(chunks)-1].end(), writer: w.number}
 	body := chunks[0].data
 	if len(chunks) > 1 {
-		body = joined(chunks)
+		runs := make([][]byte, len(chunks))
+		for i, c := range chunks {
+			runs[i] = c.data
+		}
+		body = slices.Concat(runs...)
 	}
 	if _, _, err := w.log.objects.Put(ctx, w.prefix+p.name(), bytes.NewReader(body), int64(len(body)), contentType); err != nil {
 		return
@@ -470,18 +475,6 @@ func (w *Writer) archive(ctx context.Context, _ bool) {
 	w.mu.Unlock()
 	signal(w.room)
 	w.sending.Wake() // an event may wait for this
-}
-
-func joined(chunks []chunk) []byte {
-	size := 0
-	for _, c := range chunks {
-		size += len(c.data)
-	}
-	body := make([]byte, 0, size)
-	for _, c := range chunks {
-		body = append(body, c.data...)
-	}
-	return body
 }
 
 // stop ends the writes in the background.
@@ -528,7 +521,7 @@ func (w *Writer) Close(ctx context.Context, complete bool) (Object, error) {
 	}
 	w.Repeat(false)
 	e := end{writer: w.number, begin: w.differs, total: w.next, complete: complete}
-	o := Object{Key: w.prefix + e.name(), Events: e.total, Complete: complete}
+	o := Object{Key: w.prefix + e.name(), Events: e.total}
 	if o.Size, o.SHA256, err = w.putWhole(ctx, o.Key); err != nil {
 		return Object{}, fmt.Errorf("end an event log: %w", err)
 	}
@@ -541,8 +534,14 @@ func (w *Writer) Close(ctx context.Context, complete bool) (Object, error) {
 
 // putWhole stores the final object.
 func (w *Writer) putWhole(ctx context.Context, key string) (size int64, sum string, err error) {
-	var index []byte
-	body := w.whole(ctx, &index)
+	var (
+		index   []byte
+		reading sync.WaitGroup
+	)
+	body, events := io.Pipe()
+	defer reading.Wait()
+	defer body.Close()
+	reading.Go(func() { _ = events.CloseWithError(w.whole(ctx, events, &index)) }) // it never fails
 	begin, err := io.ReadAll(io.LimitReader(body, wholeMost))
 	if err != nil {
 		return 0, "", err
@@ -557,15 +556,10 @@ func (w *Writer) putWhole(ctx context.Context, key string) (size int64, sum stri
 	return size, sum, err
 }
 
-// readFunc is an io.Reader.
-type readFunc func(p []byte) (int, error)
-
-func (f readFunc) Read(p []byte) (int, error) { return f(p) }
-
-// whole returns all events of a stopped writer's log: from Redis as far as it has them, from the parts, and from memory. It adds those to
-// the index that are read.
-func (w *Writer) whole(ctx context.Context, index *[]byte) io.Reader {
-	var got []byte
+// whole writes all events of a stopped writer's log: from Redis as far as it has them, from the parts, and from memory. It adds them to the
+// index.
+func (w *Writer) whole(ctx context.Context, to io.Writer, index *[]byte) error {
+	out := bufio.NewWriter(to)
 	size, indexed := 0, 0
 	r := &reader{deliver: func(p Piece) error {
 		if p.Begins && size-indexed >= indexEvery {
@@ -573,45 +567,22 @@ func (w *Writer) whole(ctx context.Context, index *[]byte) io.Reader {
 			indexed = size
 		}
 		size += len(p.Data)
-		got = append(got, p.Data...)
-		if p.Ends && len(got) >= partSize {
-			return errEnough
-		}
-		return nil
+		_, err := out.Write(p.Data)
+		return err
 	}}
-	fetch := func() error {
+	for r.next < w.archived {
 		before := r.next
-		if r.next < w.archived {
-			_, err := w.log.replay(ctx, w.id, w.prefix, r)
-			if err == nil && r.next == before {
-				err = fmt.Errorf("read event %d: %w", before, storage.ErrNotFound)
-			}
+		if _, err := w.log.replay(ctx, w.id, w.prefix, r); err != nil {
 			return err
 		}
-		for _, c := range w.chunks {
-			if err := r.take(c); err != nil {
-				return err
-			}
+		if r.next == before {
+			return fmt.Errorf("read event %d: %w", before, storage.ErrNotFound)
 		}
-		return nil
 	}
-	buf := got
-	return readFunc(func(p []byte) (int, error) {
-		for len(buf) == 0 {
-			if r.next >= w.next {
-				return 0, io.EOF
-			}
-			got = got[:0]
-			if err := fetch(); err != nil && !errors.Is(err, errEnough) {
-				return 0, err
-			}
-			buf = got
+	for _, c := range w.chunks {
+		if err := r.take(c); err != nil {
+			return err
 		}
-		n := copy(p, buf)
-		buf = buf[n:]
-		return n, nil
-	})
+	}
+	return out.Flush()
 }
-
-// errEnough ends a read whose caller has enough for now.
-var errEnough = errors.New("enough")
