@@ -82,7 +82,7 @@ func (c *calling) claimNext(ctx context.Context, owner string) error {
 		c.claimed = n
 		if holder == owner {
 			c.holds = true
-			c.Running.claimed(c.in.TaskID)
+			c.running.sends.Store(true)
 			return nil
 		}
 		if c.isUnsent(holder) {

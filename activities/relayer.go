@@ -67,7 +67,7 @@ type Relayer struct {
 	Polls *Poller
 	// Grace is how long a call continues when its worker stops.
 	Grace time.Duration
-	// Running has the calls of the worker; nil: a cancel only arrives with a heartbeat.
+	// Running has the calls of the worker.
 	Running *RunningCalls
 	Record  Recorder
 	Log     *slog.Logger
@@ -103,7 +103,7 @@ func (a *Relayer) Relay(ctx context.Context, in RelayInput) (Answered, error) {
 	}
 	stop := heartbeats(callHeartbeatEvery, func() { activity.RecordHeartbeat(c.task, c.shown()) })
 	defer stop()
-	ctx, leave := a.Running.enter(ctx, in.TaskID)
+	ctx, leave := c.register(ctx)
 	defer leave()
 	if err := c.slot(ctx, min(callSlotWait, left)); err != nil {
 		if ctx.Err() != nil {
@@ -142,6 +142,8 @@ type calling struct {
 	// claimed is the number of the claim that this try has, 0 for none, and unsentClaims the number of earlier claims under which nothing
 	// was sent. begun is the number of requests of this try.
 	claimed, unsentClaims, begun int
+	// running is the entry of the call among those of its worker.
+	running *runningCall
 	// holds: this try has or had a claim.
 	holds bool
 	// earlier is the stored answer of an earlier try; nil for none.

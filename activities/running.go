@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -20,18 +21,16 @@ const (
 )
 
 // RunningCalls are the calls that a worker relays or holds. A cancel ends them at once: Temporal reports it only with the next heartbeat.
-// The zero value is ready, nil holds nothing, and it is safe for concurrent use.
-type RunningCalls struct {
-	mu      sync.Mutex
-	running map[string]*runningCall
-}
+// The zero value is ready. It is safe for concurrent use.
+type RunningCalls struct{ byTask sync.Map } // of *runningCall
 
-// runningCall is a try of a call. done is closed at its end. changes receives the reports of other workers about the task.
+// runningCall is a try of a call. done is closed at its end. changes receives the reports of other workers about the task. sends: the try
+// has the claim of the call.
 type runningCall struct {
 	end     context.CancelFunc
 	done    chan struct{}
 	changes chan taskindex.Change
-	sends   bool // the try has the claim of the call; guarded by mu
+	sends   atomic.Bool
 }
 
 // Follow ends calls whose cancel other processes report, and answers other workers that ask for calls, until ctx ends. ready, if it is not
@@ -40,87 +39,49 @@ func (r *RunningCalls) Follow(ctx context.Context, changes *taskindex.Changes, r
 	var answers sync.WaitGroup
 	defer answers.Wait()
 	changes.Follow(ctx, ready, func(change taskindex.Change) {
+		found, _ := r.byTask.Load(change.TaskID)
+		call, running := found.(*runningCall)
 		switch {
+		case !running:
 		case change.Cancelled:
-			r.end(change.TaskID)
-		case change.Asked && r.sends(change.TaskID):
+			call.end()
+		case change.Asked && call.sends.Load():
 			answers.Go(func() {
 				_ = changes.Publish(ctx, taskindex.Change{TaskID: change.TaskID, Sending: true}) // the worker asks again
 			})
 		case change.Sending, change.Ended:
-			r.hear(change)
+			select {
+			case call.changes <- change:
+			default: // the call has not processed the previous report
+			}
 		}
 	})
-}
-
-// claimed records that this worker sends the call of a task.
-func (r *RunningCalls) claimed(taskID string) {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if call := r.running[taskID]; call != nil {
-		call.sends = true
-	}
-}
-
-// sends reports whether this worker sends the call of a task.
-func (r *RunningCalls) sends(taskID string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	call := r.running[taskID]
-	return call != nil && call.sends
-}
-
-// hear passes a report of another worker to the call of the task.
-func (r *RunningCalls) hear(change taskindex.Change) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if call := r.running[change.TaskID]; call != nil {
-		select {
-		case call.changes <- change:
-		default: // the call has not processed the previous report
-		}
-	}
-}
-
-// heard returns the reports of other workers about the call of a task; nil if this worker does not have the call.
-func (r *RunningCalls) heard(taskID string) <-chan taskindex.Change {
-	if r == nil {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if call := r.running[taskID]; call != nil {
-		return call.changes
-	}
-	return nil
 }
 
 // sentElsewhere asks the other workers whether one of them sends the call. Temporal starts a try although the one before continues, if it
 // received no heartbeat for some time. While Redis is unavailable, the answer is no.
 func (c *calling) sentElsewhere(ctx context.Context) bool {
-	heard := c.Running.heard(c.in.TaskID)
-	if heard == nil || c.Changes == nil {
-		return false
-	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for range askTries {
-		if c.Changes.Publish(ctx, taskindex.Change{TaskID: c.in.TaskID, Asked: true}) != nil {
+		if c.Changes == nil || c.Changes.Publish(ctx, taskindex.Change{TaskID: c.in.TaskID, Asked: true}) != nil {
 			return false
 		}
-		timer.Reset(askWait)
-		select {
-		case change := <-heard:
+		if change, heard := c.hear(ctx, askWait); heard {
 			return change.Sending
-		case <-timer.C:
-		case <-ctx.Done():
-			return false
 		}
 	}
 	return false
+}
+
+// hear returns the next report of another worker about the task; false: there was none in time.
+func (c *calling) hear(ctx context.Context, within time.Duration) (change taskindex.Change, heard bool) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	select {
+	case change = <-c.running.changes:
+		return change, true
+	case <-ctx.Done():
+		return change, false
+	}
 }
 
 // awaitOther waits while another worker sends the call.
@@ -129,34 +90,23 @@ func (c *calling) awaitOther(ctx context.Context) {
 	c.progress.Attempts = max(c.progress.Attempts, c.sent()+1) // its heartbeat may be lost
 	c.mu.Unlock()
 	c.enter(StageAnswering)
-	heard := c.Running.heard(c.in.TaskID)
 	for c.sentElsewhere(ctx) {
-		next := time.NewTimer(askEvery)
-		select {
-		case change := <-heard:
-			if change.Ended {
-				next.Stop()
-				return
-			}
-		case <-next.C:
-		case <-ctx.Done():
+		if change, _ := c.hear(ctx, askEvery); change.Ended {
+			return
 		}
-		next.Stop()
 	}
 }
 
-// enter returns a context that a cancel of the task ends. The activity's ctx may also end because a heartbeat was late: Temporal was
-// unavailable, or the process was stopped for a while. Then the try continues although Temporal begins another one. If that is on the same
-// worker, it waits in enter for the end of the first try and finds the stored answer.
-func (r *RunningCalls) enter(ctx context.Context, taskID string) (context.Context, context.CancelFunc) {
+// register records the call as running, until leave, and returns a context that a cancel of the task ends. The activity's ctx may also end
+// because a heartbeat was late: Temporal was unavailable, or the process was stopped for a while. Then the try continues although Temporal
+// begins another one. If that is on the same worker, it waits here for the end of the first try and finds the stored answer.
+func (c *calling) register(ctx context.Context) (_ context.Context, leave func()) {
 	ctx, cancel := untilCancelled(ctx)
-	if r == nil {
-		return ctx, cancel
-	}
-	call := &runningCall{end: cancel, done: make(chan struct{}), changes: make(chan taskindex.Change, 1)}
+	c.running = &runningCall{end: cancel, done: make(chan struct{}), changes: make(chan taskindex.Change, 1)}
 	for {
-		earlier := r.begin(taskID, call)
-		if earlier == nil {
+		found, _ := c.Running.byTask.LoadOrStore(c.in.TaskID, c.running)
+		earlier, _ := found.(*runningCall)
+		if earlier == c.running {
 			break
 		}
 		select {
@@ -167,33 +117,9 @@ func (r *RunningCalls) enter(ctx context.Context, taskID string) (context.Contex
 		}
 	}
 	return ctx, func() {
-		r.mu.Lock()
-		delete(r.running, taskID)
-		r.mu.Unlock()
+		c.Running.byTask.Delete(c.in.TaskID)
 		cancel()
-		close(call.done)
-	}
-}
-
-// begin records the try of a task and returns nil. If another try of the task is running, begin returns that one.
-func (r *RunningCalls) begin(taskID string, call *runningCall) *runningCall {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if earlier := r.running[taskID]; earlier != nil {
-		return earlier
-	}
-	if r.running == nil {
-		r.running = make(map[string]*runningCall)
-	}
-	r.running[taskID] = call
-	return nil
-}
-
-func (r *RunningCalls) end(taskID string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if call := r.running[taskID]; call != nil {
-		call.end()
+		close(c.running.done)
 	}
 }
 
