@@ -96,7 +96,7 @@ func (b *answerBody) grow() bool {
 	if size > answerMost {
 		return false
 	}
-	if more := int64(size-answerFree) - b.held; more > 0 && b.memory != nil {
+	if more := int64(size-answerFree) - b.held; more > 0 {
 		if b.memory.Try(b.token, more) != nil {
 			return false
 		}
@@ -201,8 +201,6 @@ func (b *answerBody) reset(ctx context.Context) {
 		defer cancel()
 		_ = b.objects.DeletePrefix(ctx, b.folder)
 	}
-	if b.memory != nil {
-		b.memory.Release(b.token, b.held)
-	}
+	b.memory.Release(b.token, b.held)
 	b.parts, b.buffer, b.held, b.size = 0, nil, 0, 0
 }

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"modelrelay/providers"
+	"modelrelay/storage"
 	"modelrelay/storage/fair"
 )
 
@@ -32,7 +33,7 @@ type Copier struct {
 	*Upstreams
 
 	Objects Objects
-	// Copies bounds concurrent copies; nil: no bound.
+	// Copies bounds concurrent copies.
 	Copies *CopyLimit
 	// MaxOutputBytes is the size limit of an output; 0 means no limit.
 	MaxOutputBytes int64
@@ -199,14 +200,9 @@ func stopWithWorker(ctx context.Context, grace time.Duration) (context.Context, 
 		defer close(done)
 		select {
 		case <-stopped:
-		case <-ctx.Done():
-			return
-		}
-		timer := time.NewTimer(grace)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			cancel(errStopping)
+			if storage.Sleep(ctx, grace) == nil {
+				cancel(errStopping)
+			}
 		case <-ctx.Done():
 		}
 	}()

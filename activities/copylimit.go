@@ -18,9 +18,7 @@ const (
 
 // CopyLimit bounds the concurrent copies of a worker. One channel has at most three quarters of the slots. A result that expires soon
 // comes first, otherwise the channel with the fewest copies, so a slow channel does not stop the others. A copy that was found to
-// be slow continues in a quarter of the slots, one for each channel, and keeps its slot to the end.
-//
-// Nil is no bound. It is safe for concurrent use.
+// be slow continues in a quarter of the slots, one for each channel, and keeps its slot to the end. It is safe for concurrent use.
 type CopyLimit struct {
 	all, slow *fair.Semaphore[string] // by channels of the configuration
 }
@@ -44,9 +42,6 @@ func NewCopyLimit(total int) *CopyLimit {
 // take waits for a slot in the lane; the earliest expiry comes first. The error is fair.ErrFull if too many copies of the channel wait, or
 // the context's cause. The caller must release the slot.
 func (p *CopyLimit) take(ctx context.Context, to copyLane, dies time.Time) error {
-	if p == nil {
-		return nil
-	}
 	ask := fair.Ask[string]{Key: to.channel, Due: dies}
 	if to.slow {
 		if _, err := fair.Wait(ctx, ask, p.slow); err != nil {
@@ -61,9 +56,6 @@ func (p *CopyLimit) take(ctx context.Context, to copyLane, dies time.Time) error
 }
 
 func (p *CopyLimit) release(of copyLane) {
-	if p == nil {
-		return
-	}
 	if of.slow {
 		p.slow.Release(of.channel, 1)
 	}
@@ -71,4 +63,4 @@ func (p *CopyLimit) release(of copyLane) {
 }
 
 // wanted reports whether another copy waits for a slot of the lane. It is false for a slow lane.
-func (p *CopyLimit) wanted(of copyLane) bool { return p != nil && !of.slow && p.all.Wanted(of.channel) }
+func (p *CopyLimit) wanted(of copyLane) bool { return !of.slow && p.all.Wanted(of.channel) }

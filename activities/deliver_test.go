@@ -84,7 +84,7 @@ func newNotifier(t *testing.T, hook tokens.Webhook) *testEnv {
 		}
 		return hook, nil
 	})
-	r.acts.Deliverer.Receivers = activities.NewReceivers(&activities.ReceiversOptions{Agent: "modelrelay/test", AllowPrivate: true})
+	r.acts.Deliverer.Receivers = activities.NewReceivers(activities.ReceiversOptions{Agent: "modelrelay/test", AllowPrivate: true})
 	t.Cleanup(r.acts.Deliverer.Receivers.Close)
 	return r
 }

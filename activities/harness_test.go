@@ -236,7 +236,7 @@ func newTestEnv(t *testing.T, video providers.VideoAdapter) *testEnv {
 				Upstreams: upstreams, SlotKeeper: keeper, Listing: listing, Durations: fakeDurations{},
 				PollMin: 2 * time.Second, PollMax: 30 * time.Second, Log: quiet,
 			},
-			Copier:    &activities.Copier{Upstreams: upstreams, Log: quiet},
+			Copier:    &activities.Copier{Upstreams: upstreams, Copies: activities.NewCopyLimit(8), Log: quiet},
 			Settler:   &activities.Settler{SlotKeeper: keeper, Listing: listing},
 			Deliverer: &activities.Deliverer{Listing: listing, Log: quiet},
 			Remover:   &activities.Remover{Upstreams: upstreams, Log: quiet},

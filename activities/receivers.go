@@ -93,11 +93,8 @@ type Receivers struct {
 	private bool
 }
 
-// NewReceivers returns Receivers; opts may be nil. Close ends its idle connections.
-func NewReceivers(opts *ReceiversOptions) *Receivers {
-	if opts == nil {
-		opts = new(ReceiversOptions)
-	}
+// NewReceivers returns Receivers. Close ends its idle connections.
+func NewReceivers(opts ReceiversOptions) *Receivers {
 	dialer := &net.Dialer{Timeout: dialReceiver, Resolver: opts.Resolver}
 	if !opts.AllowPrivate {
 		dialer.Control = upstream.Guard().Safe

@@ -151,7 +151,7 @@ func TestDeliverJudgesTheAddressDialled(t *testing.T) {
 				continue // no receiver listens there
 			}
 			r := newNotifier(t, tokens.Webhook{URL: "http://rebound.example:" + port, Secrets: []secret.Text{tokens.NewWebhookSecret()}})
-			r.acts.Deliverer.Receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: allowed, Resolver: resolver})
+			r.acts.Deliverer.Receivers = activities.NewReceivers(activities.ReceiversOptions{AllowPrivate: allowed, Resolver: resolver})
 			t.Cleanup(r.acts.Deliverer.Receivers.Close)
 			d, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, deliver())
 			if allowed {

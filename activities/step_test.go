@@ -174,7 +174,7 @@ func delivers(t *testing.T, code int) func(*testEnv) {
 	t.Helper()
 	to := newReceiver(t, status(code))
 	return func(r *testEnv) {
-		r.acts.Deliverer.Receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: true})
+		r.acts.Deliverer.Receivers = activities.NewReceivers(activities.ReceiversOptions{AllowPrivate: true})
 		defer r.acts.Deliverer.Receivers.Close()
 		r.acts.Deliverer.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) {
 			return tokens.Webhook{URL: to.URL, Secrets: []secret.Text{tokens.NewWebhookSecret()}}, nil

@@ -329,21 +329,9 @@ func (a *Submitter) request(ctx context.Context, in SubmitInput) (providers.Vide
 // heartbeats calls record at an interval. An activity that ends before the first call costs Temporal no heartbeat. The returned
 // function stops the calls and waits for the last one.
 func heartbeats(every time.Duration, record func()) (stop func()) {
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-				record()
-			}
-		}
-	}()
-	return func() { close(done); <-ended }
+	loop := storage.NewLoop()
+	loop.Start(every, func(context.Context, bool) { record() })
+	return loop.Stop
 }
 
 // shorten bounds an upstream's message for a history, between characters: Temporal rejects invalid UTF-8.

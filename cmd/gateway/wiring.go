@@ -94,7 +94,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	p.events = p.eventLog()
 	p.upstreams = m.openUpstreams(cfg, p.redis, p.log)
 	p.metrics.Learn(cfg.Routes(), cfg.Named(), p.catalog)
-	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{
+	p.receivers = activities.NewReceivers(activities.ReceiversOptions{
 		Agent:        buildinfo.Read().Agent(),
 		AllowPrivate: cfg.Webhooks.AllowPrivateNetworks,
 	})
