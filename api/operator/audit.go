@@ -17,14 +17,14 @@ type Auditor interface {
 
 // AuditQuery selects entries of the audit log.
 type AuditQuery struct {
-	By      string `query:"by" json:"by,omitempty" enum:"operator,token,cli,file,nobody" doc:"Only changes by this kind of actor"`
-	Who     string `query:"who" json:"who,omitempty" doc:"Only changes by this operator name or token id"`
-	What    string `query:"what" json:"what,omitempty" doc:"Only changes by this operation"`
-	Subject string `query:"subject" json:"subject,omitempty" doc:"Only changes of the object with this id or name"`
-	Outcome string `query:"outcome" json:"outcome,omitempty" enum:"done,refused" doc:"Only changes with this outcome"`
-	Since   string `query:"since" json:"since,omitempty" doc:"Only changes since this date or RFC 3339 time"`
-	Until   string `query:"until" json:"until,omitempty" doc:"Only changes before this date or RFC 3339 time"`
-	PageOf
+	By      string `query:"by" json:"by,omitempty" enum:"operator,token,cli,file,nobody" default:"" placeholder:"WORD" doc:"Only changes by this kind of actor"`
+	Who     string `query:"who" json:"who,omitempty" placeholder:"NAME" doc:"Only changes by this operator name or token id"`
+	What    string `query:"what" json:"what,omitempty" placeholder:"WORD" doc:"Only changes by this operation, such as create_token"`
+	Subject string `query:"subject" json:"subject,omitempty" placeholder:"ID" doc:"Only changes of the object with this id or name"`
+	Outcome string `query:"outcome" json:"outcome,omitempty" enum:"done,refused" default:"" placeholder:"WORD" doc:"Only changes with this outcome"`
+	Since   string `query:"since" json:"since,omitempty" type:"past" placeholder:"WHEN" doc:"Only changes since this date or RFC 3339 time"`
+	Until   string `query:"until" json:"until,omitempty" type:"past" placeholder:"WHEN" doc:"Only changes before this date or RFC 3339 time"`
+	PageOf  `kong:"-"`
 }
 
 // AuditList is a page of the audit log.

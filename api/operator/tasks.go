@@ -50,16 +50,26 @@ const (
 
 // TaskQuery selects tasks.
 type TaskQuery struct {
-	Kind      string `query:"kind" json:"kind,omitempty" enum:"call,video" doc:"Tasks of this kind"`
-	Operation string `query:"operation" json:"operation,omitempty" doc:"Calls of this operation, as POST /v1/chat/completions"`
-	Token     string `query:"token" json:"token,omitempty" doc:"Tasks of this token, by id or name"`
-	Model     string `query:"model" json:"model,omitempty" doc:"Tasks of this model"`
-	Channel   string `query:"channel" json:"channel,omitempty" doc:"Tasks on this channel"`
-	State     string `query:"state" json:"state,omitempty" enum:"queued,submitting,polling,archiving,calling,completed,failed,cancelled" doc:"Tasks in this state"`
+	Kind      string `query:"kind" json:"kind,omitempty" enum:"call,video" default:"" placeholder:"KIND" doc:"Tasks of this kind"`
+	Operation string `query:"operation" json:"operation,omitempty" placeholder:"OPERATION" doc:"Calls of this operation, as POST /v1/chat/completions"`
+	Token     string `query:"token" json:"token,omitempty" placeholder:"NAME" doc:"Tasks of this token, by id or name"`
+	Model     string `query:"model" json:"model,omitempty" placeholder:"NAME" doc:"Tasks of this model"`
+	Channel   string `query:"channel" json:"channel,omitempty" placeholder:"NAME" doc:"Tasks on this channel"`
+	State     string `query:"state" json:"state,omitempty" enum:"queued,submitting,polling,archiving,calling,completed,failed,cancelled" default:"" doc:"Tasks in this state"`
 	Stuck     bool   `query:"stuck" json:"stuck,omitempty" doc:"Only tasks that have been in their state for longer than usual"`
-	Since     string `query:"since" json:"since,omitempty" doc:"Only tasks created since this date or RFC 3339 time"`
-	Until     string `query:"until" json:"until,omitempty" doc:"Only tasks created before this date or RFC 3339 time"`
-	PageOf
+	Since     string `query:"since" json:"since,omitempty" type:"past" placeholder:"WHEN" doc:"Only tasks created since this date or RFC 3339 time"`
+	Until     string `query:"until" json:"until,omitempty" type:"past" placeholder:"WHEN" doc:"Only tasks created before this date or RFC 3339 time"`
+	PageOf    `kong:"-"`
+}
+
+// Filter returns the tasks that the query selects. Its token may be a name.
+func (q TaskQuery) Filter() (filter tasks.Filter, err error) {
+	filter = tasks.Filter{
+		Kind: q.Kind, Operation: q.Operation, Token: q.Token, Model: q.Model, Channel: q.Channel, Phase: workflows.Phase(q.State),
+		Stuck: q.Stuck,
+	}
+	filter.Since, filter.Until, err = span(q.Since, q.Until)
+	return filter, err
 }
 
 // TaskList is a page of tasks.
@@ -132,12 +142,12 @@ func (c TaskCounts) Running() int64 { return c.Submitting + c.Polling + c.Archiv
 
 // DeliveryQuery selects deliveries of webhooks. A state of "" is undelivered.
 type DeliveryQuery struct {
-	Token string `query:"token" json:"token,omitempty" doc:"Only deliveries for tasks of this token, by id or name"`
-	Model string `query:"model" json:"model,omitempty" doc:"Only deliveries for tasks of this model"`
-	State string `query:"state" json:"state,omitempty" enum:"delivering,delivered,undelivered,any" default:"undelivered" doc:"State of the deliveries; undelivered: the gateway gave up"`
-	Since string `query:"since" json:"since,omitempty" doc:"Only deliveries that began since this date or RFC 3339 time"`
-	Until string `query:"until" json:"until,omitempty" doc:"Only deliveries that began before this date or RFC 3339 time"`
-	PageOf
+	Token  string `query:"token" json:"token,omitempty" placeholder:"NAME" doc:"Only deliveries for tasks of this token, by id or name"`
+	Model  string `query:"model" json:"model,omitempty" placeholder:"NAME" doc:"Only deliveries for tasks of this model"`
+	State  string `query:"state" json:"state,omitempty" enum:"delivering,delivered,undelivered,any" default:"undelivered" doc:"State of the deliveries; undelivered: the gateway gave up"`
+	Since  string `query:"since" json:"since,omitempty" type:"past" placeholder:"WHEN" doc:"Only deliveries that began since this date or RFC 3339 time"`
+	Until  string `query:"until" json:"until,omitempty" type:"past" placeholder:"WHEN" doc:"Only deliveries that began before this date or RFC 3339 time"`
+	PageOf `kong:"-"`
 }
 
 // DeliveryList is a page of deliveries.
@@ -152,14 +162,11 @@ func (s *Service) ListTasks(ctx context.Context, by Actor, in *TaskQuery) (list 
 	if err := reads(by, in); err != nil {
 		return list, err
 	}
-	filter := tasks.Filter{
-		Kind: in.Kind, Operation: in.Operation, Model: in.Model, Channel: in.Channel, Phase: workflows.Phase(in.State),
-		Stuck: in.Stuck,
+	filter, err := in.Filter()
+	if err != nil {
+		return list, err
 	}
 	cursor, err := in.cursor("model", in.Model, "channel", in.Channel, "operation", in.Operation)
-	if err == nil {
-		filter.Since, filter.Until, err = span(in.Since, in.Until)
-	}
 	if err == nil {
 		filter.Token, err = s.TokenID(ctx, in.Token)
 	}

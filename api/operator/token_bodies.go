@@ -118,7 +118,7 @@ func (s *Service) complete(ctx context.Context, by Actor, tokens []Token) error 
 // TokenChange has the fields of a token that an operator may set. Absent fields do not change.
 type TokenChange struct {
 	tokens.Change
-	Expires       *string  `json:"expires,omitempty" doc:"Date or RFC 3339 time; empty: never" help:"Date, RFC 3339 time, or duration from now such as 720h; empty: never." placeholder:"WHEN"`
+	Expires       *string  `json:"expires,omitempty" doc:"Date or RFC 3339 time; empty: never" type:"future" placeholder:"WHEN"`
 	WebhookSecret *string  `json:"webhook_secret,omitempty" doc:"Secret that signs the events: whsec_ and 24 to 64 bytes in Base64, or new for a generated secret, which is shown once. The previous secret also signs for one more day" placeholder:"SECRET"`
 	_             struct{} `json:"-" additionalProperties:"false"`
 }

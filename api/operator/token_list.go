@@ -38,12 +38,12 @@ type TokenList struct {
 
 // TokenQuery selects tokens.
 type TokenQuery struct {
-	Q     string   `query:"q" json:"q,omitempty" maxLength:"128" doc:"Tokens whose name contains this text, in any case; from four characters on, also tokens whose id or hint contains it"`
-	Group string   `query:"group" json:"group,omitempty" doc:"Tokens of this group"`
-	IDs   []string `query:"id,explode" json:"id,omitempty" maxItems:"100" doc:"Only these tokens, by id or name, in this order: unknown tokens are omitted, and other filters have no effect"`
-	State string   `query:"state" json:"state,omitempty" enum:"active,disabled,expired,revoked" doc:"Tokens in this state"`
-	Sort  string   `query:"sort" json:"sort,omitempty" enum:"name,spent,last_used,expires,created_at" default:"name" doc:"name: by name; spent, last_used, created_at: the highest or latest first; expires: the next to expire first, tokens without expiry last. Above 10,000 tokens only name is possible"`
-	PageOf
+	Q      string   `query:"q" json:"q,omitempty" maxLength:"128" placeholder:"TEXT" doc:"Tokens whose name contains this text, in any case; from four characters on, also tokens whose id or hint contains it"`
+	Group  string   `query:"group" json:"group,omitempty" placeholder:"NAME" doc:"Tokens of this group"`
+	IDs    []string `kong:"-" query:"id,explode" json:"id,omitempty" maxItems:"100" doc:"Only these tokens, by id or name, in this order: unknown tokens are omitted, and other filters have no effect"`
+	State  string   `query:"state" json:"state,omitempty" enum:"active,disabled,expired,revoked" default:"" doc:"Tokens in this state"`
+	Sort   string   `query:"sort" json:"sort,omitempty" enum:"name,spent,last_used,expires,created_at" default:"name" doc:"name: by name; spent, last_used, created_at: the highest or latest first; expires: the next to expire first, tokens without expiry last. Above 10,000 tokens only name is possible"`
+	PageOf `kong:"-"`
 }
 
 func (q *TokenQuery) filter(now time.Time) func(*tokens.Token) bool {

@@ -218,7 +218,7 @@ func TestTokenRefusals(t *testing.T) {
 		{"--group", " ", "--group: is missing"},
 		{"--budget", "-2", "--budget: is negative"},
 		{"--budget", "1e-12", "--budget: is below one billionth"},
-		{"--budget", "nan", "--budget: is not a number"},
+		{"--budget", "nan", "unsupported value: NaN"},
 	} {
 		_, stderr, code := run(t, nil, "token", "create", "--name", "a", test.flag+"="+test.value, "--config", path)
 		if code != 2 || !strings.Contains(stderr, test.want) {

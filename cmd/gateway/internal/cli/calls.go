@@ -28,8 +28,8 @@ type Calls struct {
 	Status    string        `help:"Calls with this HTTP status, a class such as 5xx, or failed." placeholder:"WORD"`
 	Fault     string        `help:"Calls with this kind of failure; any: all failed calls." placeholder:"KIND"`
 	Slower    time.Duration `help:"Calls that took at least this long." placeholder:"DURATION"`
-	Since     string        `help:"Calls since a date, an RFC 3339 time, or a duration ago such as 1h." placeholder:"WHEN"`
-	Until     string        `help:"Calls before this time, written as in --since." placeholder:"WHEN"`
+	Since     string        `type:"past" help:"Calls since a date, an RFC 3339 time, or a duration ago such as 1h." placeholder:"WHEN"`
+	Until     string        `type:"past" help:"Calls before this time, written as in --since." placeholder:"WHEN"`
 	Limit     int           `help:"Show at most this many." default:"50"`
 	Follow    bool          `help:"Show new calls until interrupted." short:"f" xor:"form"`
 	CSV       bool          `help:"Print CSV." name:"csv" xor:"form"`
@@ -47,10 +47,8 @@ func (c *Calls) Run(ctx context.Context, p *Program) error {
 	if c.ID != "" {
 		return c.one(ctx, p)
 	}
-	query := filters("token", c.Token, "model", c.Model, "channel", c.Channel, "operation", c.Operation, "status", c.Status, "fault", c.Fault)
-	if err := setTimes(query, "since", c.Since, "until", c.Until); err != nil {
-		return err
-	}
+	query := filters("token", c.Token, "model", c.Model, "channel", c.Channel, "operation", c.Operation, "status", c.Status, "fault", c.Fault,
+		"since", c.Since, "until", c.Until)
 	if c.Limit < 1 {
 		return &UsageError{Err: errors.New("--limit: must be 1 or more")}
 	}

@@ -88,7 +88,10 @@ func Options(env func(string) (string, bool)) []kong.Option {
 		}
 		return nil, nil
 	})
-	return []kong.Option{kong.Resolvers(variables), kong.NamedMapper("list", kong.MapperFunc(commaList)), kong.PostBuild(helpFromDoc)}
+	return []kong.Option{
+		kong.Resolvers(variables), kong.PostBuild(flagsOfDocuments), kong.NamedMapper("list", kong.MapperFunc(commaList)),
+		kong.NamedMapper("past", timeFlag(parseSince)), kong.NamedMapper("future", timeFlag(parseExpiry)),
+	}
 }
 
 // commaList parses a flag with comma-separated words into a *[]string. Further flags add words. "" is an empty list.
@@ -109,16 +112,50 @@ func commaList(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
-// helpFromDoc sets the help text of a flag to the doc of its field, if the field belongs to a document too.
-func helpFromDoc(k *kong.Kong) error {
+// timeFlag parses a flag with a time into a string or *string in the form of RFC 3339. "" is an absent time.
+func timeFlag(parse func(text string, now time.Time) (time.Time, error)) kong.MapperFunc {
+	return func(ctx *kong.DecodeContext, target reflect.Value) error {
+		var text string
+		if err := ctx.Scan.PopValueInto("time", &text); err != nil {
+			return err
+		}
+		if text != "" {
+			at, err := parse(text, time.Now())
+			if err != nil {
+				return err
+			}
+			text = at.UTC().Format(time.RFC3339)
+		}
+		reflect.Indirect(target).SetString(text)
+		return nil
+	}
+}
+
+// flagsOfDocuments completes the flags whose fields belong to a document or a query of an operation too: the help text is the field's doc,
+// and an enum without a default may be absent.
+func flagsOfDocuments(k *kong.Kong) error {
 	return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
 		flag, ok := node.(*kong.Flag)
 		if !ok {
 			return next(nil)
 		}
-		if doc := flag.Tag.Get("doc"); doc != "" && flag.Help == "" {
-			flag.Help = strings.ToUpper(doc[:1]) + doc[1:] + "."
+		doc := flag.Tag.Get("doc")
+		if doc == "" {
+			return next(nil)
 		}
+		flag.Help = strings.ToUpper(doc[:1]) + doc[1:]
+		switch {
+		case flag.Tag.Type == "past":
+			flag.Help += ", or a duration ago such as 24h"
+		case flag.Tag.Type == "future":
+			flag.Help += "; also a duration from now such as 720h"
+		case flag.Enum != "":
+			flag.Help += ". Values: " + strings.ReplaceAll(flag.Enum, ",", ", ")
+			if flag.Default == "" {
+				flag.Enum = "," + flag.Enum
+			}
+		}
+		flag.Help += "."
 		return next(nil)
 	})
 }

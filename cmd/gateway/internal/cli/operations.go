@@ -170,11 +170,9 @@ func askPages[T any](
 	}
 }
 
-// printPages prints limit entries of a list: with --json unchanged, else as rows of a table.
-func printPages[T any](
-	ctx context.Context, p *Program, path string, query url.Values, limit int, head []string, row func(T) []string,
-) error {
-	list, entries, err := askPages[T](ctx, p, path, query, limit)
+// printPages prints limit entries of a list, which the operation's query selects: with --json unchanged, else as rows of a table.
+func printPages[T any](ctx context.Context, p *Program, path string, query any, limit int, head []string, row func(T) []string) error {
+	list, entries, err := askPages[T](ctx, p, path, queryOf(query), limit)
 	if err != nil {
 		return err
 	}
@@ -192,43 +190,30 @@ func filters(pairs ...string) url.Values {
 	return query
 }
 
-// setTimes adds the times of flags to a query, by their names, which are also the flags' names: name, text, name, text.
-func setTimes(query url.Values, pairs ...string) error {
-	for i := 0; i+1 < len(pairs); i += 2 {
-		if pairs[i+1] == "" {
-			continue
-		}
-		at, err := parseSince(pairs[i+1], time.Now())
-		if err != nil {
-			return &UsageError{Err: fmt.Errorf("--%s: %w", pairs[i], err)}
-		}
-		query.Set(pairs[i], at.UTC().Format(time.RFC3339))
+// queryOf returns the members of an operation's query that have a value.
+func queryOf(operation any) url.Values {
+	document, _ := json.Marshal(operation) // texts, numbers and booleans
+	var members map[string]any
+	_ = json.Unmarshal(document, &members)
+	query := make(url.Values, len(members))
+	for name, value := range members {
+		query.Set(name, fmt.Sprint(value))
 	}
-	return nil
+	return query
 }
 
 // Audit is gateway audit.
 type Audit struct {
 	remote
+	operator.AuditQuery
 
-	By      string `help:"Kind of actor: operator, token, cli, file, nobody." enum:",operator,token,cli,file,nobody" default:"" placeholder:"WORD"`
-	Who     string `help:"The operator's name or the token's id." placeholder:"NAME"`
-	What    string `help:"The operation, such as create_token." placeholder:"WORD"`
-	Subject string `help:"The id or name of the changed object." placeholder:"ID"`
-	Outcome string `help:"Outcome: done or refused." enum:",done,refused" default:"" placeholder:"WORD"`
-	Since   string `help:"Since a date, an RFC 3339 time, or a duration ago such as 24h." placeholder:"WHEN"`
-	Until   string `help:"Before this time, written as in --since." placeholder:"WHEN"`
-	Limit   int    `help:"List at most this many entries; 0: all." default:"50"`
+	Limit int `help:"List at most this many entries; 0: all." default:"50"`
 }
 
 // Run lists the entries of the audit log, the newest first.
 func (c *Audit) Run(ctx context.Context, p *Program) error {
-	query := filters("by", c.By, "who", c.Who, "what", c.What, "subject", c.Subject, "outcome", c.Outcome)
-	if err := setTimes(query, "since", c.Since, "until", c.Until); err != nil {
-		return err
-	}
 	head := []string{"TIME", "BY", "WHO", "FROM", "WHAT", "SUBJECT", "OUTCOME", "CHANGES"}
-	return printPages(ctx, p, "/admin/audit", query, c.Limit, head, func(e audit.Entry) []string {
+	return printPages(ctx, p, "/admin/audit", c.AuditQuery, c.Limit, head, func(e audit.Entry) []string {
 		changes := e.Reason
 		for _, change := range e.Changes {
 			if changes != "" {
@@ -244,18 +229,15 @@ func (c *Audit) Run(ctx context.Context, p *Program) error {
 type Traffic struct {
 	remote
 
-	From string `help:"Since a date, an RFC 3339 time, or a duration ago such as 24h; none: an hour ago. The sums exist for the last 26 hours." placeholder:"WHEN"`
-	To   string `help:"Before this time, written as in --from; none: now." placeholder:"WHEN"`
+	From string `type:"past" help:"Since a date, an RFC 3339 time, or a duration ago such as 24h; none: an hour ago. The sums exist for the last 26 hours." placeholder:"WHEN"`
+	To   string `type:"past" help:"Before this time, written as in --from; none: now." placeholder:"WHEN"`
 	Step string `help:"Length of a step, such as 15m; all: one step." default:"all" placeholder:"DURATION"`
 	By   string `help:"Sum by channel, by model, or by channel,model." default:"channel" placeholder:"WORD"`
 }
 
 // Run prints the sums of calls of the last hours.
 func (c *Traffic) Run(ctx context.Context, p *Program) error {
-	query := filters("step", c.Step, "group_by", c.By)
-	if err := setTimes(query, "from", c.From, "to", c.To); err != nil {
-		return err
-	}
+	query := filters("step", c.Step, "group_by", c.By, "from", c.From, "to", c.To)
 	head := []string{"FROM", "CHANNEL", "MODEL", "CALLS", "FAILED", "TOKENS", "COST", "FIRST BYTE P50", "P95"}
 	var list logs.TrafficList
 	return p.askShown(ctx, "/admin/traffic", query, &list, func() error {
@@ -307,23 +289,15 @@ func (c *taskCountsCmd) Run(ctx context.Context, p *Program) error {
 
 type taskDeliveriesCmd struct {
 	remote
+	operator.DeliveryQuery
 
-	Token string `help:"Deliveries for tasks of this token, by name or id." placeholder:"NAME"`
-	Model string `help:"Deliveries for tasks of this model." placeholder:"NAME"`
-	State string `help:"State: delivering, delivered, undelivered (given up), any." enum:"delivering,delivered,undelivered,any" default:"undelivered"`
-	Since string `help:"Begun since: a date, an RFC 3339 time, or a duration ago such as 24h." placeholder:"WHEN"`
-	Until string `help:"Begun before this time, written as in --since." placeholder:"WHEN"`
-	Limit int    `help:"List at most this many deliveries; 0: all." default:"50"`
+	Limit int `help:"List at most this many deliveries; 0: all." default:"50"`
 }
 
 // Run lists deliveries of webhooks.
 func (c *taskDeliveriesCmd) Run(ctx context.Context, p *Program) error {
-	query := filters("token", c.Token, "model", c.Model, "state", c.State)
-	if err := setTimes(query, "since", c.Since, "until", c.Until); err != nil {
-		return err
-	}
 	head := []string{"TASK", "EVENT", "STATE", "TOKEN", "MODEL", "BEGUN", "ENDED"}
-	return printPages(ctx, p, "/admin/deliveries", query, c.Limit, head, func(d tasks.ListedDelivery) []string {
+	return printPages(ctx, p, "/admin/deliveries", c.DeliveryQuery, c.Limit, head, func(d tasks.ListedDelivery) []string {
 		return []string{d.Task, d.Event, string(d.State), d.Token, d.Model, moment(d.Created), moment(d.Closed)}
 	})
 }

@@ -32,35 +32,20 @@ func note(ctx context.Context, client redis.UniversalClient, what, subject strin
 
 type taskListCmd struct {
 	remote
+	operator.TaskQuery
 
-	Kind      string `help:"Tasks of this kind: call or video." enum:",call,video" default:"" placeholder:"KIND"`
-	Operation string `help:"Calls of this operation, such as 'POST /v1/chat/completions'." placeholder:"OPERATION"`
-	Token     string `help:"Tasks of this token, by name or id." placeholder:"NAME"`
-	Model     string `help:"Tasks of this model." placeholder:"NAME"`
-	Channel   string `help:"Tasks on this channel." placeholder:"NAME"`
-	State     string `help:"Tasks in this state: queued, submitting, polling, archiving, calling, completed, failed, cancelled." enum:",queued,submitting,polling,archiving,calling,completed,failed,cancelled" default:""`
-	Stuck     bool   `help:"Tasks that have been in their state for longer than usual."`
-	Since     string `help:"Tasks made since a date, an RFC 3339 time, or a duration ago such as 24h." placeholder:"WHEN"`
-	Until     string `help:"Tasks made before this time, written as in --since." placeholder:"WHEN"`
-	Limit     int    `help:"List at most this many tasks; 0: all." default:"50"`
-	Query     bool   `help:"Print the query for the Temporal UI instead; --token must then be an id."`
+	Limit int  `help:"List at most this many tasks; 0: all." default:"50"`
+	Query bool `help:"Print the query for the Temporal UI instead; --token must then be an id."`
 }
 
 // Run lists tasks of all tokens from Temporal's visibility store.
 func (c *taskListCmd) Run(ctx context.Context, p *Program) error {
-	query := filters("token", c.Token, "model", c.Model, "channel", c.Channel, "state", c.State, "kind", c.Kind, "operation", c.Operation)
-	if err := setTimes(query, "since", c.Since, "until", c.Until); err != nil {
-		return err
-	}
 	if c.Query {
-		return c.printQuery(p, query)
-	}
-	if c.Stuck {
-		query.Set("stuck", "true")
+		return c.printQuery(p)
 	}
 	now := time.Now()
 	head := []string{"ID", "STATE", "OPERATION", "MODEL", "TOKEN", "CHANNEL", "CREATED", "ENDED", "NOTE"}
-	return ofFlag(printPages(ctx, p, "/admin/tasks", query, c.Limit, head, func(task tasks.Listed) []string {
+	return ofFlag(printPages(ctx, p, "/admin/tasks", c.TaskQuery, c.Limit, head, func(task tasks.Listed) []string {
 		note := task.Code
 		if !task.Due.IsZero() && task.Due.Before(now) {
 			note = "stuck, due " + moment(task.Due)
@@ -72,14 +57,12 @@ func (c *taskListCmd) Run(ctx context.Context, p *Program) error {
 	}))
 }
 
-func (c *taskListCmd) printQuery(p *Program, values url.Values) error {
-	since, _ := time.Parse(time.RFC3339, values.Get("since")) // "" is the zero time; setTimes has written the others
-	until, _ := time.Parse(time.RFC3339, values.Get("until"))
-	filter := tasks.Filter{
-		Kind: c.Kind, Operation: c.Operation, Token: c.Token, Model: c.Model, Channel: c.Channel, Phase: workflows.Phase(c.State), Stuck: c.Stuck,
-		Since: since, Until: until,
+func (c *taskListCmd) printQuery(p *Program) error {
+	var query string
+	filter, err := c.Filter()
+	if err == nil {
+		query, err = filter.Query(time.Now())
 	}
-	query, err := filter.Query(time.Now())
 	if err != nil {
 		return &UsageError{Err: err}
 	}

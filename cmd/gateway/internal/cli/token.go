@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -29,36 +28,15 @@ type Token struct {
 
 func tokenPath(token string) string { return "/admin/tokens/" + url.PathEscape(token) }
 
-type tokenChange struct{ operator.TokenChange }
-
-// read parses the times of the flags into the change. The error is a *UsageError.
-func (c *tokenChange) read(now time.Time) error {
-	if c.Budget != nil && math.IsNaN(*c.Budget) {
-		return &UsageError{Err: errors.New("--budget: is not a number")}
-	}
-	if c.Expires == nil || *c.Expires == "" {
-		return nil
-	}
-	expires, err := parseExpiry(*c.Expires, now)
-	if err != nil {
-		return &UsageError{Err: fmt.Errorf("--expires: %w", err)}
-	}
-	*c.Expires = expires.Format(time.RFC3339)
-	return nil
-}
-
 type tokenCreateCmd struct {
 	remote
 
 	Name string `required:"" help:"Unique name."`
-	tokenChange
+	operator.TokenChange
 }
 
 // Run creates the token.
 func (c *tokenCreateCmd) Run(ctx context.Context, p *Program) error {
-	if err := c.read(time.Now()); err != nil {
-		return err
-	}
 	return p.changeToken(ctx, http.MethodPost, "/admin/tokens", operator.TokenCreate{Name: c.Name, TokenChange: c.TokenChange})
 }
 
@@ -83,18 +61,14 @@ func (p *Program) changeToken(ctx context.Context, method, path string, body any
 
 type tokenListCmd struct {
 	remote
+	operator.TokenQuery
 
-	Q     string `help:"Tokens whose name contains this text; from four characters on, also tokens whose id or hint contains it." placeholder:"TEXT"`
-	Group string `help:"Tokens of this group." placeholder:"NAME"`
-	State string `help:"Tokens in this state: active, disabled, expired, revoked." enum:",active,disabled,expired,revoked" default:""`
-	Sort  string `help:"Order: name, spent, last_used, expires, created_at." enum:"name,spent,last_used,expires,created_at" default:"name"`
-	Limit int    `help:"List at most this many tokens; 0: all." default:"0"`
+	Limit int `help:"List at most this many tokens; 0: all." default:"0"`
 }
 
 // Run lists tokens.
 func (c *tokenListCmd) Run(ctx context.Context, p *Program) error {
-	query := filters("q", c.Q, "group", c.Group, "state", c.State, "sort", c.Sort)
-	return printPages(ctx, p, "/admin/tokens", query, c.Limit, []string{"NAME", "ID", "KEY", "GROUP", "MODELS", "STATE", "CREATED"},
+	return printPages(ctx, p, "/admin/tokens", c.TokenQuery, c.Limit, []string{"NAME", "ID", "KEY", "GROUP", "MODELS", "STATE", "CREATED"},
 		func(t operator.Token) []string {
 			return []string{t.Name, t.ID, t.Hint, t.Group, orAll(t.Models), stateOf(t), moment(of(t.CreatedAt))}
 		})
@@ -124,7 +98,7 @@ func (c *tokenShowCmd) Run(ctx context.Context, p *Program) error {
 // tokenUpdateCmd changes the fields of the given flags.
 type tokenUpdateCmd struct {
 	namedToken
-	tokenChange
+	operator.TokenChange
 }
 
 // errNothingToDo reports that no flag names a change.
@@ -132,11 +106,8 @@ var errNothingToDo = errors.New("nothing to change: name at least one flag")
 
 // Run changes the token.
 func (c *tokenUpdateCmd) Run(ctx context.Context, p *Program) error {
-	if c.tokenChange == (tokenChange{}) {
+	if c.TokenChange == (operator.TokenChange{}) {
 		return &UsageError{Err: errNothingToDo}
-	}
-	if err := c.read(time.Now()); err != nil {
-		return err
 	}
 	return p.changeToken(ctx, http.MethodPatch, tokenPath(c.Token), operator.TokenUpdate{TokenChange: c.TokenChange})
 }
@@ -241,7 +212,7 @@ type tokenGroupsCmd struct{ remote }
 
 // Run lists the groups.
 func (c *tokenGroupsCmd) Run(ctx context.Context, p *Program) error {
-	return printPages(ctx, p, "/admin/groups", url.Values{}, 0, []string{"GROUP", "CHANNELS", "DEFAULTS", "CEILINGS", "FORBIDS"},
+	return printPages(ctx, p, "/admin/groups", nil, 0, []string{"GROUP", "CHANNELS", "DEFAULTS", "CEILINGS", "FORBIDS"},
 		func(group operator.Group) []string {
 			return []string{
 				group.Name, strings.Join(group.Channels, ", "), limitWords(group.Defaults), limitWords(group.Ceilings),

@@ -18,8 +18,8 @@ type Usage struct {
 
 	Token  string   `help:"Usage of this token, by its name or id." placeholder:"NAME"`
 	Model  string   `help:"Usage of this model." placeholder:"NAME"`
-	From   string   `help:"First day (UTC): a date, an RFC 3339 time, or a duration ago such as 24h; none: the 30 days that end with --to." placeholder:"WHEN"`
-	To     string   `help:"Last day (UTC), written as in --from; none: today." placeholder:"WHEN"`
+	From   string   `type:"past" help:"First day (UTC): a date, an RFC 3339 time, or a duration ago such as 24h; none: the 30 days that end with --to." placeholder:"WHEN"`
+	To     string   `type:"past" help:"Last day (UTC), written as in --from; none: today." placeholder:"WHEN"`
 	By     []string `help:"Columns to sum by: day, token, model, channel." default:"day,token,model" enum:"day,token,model,channel" placeholder:"WORD"`
 	Format string   `help:"Output format: table, csv or json." enum:"table,csv,json" default:"table"`
 
@@ -30,10 +30,7 @@ type Usage struct {
 
 // Run prints the sums, or the unsettled reservations.
 func (c *Usage) Run(ctx context.Context, p *Program) error {
-	query := filters("token", c.Token, "model", c.Model, "group_by", strings.Join(c.By, ","))
-	if err := setTimes(query, "from", c.From, "to", c.To); err != nil {
-		return err
-	}
+	query := filters("token", c.Token, "model", c.Model, "group_by", strings.Join(c.By, ","), "from", c.From, "to", c.To)
 	if err := p.knownToken(ctx, c.Token); err != nil {
 		return err
 	}
@@ -89,7 +86,7 @@ func (c *Usage) print(p *Program, rows []operator.UsageRow) error {
 }
 
 func (c *Usage) unsettled(ctx context.Context, p *Program) error {
-	query := filters("token", c.Token, "model", c.Model)
+	query := operator.UnsettledQuery{Token: c.Token, Model: c.Model}
 	return printPages(ctx, p, "/admin/usage/unsettled", query, 0, []string{"ID", "TOKEN", "MODEL", "AMOUNT", "SINCE", "WHY"},
 		func(row operator.UnsettledRow) []string {
 			return []string{row.ID, row.Token, row.Model, row.Amount.String(), moment(row.Since), row.Why}
