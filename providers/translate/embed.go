@@ -143,15 +143,7 @@ func (e *Embedding) readGemini(request rawjson.Value, at form.Path, loss *form.L
 func (e *Embedding) writeGemini(model string) {
 	out := form.NewPayload()
 	request := func(text rawjson.Text) {
-		out.Begin()
-		out.KeyString("model", gemini.Resource(model))
-		out.Object("content")
-		out.Array("parts")
-		out.Begin()
-		out.KeyText("text", text)
-		out.End()
-		out.EndArray()
-		out.End()
+		out.JSON(`{"model":?,"content":{"parts":[{"text":?}]}`, gemini.Resource(model), text)
 		out.Field("outputDimensionality", e.size)
 		out.End()
 	}
@@ -160,32 +152,24 @@ func (e *Embedding) writeGemini(model string) {
 		request(e.texts[0])
 	} else {
 		e.Endpoint.Operation = providers.BatchEmbeddings
-		out.Begin()
-		out.Array("requests")
+		out.JSON(`{"requests":[`)
 		for _, text := range e.texts {
 			request(text)
 		}
-		out.EndArray()
-		out.End()
+		out.JSON("]}")
 	}
 	e.Pieces = out.Payload()
 }
 
 func (e *Embedding) writeOpenAI(model string) {
 	out := form.NewPayload()
-	out.Begin()
-	out.KeyString("model", model)
-	out.Key("input")
+	out.JSON(`{"model":?`, model)
 	if e.from.Operation == providers.BatchEmbeddings {
-		out.BeginArray()
-		for _, text := range e.texts {
-			out.Text(text)
-		}
-		out.EndArray()
+		out.Texts("input", e.texts)
 	} else {
-		out.Text(e.texts[0])
+		out.KeyText("input", e.texts[0])
 	}
-	out.KeyString("encoding_format", "float")
+	out.JSON(`"encoding_format":"float"`)
 	out.Field("dimensions", e.size)
 	out.End()
 	e.Endpoint, e.Pieces = providers.Endpoint{Format: providers.OpenAI, Operation: providers.Embeddings}, out.Payload()
@@ -219,31 +203,20 @@ func (e *Embedding) writeList(document rawjson.Value) ([]byte, *providers.Fault)
 		return nil, e.failed()
 	}
 	var out form.Out
-	out.Begin()
-	out.Literal(`"object":"list"`)
-	out.Array("data")
+	out.JSON(`{"object":"list","data":[`)
 	for i, vector := range vectors {
 		if !vector.IsArray() {
 			return nil, e.failed()
 		}
-		out.Begin()
-		out.Literal(`"object":"embedding"`)
-		out.KeyInt("index", int64(i))
-		out.Key("embedding")
+		out.JSON(`{"object":"embedding","index":?,"embedding":`, int64(i))
 		e.writeVector(&out, vector)
 		out.End()
 	}
-	out.EndArray()
-	out.KeyString("model", e.model)
 	tokens, counted := document.At("usageMetadata", "promptTokenCount").Int()
 	if !counted {
 		tokens = e.estimated
 	}
-	out.Object("usage")
-	out.KeyInt("prompt_tokens", tokens)
-	out.KeyInt("total_tokens", tokens)
-	out.End()
-	out.End()
+	out.JSON(`],"model":?,"usage":{"prompt_tokens":?,"total_tokens":?}}`, e.model, tokens, tokens)
 	return out.Bytes(), nil
 }
 
@@ -281,7 +254,7 @@ func (e *Embedding) writeVector(out *form.Out, vector rawjson.Value) {
 	}
 	out.BeginArray()
 	for _, f := range numbers {
-		out.Literal(strconv.FormatFloat(f/length, 'g', -1, 32))
+		out.JSON(strconv.FormatFloat(f/length, 'g', -1, 32))
 	}
 	out.EndArray()
 }
@@ -311,9 +284,7 @@ func (e *Embedding) writeVectors(document rawjson.Value) ([]byte, *providers.Fau
 		if !vector.IsArray() {
 			return nil, e.failed()
 		}
-		out.Begin()
-		out.KeyRaw("values", vector)
-		out.End()
+		out.JSON(`{"values":?}`, vector)
 	}
 	if batch {
 		out.EndArray()
@@ -322,9 +293,6 @@ func (e *Embedding) writeVectors(document rawjson.Value) ([]byte, *providers.Fau
 	if !counted {
 		tokens = e.estimated
 	}
-	out.Object("usageMetadata")
-	out.KeyInt("promptTokenCount", tokens)
-	out.End()
-	out.End()
+	out.JSON(`"usageMetadata":{"promptTokenCount":?}}`, tokens)
 	return out.Bytes(), nil
 }

@@ -1,6 +1,8 @@
 package chat
 
 import (
+	"slices"
+
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
@@ -29,14 +31,7 @@ func (w *writer) beginCall(c *choiceAnswer, event *form.Event) {
 	if !w.ask.Stream {
 		return
 	}
-	w.openPiece(c, call)
-	if !w.ask.Legacy {
-		w.writeCall(call)
-		w.inner(call)
-	}
-	w.Out.KeyString("name", call.name)
-	w.Out.Literal(`"` + call.member() + `":""`)
-	w.closePiece()
+	w.piece(c, call, nil, true)
 }
 
 // member returns the name of the member with the input of a call.
@@ -47,52 +42,44 @@ func (s *toolCall) member() string {
 	return "arguments"
 }
 
-func (w *writer) openPiece(c *choiceAnswer, call *toolCall) {
+// kind returns the type of a call, which is also the name of the member with its name and input.
+func (s *toolCall) kind() string {
+	if s.custom {
+		return "custom"
+	}
+	return "function"
+}
+
+// piece writes a chunk with a piece of a call's input. The first one begins the call.
+func (w *writer) piece(c *choiceAnswer, call *toolCall, text rawjson.Text, first bool) {
 	w.chunk(c)
 	if w.ask.Legacy {
 		w.Out.Object("function_call")
-		return
+	} else {
+		w.Out.JSON(`"tool_calls":[{"index":?`, int64(slices.Index(c.calls, call)))
+		if first {
+			w.writeCall(call)
+		}
+		w.Out.Object(call.kind())
 	}
-	index := 0
-	for c.calls[index] != call {
-		index++
+	if first {
+		w.Out.KeyString("name", call.name)
 	}
-	w.Out.Array("tool_calls")
-	w.Out.Begin()
-	w.Out.KeyInt("index", int64(index))
+	w.Out.KeyText(call.member(), text)
+	w.Out.End()
+	if !w.ask.Legacy {
+		w.Out.JSON("}]")
+	}
+	w.close("")
 }
 
 // writeCall writes the members next to the function of a call. The signature is only in the first chunk: the AI SDK does not read it in
 // later ones, and the SDK for Python concatenates the texts of unknown fields.
 func (w *writer) writeCall(call *toolCall) {
-	w.Out.KeyString("id", call.id)
-	w.Out.Key("type")
-	if call.custom {
-		w.Out.String("custom")
-	} else {
-		w.Out.String("function")
-	}
+	w.Out.JSON(`"id":?,"type":?`, call.id, call.kind())
 	if call.signature != nil {
 		writeSignature(&w.Out, call.signature)
 	}
-}
-
-func (w *writer) inner(call *toolCall) {
-	if call.custom {
-		w.Out.Key("custom")
-	} else {
-		w.Out.Key("function")
-	}
-	w.Out.Begin()
-}
-
-func (w *writer) closePiece() {
-	w.Out.End()
-	if !w.ask.Legacy {
-		w.Out.End()
-		w.Out.EndArray()
-	}
-	w.close("")
 }
 
 // arguments writes or keeps a piece of the input of a call.
@@ -105,16 +92,7 @@ func (w *writer) arguments(c *choiceAnswer, call *toolCall, text rawjson.Text) {
 		w.keep(&call.held, text.Inner())
 		return
 	}
-	w.piece(c, call, text)
-}
-
-func (w *writer) piece(c *choiceAnswer, call *toolCall, text rawjson.Text) {
-	w.openPiece(c, call)
-	if !w.ask.Legacy {
-		w.inner(call)
-	}
-	w.Out.KeyText(call.member(), text)
-	w.closePiece()
+	w.piece(c, call, text, false)
 }
 
 // endCall ends a call. Its input is an object, even if the upstream sent none.
@@ -125,9 +103,9 @@ func (w *writer) endCall(c *choiceAnswer, call *toolCall) {
 	}
 	switch {
 	case call.custom:
-		w.piece(c, call, call.whole())
+		w.piece(c, call, call.whole(), false)
 		call.held = nil
 	case !call.input:
-		w.piece(c, call, rawjson.Text(`"{}"`))
+		w.piece(c, call, rawjson.Text(`"{}"`), false)
 	}
 }

@@ -11,9 +11,7 @@ func (w *writer) completion() {
 	w.head(&w.Out, "chat.completion")
 	w.Out.Array("choices")
 	for _, c := range w.choices {
-		w.Out.Begin()
-		w.Out.KeyInt("index", int64(c.index))
-		w.Out.Key("message")
+		w.Out.JSON(`{"index":?,"message":`, int64(c.index))
 		w.message(c)
 		w.writeLogprobs(list(c.logprobs))
 		w.Out.KeyString("finish_reason", w.finishReason(c))
@@ -33,9 +31,7 @@ func list(elements []byte) rawjson.Value {
 }
 
 func (w *writer) message(c *choiceAnswer) {
-	w.Out.Begin()
-	w.Out.Literal(`"role":"assistant"`)
-	w.Out.Key("content")
+	w.Out.JSON(`{"role":"assistant","content":`)
 	orNull(&w.Out, c.text, len(c.calls) > 0 || c.refused)
 	if len(c.thought) > 0 {
 		w.Out.KeyQuoted("reasoning_content", c.thought)
@@ -51,7 +47,7 @@ func (w *writer) message(c *choiceAnswer) {
 		for _, call := range c.calls {
 			w.Out.Begin()
 			w.writeCall(call)
-			w.inner(call)
+			w.Out.Object(call.kind())
 			w.function(call)
 			w.Out.End()
 		}
@@ -61,15 +57,13 @@ func (w *writer) message(c *choiceAnswer) {
 }
 
 func (w *writer) function(call *toolCall) {
-	w.Out.KeyString("name", call.name)
-	w.Out.KeyText(call.member(), call.whole())
-	w.Out.End()
+	w.Out.JSON(`"name":?,"`+call.member()+`":?}`, call.name, call.whole())
 }
 
 // orNull writes a text of its inside, or null if it is empty and null is permitted.
 func orNull(out *form.Out, inner []byte, null bool) {
 	if len(inner) == 0 && null {
-		out.Literal("null")
+		out.JSON("null")
 		return
 	}
 	out.Quoted(inner)

@@ -36,29 +36,21 @@ func (w *writing) messages() {
 	w.EndArray()
 }
 
-func (w *writing) role(role string) {
-	w.Begin()
-	w.KeyString("role", role)
-}
-
 // message writes a message of texts and, for the user, media.
 func (w *writing) message(role string, blocks []form.Block) {
-	w.role(role)
-	w.Key("content")
+	w.JSON(`{"role":?,"content":`, role)
 	marked := w.marked(blocks)
 	if texts := plainTexts(blocks); texts != nil && !marked {
 		w.joined(`\n\n`, texts)
 		w.End()
 		return
 	}
-	w.BeginArray()
 	for i := range blocks {
 		if blocks[i].Kind != form.BlockText && role != "user" {
 			w.Fail(form.Refused(blocks[i].At.String(), form.Chat))
 		}
-		w.part(&blocks[i])
 	}
-	w.EndArray()
+	w.parts(blocks)
 	w.End()
 }
 
@@ -110,9 +102,7 @@ func (w *writing) user(blocks []form.Block) {
 			others = append(others, *block)
 			continue
 		}
-		w.role("tool")
-		w.KeyString("tool_call_id", callID(block.Result.ID))
-		w.Key("content")
+		w.JSON(`{"role":"tool","tool_call_id":?,"content":`, callID(block.Result.ID))
 		text := form.Block{Kind: form.BlockText, Text: block.Result.Say(), Cache: block.Mark()}
 		if w.to.Breakpoints && text.Cache != form.NoMark {
 			w.parts([]form.Block{text})
@@ -170,11 +160,10 @@ func (w *writing) assistant(blocks []form.Block, current bool) {
 	if len(texts)+len(calls) == 0 {
 		return
 	}
-	w.role("assistant")
-	w.Key("content")
+	w.JSON(`{"role":"assistant","content":`)
 	switch {
 	case len(texts) == 0:
-		w.Literal("null")
+		w.JSON("null")
 	case w.marked(content):
 		w.parts(content)
 	default:
@@ -195,13 +184,8 @@ func (w *writing) assistant(blocks []form.Block, current bool) {
 }
 
 func (w *writing) call(block *form.Block) {
-	w.Begin()
-	w.KeyString("id", callID(block.Call.ID))
-	w.Literal(`"type":"function"`)
-	w.Object("function")
-	w.KeyString("name", w.ToolName(block.Call.Name, nameRule))
-	w.KeyText("arguments", block.Call.Arguments())
-	w.End()
+	w.JSON(`{"id":?,"type":"function","function":{"name":?,"arguments":?}`,
+		callID(block.Call.ID), w.ToolName(block.Call.Name, nameRule), block.Call.Arguments())
 	for _, state := range block.State {
 		if w.to.Imitator && state.Kind == form.StateGemini {
 			writeSignature(w.Out, state.Data)
@@ -213,9 +197,5 @@ func (w *writing) call(block *form.Block) {
 
 // writeSignature writes Google's state next to a call, in the form of Google's endpoint of this dialect.
 func writeSignature(out *form.Out, data []byte) {
-	out.Object("extra_content")
-	out.Object("google")
-	out.KeyQuoted("thought_signature", data)
-	out.End()
-	out.End()
+	out.JSON(`"extra_content":{"google":{"thought_signature":?}}`, data)
 }

@@ -54,10 +54,7 @@ type choiceAnswer struct {
 }
 
 func (w *writer) head(out *form.Out, object string) {
-	out.KeyString("id", w.id)
-	out.KeyString("object", object)
-	out.KeyInt("created", w.created)
-	out.KeyString("model", w.ask.Model)
+	out.JSON(`"id":?,"object":?,"created":?,"model":?`, w.id, object, w.created, w.ask.Model)
 }
 
 // Write implements form.AnswerWriter.
@@ -100,7 +97,7 @@ func (w *writer) choice(event *form.Event) {
 		w.choices = append(w.choices, c)
 		if w.ask.Stream {
 			w.chunk(c)
-			w.Out.Literal(`"role":"assistant","content":""`)
+			w.Out.JSON(`"role":"assistant","content":""`)
 			w.close("")
 		}
 	}
@@ -151,25 +148,20 @@ func (w *writer) close(finish string) {
 
 func (w *writer) closeChoice(finish string, logprobs rawjson.Value) {
 	w.writeLogprobs(logprobs)
-	w.Out.Key("finish_reason")
 	if finish == "" {
-		w.Out.Literal("null")
+		w.Out.JSON(`"finish_reason":null`)
 	} else {
-		w.Out.String(finish)
+		w.Out.KeyString("finish_reason", finish)
 	}
 	w.Out.Plain(w.chunkTail)
 }
 
 func (w *writer) writeLogprobs(content rawjson.Value) {
-	w.Out.Key("logprobs")
 	if content.Absent() {
-		w.Out.Literal("null")
+		w.Out.JSON(`"logprobs":null`)
 		return
 	}
-	w.Out.Begin()
-	w.Out.Field("content", content)
-	w.Out.Literal(`"refusal":null`)
-	w.Out.End()
+	w.Out.JSON(`"logprobs":{"content":?,"refusal":null}`, content)
 }
 
 func (w *writer) text(c *choiceAnswer, key string, kept *[]byte, event *form.Event) {
@@ -217,15 +209,8 @@ func (w *writer) stop(c *choiceAnswer, stop form.Stop) {
 
 // cite adds a citation. Its range is in the whole text.
 func (c *choiceAnswer) cite(citation *form.Citation) {
-	out := &c.annotations
-	out.Typed("url_citation")
-	out.Object("url_citation")
-	out.KeyInt("start_index", int64(citation.Base+citation.From))
-	out.KeyInt("end_index", int64(citation.Base+citation.To))
-	out.KeyString("title", citation.Title)
-	out.KeyString("url", citation.URL)
-	out.End()
-	out.End()
+	c.annotations.JSON(`{"type":"url_citation","url_citation":{"start_index":?,"end_index":?,"title":?,"url":?}}`,
+		int64(citation.Base+citation.From), int64(citation.Base+citation.To), citation.Title, citation.URL)
 }
 
 func (w *writer) finishReason(c *choiceAnswer) string {
@@ -253,7 +238,7 @@ func (w *writer) end() {
 		w.Out.Plain("data: ")
 		w.Out.Begin()
 		w.head(&w.Out, "chat.completion.chunk")
-		w.Out.Literal(`"choices":[]`)
+		w.Out.JSON(`"choices":[]`)
 		writeUsage(&w.Out, &w.counts)
 		w.Out.End()
 		w.Out.Plain("\n\n")

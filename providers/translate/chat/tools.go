@@ -108,13 +108,10 @@ func (r *reading) readChoice(value rawjson.Value, field string) {
 	r.Fields[form.FieldChoice] = field
 	word, kind := value.Text(), value.Get("type").Text()
 	allowed := value.Get("allowed_tools")
+	mode, known := form.OpenAIChoice(word)
 	switch {
-	case word.Is("auto"):
-		r.Choice.Mode = form.ChoiceAuto
-	case word.Is("none"):
-		r.Choice.Mode = form.ChoiceNone
-	case word.Is("required"):
-		r.Choice.Mode = form.ChoiceAny
+	case known:
+		r.Choice.Mode = mode
 	case kind.Is("allowed_tools"):
 		r.Choice.Mode = form.ChoiceAuto
 		if allowed.Get("mode").Text().Is("required") {
@@ -161,7 +158,7 @@ func (w *writing) tools() {
 	}
 	w.EndArray()
 	if w.Parallel != nil && !*w.Parallel {
-		w.Literal(`"parallel_tool_calls":false`)
+		w.JSON(`"parallel_tool_calls":false`)
 	}
 	w.choice()
 }
@@ -182,55 +179,35 @@ func (w *writing) some() bool {
 
 func (w *writing) tool(tool form.Tool) {
 	w.DropMark(tool.Cache, tool.At, w.loss)
-	w.Typed("function")
-	w.Object("function")
-	w.KeyString("name", w.ToolName(tool.Name, nameRule))
+	w.JSON(`{"type":"function","function":{"name":?`, w.ToolName(tool.Name, nameRule))
 	w.Field("description", tool.Description)
 	w.Field("parameters", tool.Parameters())
 	if tool.Strict != nil {
-		w.Key("strict")
-		w.Bool(*tool.Strict)
+		w.JSON(`"strict":?`, *tool.Strict)
 	}
-	w.End()
-	w.End()
+	w.JSON("}}")
 }
 
 func (w *writing) choice() {
-	var mode string
-	switch w.Choice.Mode {
-	case form.ChoiceUnset:
+	mode := w.Choice.Mode.OpenAI()
+	if mode == "" {
 		return
-	case form.ChoiceAuto:
-		mode = "auto"
-	case form.ChoiceNone:
-		mode = "none"
-	case form.ChoiceAny:
-		mode = "required"
 	}
 	w.Key("tool_choice")
 	switch {
 	case w.Choice.Mode == form.ChoiceNone, len(w.Choice.Names) == 0, w.some() && w.to.Imitator:
 		w.String(mode)
 	case w.some():
-		w.Typed("allowed_tools")
-		w.Object("allowed_tools")
-		w.KeyString("mode", mode)
-		w.Array("tools")
+		w.JSON(`{"type":"allowed_tools","allowed_tools":{"mode":?,"tools":[`, mode)
 		for _, name := range w.Choice.Names {
 			w.named(name)
 		}
-		w.EndArray()
-		w.End()
-		w.End()
+		w.JSON("]}}")
 	default:
 		w.named(w.Choice.Names[0])
 	}
 }
 
 func (w *writing) named(name string) {
-	w.Typed("function")
-	w.Object("function")
-	w.KeyString("name", w.ToolName(name, nameRule))
-	w.End()
-	w.End()
+	w.JSON(`{"type":"function","function":{"name":?}}`, w.ToolName(name, nameRule))
 }

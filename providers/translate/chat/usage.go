@@ -37,19 +37,8 @@ func (a *answer) count(usage rawjson.Value, to []form.Event) []form.Event {
 }
 
 func writeUsage(out *form.Out, c *form.Counts) {
-	out.Object("usage")
-	out.KeyInt("prompt_tokens", c.Input)
-	out.KeyInt("completion_tokens", c.Output)
-	out.KeyInt("total_tokens", c.Input+c.Output)
-	out.Object("prompt_tokens_details")
-	out.KeyInt("cached_tokens", c.Read)
-	out.KeyInt("cache_write_tokens", c.Write)
-	out.KeyInt("audio_tokens", c.AudioIn)
-	out.End()
-	out.Object("completion_tokens_details")
-	out.KeyInt("reasoning_tokens", c.Reasoning)
-	out.KeyInt("audio_tokens", c.AudioOut)
-	out.Literal(`"accepted_prediction_tokens":0,"rejected_prediction_tokens":0`)
-	out.End()
-	out.End()
+	out.JSON(`"usage":{"prompt_tokens":?,"completion_tokens":?,"total_tokens":?`, c.Input, c.Output, c.Input+c.Output)
+	out.JSON(`"prompt_tokens_details":{"cached_tokens":?,"cache_write_tokens":?,"audio_tokens":?}`, c.Read, c.Write, c.AudioIn)
+	out.JSON(`"completion_tokens_details":{"reasoning_tokens":?,"audio_tokens":?`, c.Reasoning, c.AudioOut)
+	out.JSON(`"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`)
 }

@@ -29,8 +29,7 @@ type writing struct {
 // Write writes the call for an upstream of this dialect: OpenAI or a compatible server.
 func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
 	w := &writing{Prompt: p, Out: form.NewPayload(), to: to.Traits.OpenAI, loss: loss}
-	w.Begin()
-	w.KeyString("model", to.Model)
+	w.JSON(`{"model":?`, to.Model)
 	w.Fail(p.RefuseOwn(form.Chat, "moderation")) // before the fault of an empty prompt
 	w.messages()
 	w.limits()
@@ -43,10 +42,9 @@ func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, 
 	}
 	options := w.own()
 	if to.Stream {
-		w.Literal(`"stream":true`)
+		w.JSON(`"stream":true`)
 		if !to.NoUsage {
-			w.Object("stream_options")
-			w.Literal(`"include_usage":true`)
+			w.JSON(`"stream_options":{"include_usage":true`)
 			w.Field("include_obfuscation", options)
 			w.End()
 		}
@@ -94,11 +92,7 @@ func (w *writing) limits() {
 	case len(stops) > maxStops:
 		w.Fail(form.Refusedf(field, form.Chat, "which accepts at most %d stop sequences.", maxStops))
 	}
-	w.Array("stop")
-	for _, text := range stops {
-		w.Text(text)
-	}
-	w.EndArray()
+	w.Texts("stop", stops)
 }
 
 func (w *writing) sampling() {
@@ -107,7 +101,7 @@ func (w *writing) sampling() {
 		return field == form.FieldSeed || field != form.FieldTopK && !w.reasons()
 	})
 	if s.Logprobs || !s.TopLogprobs.Absent() {
-		w.Literal(`"logprobs":true`)
+		w.JSON(`"logprobs":true`)
 		w.Field("top_logprobs", s.TopLogprobs)
 	}
 	if !w.User.Empty() {
@@ -126,14 +120,11 @@ func (w *writing) sampling() {
 func (w *writing) output() {
 	switch w.Output.Kind {
 	case form.OutputJSON:
-		w.Literal(`"response_format":{"type":"json_object"}`)
+		w.JSON(`"response_format":{"type":"json_object"}`)
 	case form.OutputSchema:
-		w.Object("response_format")
-		w.Literal(`"type":"json_schema"`)
-		w.Object("json_schema")
+		w.JSON(`"response_format":{"type":"json_schema","json_schema":{`)
 		w.Output.WriteSchema(w.Out)
-		w.End()
-		w.End()
+		w.JSON("}}")
 	}
 }
 

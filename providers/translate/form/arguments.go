@@ -1,13 +1,12 @@
 package form
 
 import (
+	"bytes"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"modelrelay/providers/rawjson"
 )
-
-// rawInput is the member of an input with the text that a model sent instead of an object.
-const rawInput = "_raw"
 
 // ReadArguments returns the input of a call from the JSON text in two of the dialects. An empty text is {}. A text that is not an object
 // becomes an object that contains the text; see Arguments.
@@ -20,9 +19,7 @@ func ReadArguments(arguments rawjson.Text) rawjson.Value {
 		return input
 	}
 	var out Out
-	out.Begin()
-	out.KeyText(rawInput, arguments)
-	out.End()
+	out.JSON(`{"_raw":?}`, arguments)
 	return out.Bytes()
 }
 
@@ -31,11 +28,16 @@ func (c *Call) Arguments() rawjson.Text {
 	if c.Input.Absent() {
 		return rawjson.Text(`"{}"`)
 	}
-	if raw := c.Input.Get(rawInput).Text(); raw != nil && members(c.Input) == 1 {
+	if raw := c.Input.Get("_raw").Text(); raw != nil && members(c.Input) == 1 {
 		return raw
 	}
-	compact := jsontext.Value(append(make([]byte, 0, len(c.Input)), c.Input...))
-	_ = compact.Compact(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) // an input is valid
+	return Compact(c.Input)
+}
+
+// Compact returns a valid value as a text, without its white space.
+func Compact(value rawjson.Value) rawjson.Text {
+	compact := jsontext.Value(bytes.Clone(value))
+	_ = compact.Compact(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) // the value is valid
 	return rawjson.Quote(string(compact))
 }
 

@@ -1,5 +1,22 @@
 package form
 
+import "modelrelay/providers/rawjson"
+
+// OpenAI returns the word of OpenAI's dialects for the mode, "" for ChoiceUnset.
+func (m ChoiceMode) OpenAI() string {
+	return [...]string{ChoiceUnset: "", ChoiceAuto: "auto", ChoiceNone: "none", ChoiceAny: "required"}[m]
+}
+
+// OpenAIChoice reads a word of OpenAI. It reports false for any other text.
+func OpenAIChoice(word rawjson.Text) (ChoiceMode, bool) {
+	for _, mode := range [...]ChoiceMode{ChoiceAuto, ChoiceNone, ChoiceAny} {
+		if word.Is(mode.OpenAI()) {
+			return mode, true
+		}
+	}
+	return ChoiceUnset, false
+}
+
 // Allowed returns the tools that a choice with names permits.
 func (c *Choice) Allowed(tools []Tool) []Tool {
 	chosen := make(map[string]bool, len(c.Names))

@@ -32,9 +32,7 @@ func (t Tool) Function() Tool {
 // CustomInput returns the input of a call with the text of a custom tool.
 func CustomInput(text rawjson.Text) rawjson.Value {
 	var out Out
-	out.Begin()
-	out.KeyText("input", text)
-	out.End()
+	out.JSON(`{"input":?}`, text)
 	return out.Bytes()
 }
 

@@ -3,6 +3,7 @@ package form
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -36,12 +37,6 @@ func NewPayload() *Out { return &Out{written{refers: true, buf: make([]byte, 0, 
 
 // Begin opens an object.
 func (o *Out) Begin() { o.value(); o.put('{') }
-
-// Typed opens an object that begins with its type.
-func (o *Out) Typed(kind string) {
-	o.Begin()
-	o.Literal(`"type":"` + kind + `"`)
-}
 
 // End closes an object.
 func (o *Out) End() { o.put('}') }
@@ -77,7 +72,7 @@ func (o *Out) Raw(pieces ...[]byte) {
 		}
 	}
 	if from == len(pieces) {
-		o.Literal("null")
+		o.JSON("null")
 		return
 	}
 	o.value()
@@ -86,14 +81,41 @@ func (o *Out) Raw(pieces ...[]byte) {
 	}
 }
 
-// Literal writes a value, or several members without their braces, unchanged.
-func (o *Out) Literal(value string) {
-	if value == "" {
+// JSON writes JSON of a shape with a value at each "?" of it. A shape is any part of a document without the comma before it: several
+// members, an object that is not closed yet, or the ends of objects. Of the values, a rawjson.Text is written as by Text, other raw JSON as
+// by Raw, a string as by String, and a []byte as by Quoted.
+func (o *Out) JSON(shape string, values ...any) {
+	for _, value := range values {
+		before, after, _ := strings.Cut(shape, "?")
+		o.literal(before)
+		switch v := value.(type) {
+		case rawjson.Text:
+			o.Text(v)
+		case rawjson.Value:
+			o.Raw(v)
+		case string:
+			o.String(v)
+		case []byte:
+			o.Quoted(v)
+		case int64:
+			o.Int(v)
+		case bool:
+			o.literal(strconv.FormatBool(v))
+		}
+		shape = after
+	}
+	o.literal(shape)
+}
+
+func (o *Out) literal(part string) {
+	if part == "" {
 		return
 	}
-	o.value()
-	o.buf = append(o.buf, value...)
-	o.last = value[len(value)-1]
+	if c := part[0]; c != ',' && c != '}' && c != ']' {
+		o.value()
+	}
+	o.buf = append(o.buf, part...)
+	o.last = part[len(part)-1]
 }
 
 // Text writes a text, "" if it is absent.
@@ -128,11 +150,13 @@ func (o *Out) Int(n int64) {
 	o.last = '0'
 }
 
-// Bool writes true or false.
-func (o *Out) Bool(yes bool) {
-	o.value()
-	o.buf = strconv.AppendBool(o.buf, yes)
-	o.last = 'e'
+// Texts writes a member with an array of texts.
+func (o *Out) Texts(name string, texts []rawjson.Text) {
+	o.Array(name)
+	for _, text := range texts {
+		o.Text(text)
+	}
+	o.EndArray()
 }
 
 // Object writes a member's name and opens its object.
@@ -161,6 +185,20 @@ func (o *Out) Field(name string, value []byte) {
 	if len(value) > 0 {
 		o.KeyRaw(name, value)
 	}
+}
+
+// Event begins a server-sent event whose data is an object that begins with its type, which is also the event's name.
+func (o *Out) Event(kind string) {
+	o.Plain("event: ")
+	o.Plain(kind)
+	o.Plain("\ndata: ")
+	o.JSON(`{"type":?`, kind)
+}
+
+// EndEvent ends the object and the event.
+func (o *Out) EndEvent() {
+	o.End()
+	o.Plain("\n\n")
 }
 
 // Plain writes bytes that are not JSON, such as the frame of an event. The next value needs no comma.

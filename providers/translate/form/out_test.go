@@ -17,8 +17,8 @@ func writeAll(o *form.Out, long []byte) {
 	o.Key("a")
 	o.BeginArray()
 	o.Int(-1)
-	o.Bool(true)
-	o.Literal("null")
+	o.JSON("?", true)
+	o.JSON("null")
 	o.String("x\"\n")
 	o.Text(rawjson.Text(`"\u00e9"`))
 	o.Text(nil)
@@ -31,8 +31,8 @@ func writeAll(o *form.Out, long []byte) {
 	o.EndArray()
 	o.Field("skipped", nil)
 	o.Field("d", []byte("2"))
-	o.Literal("")
-	o.Literal(`"e":3,"f":null`)
+	o.JSON("")
+	o.JSON(`"e":3,"f":null`)
 	o.Key("g")
 	o.Begin()
 	o.End()
@@ -98,15 +98,27 @@ func TestOutEvents(t *testing.T) {
 	}
 }
 
+func TestOutShapes(t *testing.T) {
+	t.Parallel()
+	o := new(form.Out)
+	o.JSON(`{"a":[{"b":?,"c":?},?`, rawjson.Text(`"x\n"`), "y\n", rawjson.Value(`{}`))
+	o.JSON(`]`)
+	o.JSON(`"d":?,"e":{"f":[?,?]}`, []byte(`\"`), int64(-1), true)
+	o.JSON(`"g":?,"h":?`, rawjson.Text(nil), rawjson.Value(nil))
+	o.JSON(`}`)
+	const want = `{"a":[{"b":"x\n","c":"y\n"},{}],"d":"\"","e":{"f":[-1,true]},"g":"","h":null}`
+	if got := string(o.Bytes()); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
 func TestOutKeepsItsMemory(t *testing.T) {
 	o := new(form.Out)
-	text := rawjson.Text(`"hello"`)
+	text, word := rawjson.Text(`"hello"`), strings.Repeat("word", 20)
 	if n := testing.AllocsPerRun(100, func() {
 		o.Reset(1 << 10)
-		o.Begin()
-		o.Key("a")
-		o.Text(text)
-		o.End()
+		o.JSON(`{"a":?,"n":?,"s":?`, text, int64(len(text)+1000), word)
+		o.JSON(`,"d":[?]}`, rawjson.Value(text))
 	}); n > 0 {
 		t.Errorf("%g allocations", n)
 	}

@@ -50,7 +50,7 @@ func (o *Output) WriteSchema(out *Out) {
 	out.KeyString("name", cmp.Or(o.Name, "output"))
 	out.Field("description", o.Description)
 	if o.Strict {
-		out.Literal(`"strict":true`)
+		out.JSON(`"strict":true`)
 	}
 	out.Field("schema", o.Schema)
 }

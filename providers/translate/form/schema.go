@@ -203,30 +203,19 @@ func openAPI(out *Out, schema *schemaNode) {
 		case name == "nullable", name == "propertyOrdering", name == "format" && member.value.Text().Is("enum"),
 			name == "type" && member.value.Text().Is("TYPE_UNSPECIFIED"):
 		case name == "type" && member.value.IsText():
-			out.Key("type")
-			openAPIType(out, bytes.ToLower(member.value), null)
+			if word := rawjson.Value(bytes.ToLower(member.value)); null && string(word) != `"null"` {
+				out.JSON(`"type":[?,"null"]`, word)
+			} else {
+				out.KeyRaw("type", word)
+			}
 		case name == "example":
-			out.Array("examples")
-			out.Raw(member.value)
-			out.EndArray()
+			out.JSON(`"examples":[?]`, member.value)
 		default:
 			out.Name(member.name)
 			openAPIValue(out, member, null)
 		}
 	}
 	out.End()
-}
-
-// openAPIType writes a type, with null as a second one if null is set.
-func openAPIType(out *Out, word []byte, null bool) {
-	if !null || string(word) == `"null"` {
-		out.Raw(word)
-		return
-	}
-	out.BeginArray()
-	out.Raw(word)
-	out.Literal(`"null"`)
-	out.EndArray()
 }
 
 // openAPIValue writes the value of one of OpenAPI's keywords.
@@ -248,7 +237,7 @@ func openAPIValue(out *Out, member *schemaNode, null bool) {
 			openAPI(out, item)
 		}
 		if null && name == "anyOf" {
-			out.Literal(`{"type":"null"}`)
+			out.JSON(`{"type":"null"}`)
 		}
 		out.EndArray()
 	case name == "enum" && null && member.value.IsArray():
@@ -258,7 +247,7 @@ func openAPIValue(out *Out, member *schemaNode, null bool) {
 				out.Raw(item.value)
 			}
 		}
-		out.Literal("null")
+		out.JSON("null")
 		out.EndArray()
 	case isLimit(name) && member.value.IsText() && isNumber(member.value.Text().Inner()):
 		out.Raw(member.value.Text().Inner())

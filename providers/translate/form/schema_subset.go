@@ -177,7 +177,7 @@ func (s *cutSchema) remove(as string) {
 func (c *cutter) schema(schema *schemaNode) {
 	if !schema.value.IsObject() {
 		if schema.value.True() {
-			c.out.Literal("{}")
+			c.out.JSON("{}")
 		} else {
 			c.out.Raw(schema.value)
 		}
@@ -195,10 +195,10 @@ func (c *cutter) schema(schema *schemaNode) {
 		c.keyword(k, &s)
 	}
 	if closed && s.find("properties") == nil {
-		c.out.Literal(`"properties":{}`)
+		c.out.JSON(`"properties":{}`)
 	}
 	if closed {
-		c.out.Literal(`"additionalProperties":false`)
+		c.out.JSON(`"additionalProperties":false`)
 	}
 	if text := s.description(); text != nil {
 		c.out.KeyText("description", text)
@@ -308,18 +308,11 @@ func (c *cutter) keyword(k keptKeyword, s *cutSchema) {
 	member := k.member
 	switch name := member.name.String(); {
 	case name == "$ref" && k.as == "anyOf":
-		c.out.BeginArray()
-		c.out.Begin()
-		c.out.Key("$ref")
-		c.ref(member)
-		c.out.End()
-		c.out.EndArray()
+		c.out.JSON(`[{"$ref":?}]`, c.ref(member))
 	case name == "$ref":
-		c.ref(member)
+		c.out.Raw(c.ref(member))
 	case name == "const" && k.as == "enum":
-		c.out.BeginArray()
-		c.out.Raw(member.value)
-		c.out.EndArray()
+		c.out.JSON(`[?]`, member.value)
 	case name == "exclusiveMinimum" && s.isType("integer"):
 		c.whole(member.value, func(f float64) float64 { return math.Floor(f) + 1 })
 	case name == "exclusiveMaximum" && s.isType("integer"):
@@ -351,14 +344,13 @@ func (c *cutter) below(member *schemaNode) {
 	}
 }
 
-// ref writes a reference with the sent name of the definitions.
-func (c *cutter) ref(member *schemaNode) {
+// ref returns a reference with the sent name of the definitions.
+func (c *cutter) ref(member *schemaNode) rawjson.Value {
 	const old, now = `"#/definitions/`, `"#/$defs/`
 	if rest, found := bytes.CutPrefix(member.value, []byte(old)); found && !c.subset.closed {
-		c.out.Raw(slices.Concat([]byte(now), rest))
-		return
+		return slices.Concat([]byte(now), rest)
 	}
-	c.out.Raw(member.value)
+	return member.value
 }
 
 // whole writes a bound of integers, rounded; a number that is too large for that is unchanged.

@@ -26,8 +26,7 @@ func (s *Search) WriteLocation(out *Out, below string) {
 	if !s.Location.IsSet() {
 		return
 	}
-	out.Key("user_location")
-	out.Typed("approximate")
+	out.JSON(`"user_location":{"type":"approximate"`)
 	if below != "" {
 		out.Object(below)
 	}

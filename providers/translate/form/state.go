@@ -36,11 +36,7 @@ func Enveloped(text []byte) bool { return bytes.HasPrefix(text, []byte(envelopeP
 // of its data, its text and its id. It is not secret: the vendor checks the content.
 func (s State) Envelope() string {
 	out := new(Out)
-	out.BeginArray()
-	out.Quoted(s.Data)
-	out.Text(s.Text)
-	out.String(s.ID)
-	out.EndArray()
+	out.JSON("[?,?,?]", s.Data, s.Text, s.ID)
 	return envelopePrefix + string(s.Kind) + "." + base64.RawURLEncoding.EncodeToString(out.Bytes())
 }
 

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
@@ -288,9 +286,7 @@ func (c *candidate) call(v rawjson.Value, to []form.Event) []form.Event {
 	c.kind = -1 // another call is another block
 	text := rawjson.Text(`"{}"`)
 	if args.IsObject() {
-		compact := jsontext.Value(slices.Clone(args))
-		_ = compact.Compact(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) // the document is valid
-		text = rawjson.Quote(string(compact))
+		text = form.Compact(args)
 	}
 	return append(to,
 		form.Event{Kind: form.EventCallBegin, Choice: c.index, Block: block, Call: form.Call{ID: id, Name: v.Get("name").Text().String()}},
@@ -352,25 +348,19 @@ func logprobsOf(v rawjson.Value) rawjson.Value {
 	}
 	var out form.Out
 	token := func(v rawjson.Value) {
-		out.KeyText("token", v.Get("token").Text())
-		out.KeyRaw("logprob", v.Get("logProbability"))
-		out.Key("bytes")
-		out.Literal("null")
+		out.JSON(`{"token":?,"logprob":?,"bytes":null`, v.Get("token").Text(), v.Get("logProbability"))
 	}
 	out.BeginArray()
 	for i, chosen := range v.Get("chosenCandidates").Items() {
-		out.Begin()
 		token(chosen)
 		out.Array("top_logprobs")
 		if i < len(tops) {
 			for _, other := range tops[i].Items() {
-				out.Begin()
 				token(other)
 				out.End()
 			}
 		}
-		out.EndArray()
-		out.End()
+		out.JSON("]}")
 	}
 	out.EndArray()
 	return out.Bytes()

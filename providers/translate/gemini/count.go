@@ -21,12 +21,9 @@ func ReadCount(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *p
 // WriteCount writes the call of Write for countTokens, with the model in the body.
 func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
 	w := &writing{p: p, to: to, loss: loss, out: form.NewPayload()}
-	w.out.Begin()
-	w.out.Object("generateContentRequest")
-	w.out.KeyString("model", Resource(to.Model))
+	w.out.JSON(`{"generateContentRequest":{"model":?`, Resource(to.Model))
 	w.root()
-	w.out.End()
-	w.out.End()
+	w.out.JSON("}}")
 	return w.out.Payload(), w.Fault
 }
 

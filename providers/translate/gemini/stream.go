@@ -157,8 +157,7 @@ func (w *writer) state(a *answer, state *form.State) {
 // signed writes a part with only a signature.
 func (w *writer) signed(a *answer, signature []byte) {
 	w.part(a, func(out *form.Out) {
-		out.Literal(`"text":""`)
-		out.KeyQuoted("thoughtSignature", signature)
+		out.JSON(`"text":"","thoughtSignature":?`, signature)
 	})
 }
 
@@ -183,7 +182,7 @@ func (w *writer) say(a *answer, kind form.EventKind, text rawjson.Text) {
 func (w *writer) spoken(out *form.Out, a *answer, kind form.EventKind, text []byte) {
 	out.KeyQuoted("text", text)
 	if kind == form.EventThought {
-		out.Literal(`"thought":true`)
+		out.JSON(`"thought":true`)
 		return
 	}
 	if a.own != nil {
@@ -224,11 +223,7 @@ func (w *writer) called(a *answer) {
 		input = form.ReadArguments(rawjson.Quote(string(a.input)))
 	}
 	w.part(a, func(out *form.Out) {
-		out.Object("functionCall")
-		out.KeyString("id", a.call.ID)
-		out.KeyString("name", a.call.Name)
-		out.KeyRaw("args", input)
-		out.End()
+		out.JSON(`"functionCall":{"id":?,"name":?,"args":?}`, a.call.ID, a.call.Name, input)
 		switch {
 		case a.own != nil:
 			out.KeyQuoted("thoughtSignature", a.own)
@@ -244,8 +239,7 @@ func (w *writer) called(a *answer) {
 func (w *writer) stop(a *answer, stop form.Stop) {
 	if len(a.states) > 0 {
 		w.part(a, func(out *form.Out) {
-			out.Literal(`"text":"","thought":true`)
-			out.KeyString("thoughtSignature", seal(a.states))
+			out.JSON(`"text":"","thought":true,"thoughtSignature":?`, seal(a.states))
 		})
 		a.states = nil
 	}
@@ -259,7 +253,7 @@ func (w *writer) stop(a *answer, stop form.Stop) {
 	}
 	// SDKs treat a piece without parts as an invalid answer, and the vendor also sends an empty text here.
 	w.begin()
-	w.Out.Literal(`{"text":""}`)
+	w.Out.JSON(`{"text":""}`)
 	w.finish(a)
 }
 

@@ -18,9 +18,7 @@ func (w *writer) begin() {
 		w.Out.Plain("[")
 	}
 	w.begun = true
-	w.Out.Begin()
-	w.Out.Array("candidates")
-	w.openCandidate()
+	w.Out.JSON(`{"candidates":[` + opensCandidate)
 }
 
 func (w *writer) finish(a *answer) {
@@ -33,17 +31,11 @@ func (w *writer) finish(a *answer) {
 	}
 }
 
-// openCandidate writes the beginning of a candidate up to its parts. closeCandidate ends it.
-func (w *writer) openCandidate() {
-	w.Out.Begin()
-	w.Out.Object("content")
-	w.Out.Array("parts")
-}
+// opensCandidate is the beginning of a candidate up to its parts. closeCandidate ends it.
+const opensCandidate = `{"content":{"parts":[`
 
 func (w *writer) closeCandidate(a *answer) {
-	w.Out.EndArray()
-	w.Out.Literal(`"role":"model"`)
-	w.Out.End()
+	w.Out.JSON(`],"role":"model"}`)
 	if a.reason != "" {
 		w.Out.KeyString("finishReason", a.reason)
 		w.grounding(&a.ground)
@@ -58,8 +50,7 @@ func (w *writer) grounding(g *ground) {
 		return
 	}
 	out := &w.Out
-	out.Object("groundingMetadata")
-	out.Array("webSearchQueries")
+	out.JSON(`"groundingMetadata":{"webSearchQueries":[`)
 	for _, query := range g.queries {
 		out.String(query)
 	}
@@ -67,25 +58,12 @@ func (w *writer) grounding(g *ground) {
 	var supports form.Out
 	for i := range g.supports {
 		s := &g.supports[i]
-		supports.Begin()
-		supports.Object("segment")
-		supports.KeyInt("startIndex", int64(s.BaseByte+s.FromByte))
-		supports.KeyInt("endIndex", int64(s.BaseByte+s.ToByte))
-		supports.KeyString("text", s.Text)
-		supports.End()
-		supports.Array("groundingChunkIndices")
-		supports.Int(int64(g.page(s.Source)))
-		supports.EndArray()
-		supports.End()
+		supports.JSON(`{"segment":{"startIndex":?,"endIndex":?,"text":?},"groundingChunkIndices":[?]}`,
+			int64(s.BaseByte+s.FromByte), int64(s.BaseByte+s.ToByte), s.Text, int64(g.page(s.Source)))
 	}
 	out.Array("groundingChunks")
 	for _, page := range g.pages {
-		out.Begin()
-		out.Object("web")
-		out.KeyString("uri", page.URL)
-		out.KeyString("title", cmp.Or(page.Title, page.URL))
-		out.End()
-		out.End()
+		out.JSON(`{"web":{"uri":?,"title":?}}`, page.URL, cmp.Or(page.Title, page.URL))
 	}
 	out.EndArray()
 	out.KeyRaw("groundingSupports", []byte("["), supports.Bytes(), []byte("]"))
@@ -97,17 +75,14 @@ func (w *writer) tail() {
 	if w.counted {
 		w.usage()
 	}
-	w.Out.KeyString("modelVersion", w.ask.Model)
-	w.Out.KeyString("responseId", w.id)
+	w.Out.JSON(`"modelVersion":?,"responseId":?`, w.ask.Model, w.id)
 }
 
 // usage writes the counts. The candidates' tokens do not include those of thoughts.
 func (w *writer) usage() {
 	c := &w.counts
-	w.Out.Object("usageMetadata")
-	w.Out.KeyInt("promptTokenCount", c.Input)
-	w.Out.KeyInt("candidatesTokenCount", c.Output-c.Reasoning)
-	w.Out.KeyInt("totalTokenCount", c.Input+c.Output)
+	w.Out.JSON(`"usageMetadata":{"promptTokenCount":?,"candidatesTokenCount":?,"totalTokenCount":?`,
+		c.Input, c.Output-c.Reasoning, c.Input+c.Output)
 	if c.Read > 0 {
 		w.Out.KeyInt("cachedContentTokenCount", c.Read)
 	}
@@ -122,12 +97,7 @@ func (w *writer) usage() {
 // sound writes the number of audio tokens, if any.
 func (w *writer) sound(name string, tokens int64) {
 	if tokens > 0 {
-		w.Out.Array(name)
-		w.Out.Begin()
-		w.Out.Literal(`"modality":"AUDIO"`)
-		w.Out.KeyInt("tokenCount", tokens)
-		w.Out.End()
-		w.Out.EndArray()
+		w.Out.JSON(`"`+name+`":[{"modality":"AUDIO","tokenCount":?}]`, tokens)
 	}
 }
 
@@ -153,11 +123,11 @@ func (w *writer) end() {
 	w.Out.Array("candidates")
 	slices.SortFunc(w.answers, func(a, b *answer) int { return a.index - b.index })
 	for _, a := range w.answers {
-		w.openCandidate()
+		w.Out.JSON(opensCandidate)
 		if parts := a.parts.Bytes(); len(parts) > 0 {
 			w.Out.Raw(parts)
 		} else {
-			w.Out.Literal(`{"text":""}`)
+			w.Out.JSON(`{"text":""}`)
 		}
 		w.closeCandidate(a)
 	}

@@ -46,9 +46,7 @@ func (w *writing) root() {
 		w.declare(tools)
 		w.choose()
 	} else if s := w.p.Search; s != nil && w.p.Choice.Mode != form.ChoiceNone {
-		w.out.Array("tools")
-		w.out.Literal(`{"googleSearch":{}}`)
-		w.out.EndArray()
+		w.out.JSON(`"tools":[{"googleSearch":{}}]`)
 		s.Drop(w.loss, map[string]rawjson.Value{
 			"allowed_domains": s.Allowed, "blocked_domains": s.Blocked, "max_uses": s.MaxUses, "search_context_size": s.Context,
 			"user_location": s.Location,
@@ -89,8 +87,7 @@ func (w *writing) system(blocks []form.Block) {
 	if len(blocks) == 0 && w.line == nil {
 		return
 	}
-	w.out.Object("systemInstruction")
-	w.out.Array("parts")
+	w.out.JSON(`"systemInstruction":{"parts":[`)
 	for i := range blocks {
 		if blocks[i].Kind != form.BlockText {
 			w.Fail(form.Refusedf(blocks[i].At.String(), form.Gemini, "which accepts only text as instructions."))
@@ -102,15 +99,10 @@ func (w *writing) system(blocks []form.Block) {
 	if w.line != nil {
 		w.text(w.line)
 	}
-	w.out.EndArray()
-	w.out.End()
+	w.out.JSON("]}")
 }
 
-func (w *writing) text(text rawjson.Text) {
-	w.out.Begin()
-	w.out.KeyText("text", text)
-	w.out.End()
-}
+func (w *writing) text(text rawjson.Text) { w.out.JSON(`{"text":?}`, text) }
 
 // tools returns the tools that may be called. The vendor accepts names only for a forced choice.
 func (w *writing) tools() []form.Tool {
@@ -122,17 +114,14 @@ func (w *writing) tools() []form.Tool {
 }
 
 func (w *writing) declare(tools []form.Tool) {
-	w.out.Array("tools")
-	w.out.Begin()
-	w.out.Array("functionDeclarations")
+	w.out.JSON(`"tools":[{"functionDeclarations":[`)
 	for _, tool := range tools {
 		w.p.DropMark(tool.Cache, tool.At, w.loss)
 		if tool.Strict != nil && *tool.Strict {
 			w.loss.Drop(tool.At.Field("strict").Name())
 		}
 		tool = tool.Function()
-		w.out.Begin()
-		w.out.KeyString("name", w.p.ToolName(tool.Name, nameRule()))
+		w.out.JSON(`{"name":?`, w.p.ToolName(tool.Name, nameRule()))
 		if !tool.Description.Empty() {
 			w.out.KeyText("description", tool.Description)
 		}
@@ -141,9 +130,7 @@ func (w *writing) declare(tools []form.Tool) {
 		}
 		w.out.End()
 	}
-	w.out.EndArray()
-	w.out.End()
-	w.out.EndArray()
+	w.out.JSON("]}]")
 }
 
 // takesInput reports whether a schema defines more than that the input is an object.
@@ -164,20 +151,11 @@ func (w *writing) choose() {
 	if w.p.Parallel != nil && !*w.p.Parallel {
 		w.loss.Drop(w.p.Fields[form.FieldParallel])
 	}
-	var mode string
-	switch w.p.Choice.Mode {
-	case form.ChoiceUnset:
+	if w.p.Choice.Mode == form.ChoiceUnset {
 		return
-	case form.ChoiceAuto:
-		mode = "AUTO"
-	case form.ChoiceNone:
-		mode = "NONE"
-	case form.ChoiceAny:
-		mode = "ANY"
 	}
-	w.out.Object("toolConfig")
-	w.out.Object("functionCallingConfig")
-	w.out.KeyString("mode", mode)
+	mode := [...]string{form.ChoiceAuto: "AUTO", form.ChoiceNone: "NONE", form.ChoiceAny: "ANY"}[w.p.Choice.Mode]
+	w.out.JSON(`"toolConfig":{"functionCallingConfig":{"mode":?`, mode)
 	if w.p.Choice.Mode == form.ChoiceAny && len(w.p.Choice.Names) > 0 {
 		w.out.Array("allowedFunctionNames")
 		for _, name := range w.p.Choice.Names {
@@ -185,6 +163,5 @@ func (w *writing) choose() {
 		}
 		w.out.EndArray()
 	}
-	w.out.End()
-	w.out.End()
+	w.out.JSON("}}")
 }

@@ -1,9 +1,6 @@
 package gemini
 
-import (
-	"modelrelay/providers/rawjson"
-	"modelrelay/providers/translate/form"
-)
+import "modelrelay/providers/translate/form"
 
 // format prepares the format of the answer before anything is written. Models before the third generation accept no tools next to JSON: the
 // format becomes an instruction.
@@ -18,34 +15,27 @@ func (w *writing) format(tools bool) {
 func (w *writing) config() {
 	p := w.p
 	s, limits := &p.Sampling, &p.Limits
-	c := &configuration{out: w.out}
-	c.number("temperature", s.Temperature)
-	c.number("topP", s.TopP)
-	c.number("topK", s.TopK)
-	c.number("presencePenalty", s.Presence)
-	c.number("frequencyPenalty", s.Frequency)
-	c.number("seed", s.Seed)
-	c.number("maxOutputTokens", limits.MaxTokens)
+	c := new(form.Out)
+	c.Field("temperature", s.Temperature)
+	c.Field("topP", s.TopP)
+	c.Field("topK", s.TopK)
+	c.Field("presencePenalty", s.Presence)
+	c.Field("frequencyPenalty", s.Frequency)
+	c.Field("seed", s.Seed)
+	c.Field("maxOutputTokens", limits.MaxTokens)
 	if limits.N > 1 {
-		c.key("candidateCount")
-		w.out.Int(limits.N)
+		c.KeyInt("candidateCount", limits.N)
 	}
 	if len(limits.Stop) > maxStops {
 		w.Fail(form.Refusedf(p.Fields[form.FieldStop], form.Gemini, "which takes %d stop sequences at most.", maxStops))
 	}
 	if len(limits.Stop) > 0 {
-		c.key("stopSequences")
-		w.out.BeginArray()
-		for _, stop := range limits.Stop {
-			w.out.Text(stop)
-		}
-		w.out.EndArray()
+		c.Texts("stopSequences", limits.Stop)
 	}
 	if s.Logprobs {
-		c.key("responseLogprobs")
-		w.out.Bool(true)
+		c.JSON(`"responseLogprobs":true`)
 		if n, ok := s.TopLogprobs.Int(); ok && n > 0 {
-			c.number("logprobs", s.TopLogprobs)
+			c.Field("logprobs", s.TopLogprobs)
 		}
 	}
 	if s.LogitBias.IsSet() {
@@ -56,43 +46,17 @@ func (w *writing) config() {
 	}
 	w.thinking(c)
 	w.output(c)
-	c.end()
-}
-
-// configuration writes the generationConfig, which it opens at the first member.
-type configuration struct {
-	out   *form.Out
-	begun bool
-}
-
-func (c *configuration) key(name string) {
-	if !c.begun {
-		c.out.Object("generationConfig")
-		c.begun = true
-	}
-	c.out.Key(name)
-}
-
-func (c *configuration) number(name string, value rawjson.Value) {
-	if !value.Absent() {
-		c.key(name)
-		c.out.Raw(value)
+	if c.Len() > 0 {
+		w.out.KeyRaw("generationConfig", []byte("{"), c.Bytes(), []byte("}"))
 	}
 }
 
-func (c *configuration) end() {
-	if c.begun {
-		c.out.End()
-	}
-}
-
-func (w *writing) output(c *configuration) {
+func (w *writing) output(c *form.Out) {
 	out := &w.p.Output
 	if out.Kind == form.OutputText || w.line != nil {
 		return
 	}
-	c.key("responseMimeType")
-	w.out.String("application/json")
+	c.JSON(`"responseMimeType":"application/json"`)
 	if out.Kind != form.OutputSchema || out.Schema.Absent() {
 		return
 	}
@@ -105,8 +69,7 @@ func (w *writing) output(c *configuration) {
 	if changed || !carried {
 		w.loss.Change(w.p.Fields[form.FieldOutput])
 	}
-	c.key("responseJsonSchema")
-	w.out.Raw(fit)
+	c.KeyRaw("responseJsonSchema", fit)
 }
 
 // The budgets of models that think by tokens, and their limits. See https://ai.google.dev/gemini-api/docs/thinking.
@@ -120,7 +83,7 @@ const (
 )
 
 // thinking writes the amount of thinking, as a level or in tokens.
-func (w *writing) thinking(c *configuration) {
+func (w *writing) thinking(c *form.Out) {
 	t, traits := &w.p.Thinking, w.to.Traits.Gemini
 	if !traits.Thinks {
 		if t.Wanted() {
@@ -138,19 +101,17 @@ func (w *writing) thinking(c *configuration) {
 	if !show && level == "" && budget < 0 {
 		return
 	}
-	c.key("thinkingConfig")
-	w.out.Begin()
+	c.Object("thinkingConfig")
 	if level != "" {
-		w.out.KeyString("thinkingLevel", level)
+		c.KeyString("thinkingLevel", level)
 	}
 	if budget >= 0 {
-		w.out.KeyInt("thinkingBudget", budget)
+		c.KeyInt("thinkingBudget", budget)
 	}
 	if show {
-		w.out.Key("includeThoughts")
-		w.out.Bool(true)
+		c.JSON(`"includeThoughts":true`)
 	}
-	w.out.End()
+	c.End()
 }
 
 // level returns the level of thinking, "" if the model decides.

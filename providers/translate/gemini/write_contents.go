@@ -13,14 +13,11 @@ const StandIn = "skip_thought_signature_validator"
 
 // turn writes a content. If the vendor checks the turn, its first call has a signature.
 func (w *writing) turn(turn *form.Turn, checked bool) {
-	w.out.Begin()
-	w.out.Key("role")
+	role := "user"
 	if turn.Role == form.Assistant {
-		w.out.String("model")
-	} else {
-		w.out.String("user")
+		role = "model"
 	}
-	w.out.Array("parts")
+	w.out.JSON(`{"role":?,"parts":[`, role)
 	first := true
 	for i := range turn.Blocks {
 		block := &turn.Blocks[i]
@@ -44,8 +41,7 @@ func (w *writing) turn(turn *form.Turn, checked bool) {
 	if n := len(turn.Blocks); n > 0 && turn.Blocks[n-1].Kind == form.BlockResult {
 		w.apart(turn.Blocks)
 	}
-	w.out.EndArray()
-	w.out.End()
+	w.out.JSON("]}")
 }
 
 // apart writes the media that cannot be in their results, after all results.
@@ -61,10 +57,9 @@ func (w *writing) apart(results []form.Block) {
 
 // say writes a text, or a thought of this vendor.
 func (w *writing) say(block *form.Block) {
-	w.out.Begin()
-	w.out.KeyText("text", block.Text)
+	w.out.JSON(`{"text":?`, block.Text)
 	if block.Kind == form.BlockThought {
-		w.out.Literal(`"thought":true`)
+		w.out.JSON(`"thought":true`)
 	}
 	w.signature(block, false)
 	w.out.End()
@@ -85,17 +80,13 @@ func (w *writing) signature(block *form.Block, must bool) {
 }
 
 func (w *writing) call(block *form.Block, signed bool) {
-	w.out.Begin()
-	w.out.Object("functionCall")
+	w.out.JSON(`{"functionCall":{`)
 	w.id(block.Call.ID)
-	w.out.KeyString("name", w.p.ToolName(block.Call.Name, nameRule()))
-	w.out.Key("args")
-	if block.Call.Input.IsObject() {
-		w.out.Raw(block.Call.Input)
-	} else {
-		w.out.Literal("{}")
+	input := block.Call.Input
+	if !input.IsObject() {
+		input = rawjson.Value("{}")
 	}
-	w.out.End()
+	w.out.JSON(`"name":?,"args":?}`, w.p.ToolName(block.Call.Name, nameRule()), input)
 	w.signature(block, signed)
 	w.out.End()
 }
@@ -108,24 +99,15 @@ func (w *writing) id(id string) {
 
 func (w *writing) result(block *form.Block) {
 	r := block.Result
-	w.out.Begin()
-	w.out.Object("functionResponse")
+	w.out.JSON(`{"functionResponse":{`)
 	w.id(r.ID)
-	w.out.KeyString("name", w.p.ToolName(r.Name, nameRule()))
-	w.out.Key("response")
-	switch {
-	case r.Object.IsObject() && !r.Failed:
+	w.out.JSON(`"name":?,"response":`, w.p.ToolName(r.Name, nameRule()))
+	if r.Object.IsObject() && !r.Failed {
 		w.out.Raw(r.Object)
-	default:
-		text, failed := r.Texts()
-		w.out.Begin()
-		if failed {
-			w.out.Key("error")
-		} else {
-			w.out.Key("output")
-		}
-		w.out.Text(text)
-		w.out.End()
+	} else if text, failed := r.Texts(); failed {
+		w.out.JSON(`{"error":?}`, text)
+	} else {
+		w.out.JSON(`{"output":?}`, text)
 	}
 	first := true
 	for _, medium := range r.Media() {
@@ -141,8 +123,7 @@ func (w *writing) result(block *form.Block) {
 	if !first {
 		w.out.EndArray()
 	}
-	w.out.End()
-	w.out.End()
+	w.out.JSON("}}")
 }
 
 // inResult reports whether a medium may be in its result: images and documents within the request, for models that accept them there. See
@@ -157,12 +138,7 @@ func (w *writing) media(block *form.Block) {
 	case m.Kind == form.PlainText && m.Text != nil:
 		w.text(m.Plain())
 	case len(m.Data) > 0:
-		w.out.Begin()
-		w.out.Object("inlineData")
-		w.out.KeyString("mimeType", m.Type)
-		w.out.KeyQuoted("data", m.Data)
-		w.out.End()
-		w.out.End()
+		w.out.JSON(`{"inlineData":{"mimeType":?,"data":?}}`, m.Type, m.Data)
 	case !m.File.Empty() && w.p.From == form.Gemini:
 		w.file(m.Type, m.File)
 	case !m.URL.Empty():
@@ -176,14 +152,11 @@ func (w *writing) media(block *form.Block) {
 }
 
 func (w *writing) file(mediaType string, uri rawjson.Text) {
-	w.out.Begin()
-	w.out.Object("fileData")
+	w.out.JSON(`{"fileData":{`)
 	if mediaType != "" {
 		w.out.KeyString("mimeType", mediaType)
 	}
-	w.out.KeyText("fileUri", uri)
-	w.out.End()
-	w.out.End()
+	w.out.JSON(`"fileUri":?}}`, uri)
 }
 
 // typeAt returns the media type of an address.

@@ -99,13 +99,10 @@ func (w *writer) media(m *form.Media, at form.Path) {
 		w.Fail(form.Refused(at.String(), form.Messages))
 	}
 	out := w.out
-	out.Begin()
-	out.Literal(`"type":"` + kind + `"`)
-	out.Object("source")
+	out.JSON(`{"type":?,"source":{`, kind)
 	switch {
 	case m.Kind == form.PlainText && m.Text != nil:
-		out.Literal(`"type":"text","media_type":"text/plain"`)
-		out.KeyText("data", m.Text)
+		out.JSON(`"type":"text","media_type":"text/plain","data":?`, m.Text)
 	case len(m.Data) > 0:
 		mediaType := imageType(m.Type)
 		if m.Kind != form.Image {
@@ -116,11 +113,9 @@ func (w *writer) media(m *form.Media, at form.Path) {
 		if mediaType == "" {
 			w.Fail(form.Refusedf(at.String(), form.Messages, "which takes JPEG, PNG, GIF, WebP, PDF and text."))
 		}
-		out.Literal(`"type":"base64","media_type":"` + mediaType + `"`)
-		out.KeyQuoted("data", m.Data)
+		out.JSON(`"type":"base64","media_type":?,"data":?`, mediaType, m.Data)
 	case isWeb(m.URL):
-		out.Literal(`"type":"url"`)
-		out.KeyText("url", m.URL)
+		out.JSON(`"type":"url","url":?`, m.URL)
 	default: // another vendor's file, or an address of another vendor's store
 		w.Fail(form.Refused(at.String(), form.Messages))
 	}

@@ -154,9 +154,9 @@ func (w *message) say(kind blockKind, of int, text rawjson.Text) {
 		return
 	}
 	if kind == textBlock {
-		w.delta(`"type":"text_delta","text":`, text)
+		w.delta(`{"type":"text_delta","text":?}`, text)
 	} else {
-		w.delta(`"type":"thinking_delta","thinking":`, text)
+		w.delta(`{"type":"thinking_delta","thinking":?}`, text)
 	}
 }
 
@@ -164,7 +164,9 @@ func (w *message) say(kind blockKind, of int, text rawjson.Text) {
 func (w *message) state(of int, state *form.State) {
 	if state.Kind == form.StateRedacted {
 		w.close()
-		w.redacted(state.Data)
+		var redacted form.Out
+		redacted.JSON(`{"type":"redacted_thinking","data":?}`, state.Data)
+		w.alone(redacted.Bytes(), nil)
 		return
 	}
 	if state.Kind == form.StateGeminiBefore {
@@ -187,12 +189,7 @@ func (w *message) state(of int, state *form.State) {
 func (w *message) sign(signature []byte) {
 	w.opened.signed = true
 	if w.ask.Stream {
-		w.begins("content_block_delta")
-		w.Out.Object("delta")
-		w.Out.Literal(`"type":"signature_delta"`)
-		w.Out.KeyQuoted("signature", signature)
-		w.Out.End()
-		w.ends()
+		w.delta(`{"type":"signature_delta","signature":?}`, signature)
 	} else {
 		w.opened.signature = append(w.opened.signature, signature...)
 	}
@@ -230,7 +227,7 @@ func (w *message) input(piece rawjson.Text) {
 	}
 }
 
-const inputDelta = `"type":"input_json_delta","partial_json":`
+const inputDelta = `{"type":"input_json_delta","partial_json":?}`
 
 func (w *message) open(b block) {
 	w.close()
@@ -245,7 +242,7 @@ func (w *message) open(b block) {
 		w.begins("content_block_start")
 		w.Out.Key("content_block")
 		b.write(&w.Out, rawjson.Text(`""`), rawjson.Value("{}"))
-		w.ends()
+		w.Out.EndEvent()
 	}
 }
 
@@ -265,7 +262,7 @@ func (w *message) close() {
 		w.delta(inputDelta, rawjson.Text(form.CustomCloses))
 	}
 	w.begins("content_block_stop")
-	w.ends()
+	w.Out.EndEvent()
 	w.index++
 }
 
@@ -279,61 +276,36 @@ func (w *message) inContent() *form.Out {
 
 // write writes the block with a text, or with the input of a call. An absent input is read from the text.
 func (b *block) write(out *form.Out, text rawjson.Text, input rawjson.Value) {
-	out.Begin()
 	switch b.kind {
 	case textBlock:
-		out.Literal(`"type":"text"`)
 		if b.citations.Len() > 0 {
-			out.KeyRaw("citations", []byte("["), b.citations.Bytes(), []byte("]"))
+			out.JSON(`{"type":"text","citations":[`)
+			out.Raw(b.citations.Bytes())
+			out.JSON(`],"text":?}`, text)
 		} else {
-			out.Literal(`"citations":null`)
+			out.JSON(`{"type":"text","citations":null,"text":?}`, text)
 		}
-		out.KeyText("text", text)
 	case thinkingBlock:
-		out.Literal(`"type":"thinking"`)
-		out.KeyText("thinking", text)
-		out.KeyQuoted("signature", b.signature)
+		out.JSON(`{"type":"thinking","thinking":?,"signature":?}`, text, b.signature)
 	default:
-		out.Literal(`"type":"tool_use"`)
-		out.KeyString("id", b.call.ID)
-		out.KeyString("name", b.call.Name)
-		out.Key("input")
 		if input == nil {
 			input = form.ReadArguments(text)
 		}
-		out.Raw(input)
+		out.JSON(`{"type":"tool_use","id":?,"name":?,"input":?}`, b.call.ID, b.call.Name, input)
 	}
-	out.End()
 }
 
-func (w *message) redacted(data []byte) {
-	w.alone(func(out *form.Out) {
-		out.Literal(`"type":"redacted_thinking"`)
-		out.KeyQuoted("data", data)
-	}, nil)
-}
-
-func (w *message) delta(begins string, text rawjson.Text) {
+// delta writes the event of a delta of the open block, by its shape and the value in it.
+func (w *message) delta(shape string, value any) {
 	w.begins("content_block_delta")
-	w.Out.Object("delta")
-	w.Out.Literal(begins)
-	w.Out.Raw(text)
-	w.Out.End()
-	w.ends()
+	w.Out.Key("delta")
+	w.Out.JSON(shape, value)
+	w.Out.EndEvent()
 }
 
-// begins begins an event of the open block. ends ends any event.
+// begins begins an event of the open block.
 func (w *message) begins(event string) {
 	w.begin()
-	w.Out.Plain("event: ")
-	w.Out.Plain(event)
-	w.Out.Plain("\ndata: ")
-	w.Out.Begin()
-	w.Out.KeyString("type", event)
+	w.Out.Event(event)
 	w.Out.KeyInt("index", int64(w.index))
-}
-
-func (w *message) ends() {
-	w.Out.End()
-	w.Out.Plain("\n\n")
 }

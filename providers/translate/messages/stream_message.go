@@ -1,17 +1,19 @@
 package messages
 
-import "modelrelay/providers/translate/form"
+import (
+	"modelrelay/providers/rawjson"
+	"modelrelay/providers/translate/form"
+)
 
 func (w *message) begin() {
 	if !w.pending {
 		return
 	}
 	w.pending = false
-	w.Out.Plain("event: message_start\ndata: ")
-	w.Out.Typed("message_start")
+	w.Out.Event("message_start")
 	w.Out.Key("message")
 	w.whole([]byte("[]"))
-	w.ends()
+	w.Out.EndEvent()
 	w.ping()
 }
 
@@ -20,13 +22,9 @@ func (w *message) ping() { w.Out.Plain("event: ping\ndata: {\"type\":\"ping\"}\n
 // whole writes the message with its content, which is an array. Before the end of the answer the message has no stop_reason.
 func (w *message) whole(content []byte) {
 	out := &w.Out
-	out.Begin()
-	out.KeyString("id", w.id)
-	out.Literal(`"type":"message","role":"assistant"`)
-	out.KeyString("model", w.ask.Model)
-	out.KeyRaw("content", content)
+	out.JSON(`{"id":?,"type":"message","role":"assistant","model":?,"content":?`, w.id, w.ask.Model, rawjson.Value(content))
 	w.reason()
-	out.Literal(`"container":null,"diagnostics":null`)
+	out.JSON(`"container":null,"diagnostics":null`)
 	out.Key("usage")
 	writeUsage(out, &w.counts, w.searches)
 	out.End()
@@ -46,38 +44,32 @@ func (w *message) end() {
 		w.content.Reset(0)
 		return
 	}
-	w.Out.Plain("event: message_delta\ndata: ")
-	w.Out.Typed("message_delta")
+	w.Out.Event("message_delta")
 	w.Out.Object("delta")
 	w.reason()
-	w.Out.Literal(`"container":null`)
+	w.Out.JSON(`"container":null`)
 	w.Out.End()
 	w.Out.Key("usage")
 	writeUsage(&w.Out, &w.counts, w.searches)
-	w.ends()
+	w.Out.EndEvent()
 	w.Out.Plain("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n")
 }
 
 // reason writes why the message ended, nulls before its end.
 func (w *message) reason() {
-	out := &w.Out
-	out.Key("stop_reason")
 	if !w.done {
-		out.Literal(`null,"stop_sequence":null,"stop_details":null`)
+		w.Out.JSON(`"stop_reason":null,"stop_sequence":null,"stop_details":null`)
 		return
 	}
 	reason := reasonWord(w.stop.Reason)
 	if w.refused && w.stop.Reason == form.StopEnd {
 		reason = "refusal"
 	}
-	out.String(reason)
-	out.Key("stop_sequence")
-	if reason == "stop_sequence" && w.stop.Sequence != nil {
-		out.Text(w.stop.Sequence)
-	} else {
-		out.Literal("null")
+	var sequence rawjson.Value
+	if reason == "stop_sequence" {
+		sequence = rawjson.Value(w.stop.Sequence)
 	}
-	out.Literal(`"stop_details":null`)
+	w.Out.JSON(`"stop_reason":?,"stop_sequence":?,"stop_details":null`, reason, sequence)
 }
 
 // reasonWord returns the stop_reason of a reason.

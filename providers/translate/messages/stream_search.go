@@ -17,59 +17,38 @@ func (w *message) search(step *form.SearchStep) {
 	w.close()
 	w.searches++
 	id := form.NewID("srvtoolu_")
-	w.alone(func(out *form.Out) {
-		out.Literal(`"type":"server_tool_use"`)
-		out.KeyString("id", id)
-		out.KeyString("name", searchName)
-		out.Object("input")
-		if !w.ask.Stream {
-			out.KeyString("query", step.Query)
-		}
-		out.End()
-	}, func() {
-		var input form.Out
-		input.Begin()
-		input.KeyString("query", step.Query)
-		input.End()
-		w.delta(inputDelta, rawjson.Quote(string(input.Bytes())))
-	})
-	w.alone(func(out *form.Out) {
-		out.Literal(`"type":"web_search_tool_result"`)
-		out.KeyString("tool_use_id", id)
-		out.Array("content")
-		for _, source := range step.Sources {
-			out.Typed("web_search_result")
-			out.KeyString("url", source.URL)
-			out.KeyString("title", cmp.Or(source.Title, source.URL)) // OpenAI's searches have no titles, and clients show the title
-			out.KeyString("encrypted_content", form.OpaqueSearch+form.NewID(""))
-			out.Literal(`"page_age":null`)
-			out.End()
-		}
-		out.EndArray()
-	}, nil)
+	var query, call, result form.Out
+	query.JSON(`{"query":?}`, step.Query)
+	input := rawjson.Value(query.Bytes())
+	if w.ask.Stream {
+		input = rawjson.Value("{}") // the query follows in a delta
+	}
+	call.JSON(`{"type":"server_tool_use","id":?,"name":?,"input":?}`, id, searchName, input)
+	w.alone(call.Bytes(), rawjson.Quote(string(query.Bytes())))
+	result.JSON(`{"type":"web_search_tool_result","tool_use_id":?,"content":[`, id)
+	for _, source := range step.Sources {
+		title := cmp.Or(source.Title, source.URL) // OpenAI's searches have no titles, and clients show the title
+		result.JSON(`{"type":"web_search_result","url":?,"title":?,"encrypted_content":?,"page_age":null}`,
+			source.URL, title, form.OpaqueSearch+form.NewID(""))
+	}
+	result.JSON("]}")
+	w.alone(result.Bytes(), nil)
 }
 
-// alone writes a separate block. between, unless nil, writes the events between the block's beginning and its end.
-func (w *message) alone(members func(out *form.Out), between func()) {
-	out := &w.Out
-	if w.ask.Stream {
-		w.begins("content_block_start")
-		out.Key("content_block")
-	} else {
-		out = w.inContent()
-	}
-	out.Begin()
-	members(out)
-	out.End()
+// alone writes a separate block, in a stream with a delta of its input, unless that is nil.
+func (w *message) alone(block []byte, input rawjson.Text) {
 	if !w.ask.Stream {
+		w.inContent().Raw(block)
 		return
 	}
-	w.ends()
-	if between != nil {
-		between()
+	w.begins("content_block_start")
+	w.Out.KeyRaw("content_block", block)
+	w.Out.EndEvent()
+	if input != nil {
+		w.delta(inputDelta, input)
 	}
 	w.begins("content_block_stop")
-	w.ends()
+	w.Out.EndEvent()
 	w.index++
 }
 
@@ -78,24 +57,12 @@ func (w *message) cite(event *form.Event) {
 	if w.opened.kind != textBlock || w.opened.of != event.Block {
 		return
 	}
-	citation := event.Citation
-	write := func(out *form.Out) {
-		out.Typed("web_search_result_location")
-		out.KeyString("url", citation.URL)
-		out.KeyString("title", citation.Title)
-		out.KeyString("encrypted_index", form.OpaqueSearch+form.NewID(""))
-		out.KeyString("cited_text", providers.Cut(citation.Text, maxCited))
-		out.End()
+	var location form.Out
+	location.JSON(`{"type":"web_search_result_location","url":?,"title":?,"encrypted_index":?,"cited_text":?}`, event.Citation.URL,
+		event.Citation.Title, form.OpaqueSearch+form.NewID(""), providers.Cut(event.Citation.Text, maxCited))
+	if w.ask.Stream {
+		w.delta(`{"type":"citations_delta","citation":?}`, rawjson.Value(location.Bytes()))
+	} else {
+		w.opened.citations.Raw(location.Bytes())
 	}
-	if !w.ask.Stream {
-		write(&w.opened.citations)
-		return
-	}
-	w.begins("content_block_delta")
-	w.Out.Object("delta")
-	w.Out.Literal(`"type":"citations_delta"`)
-	w.Out.Key("citation")
-	write(&w.Out)
-	w.Out.End()
-	w.ends()
 }

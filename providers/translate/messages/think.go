@@ -180,19 +180,13 @@ func (w *writer) writeThinking() {
 	out := w.out
 	switch {
 	case w.plan.off:
-		out.Literal(`"thinking":{"type":"disabled"}`)
+		out.JSON(`"thinking":{"type":"disabled"}`)
+	case w.plan.adaptive && w.p.Thinking.Show:
+		out.JSON(`"thinking":{"type":"adaptive","display":"summarized"}`)
 	case w.plan.adaptive:
-		out.Object("thinking")
-		out.Literal(`"type":"adaptive"`)
-		if w.p.Thinking.Show {
-			out.Literal(`"display":"summarized"`)
-		}
-		out.End()
+		out.JSON(`"thinking":{"type":"adaptive"}`)
 	case w.plan.on:
-		out.Object("thinking")
-		out.Literal(`"type":"enabled"`)
-		out.KeyInt("budget_tokens", w.plan.budget)
-		out.End()
+		out.JSON(`"thinking":{"type":"enabled","budget_tokens":?}`, w.plan.budget)
 	}
 	schema := w.schema()
 	if schema == nil && w.plan.effort == "" {
@@ -203,10 +197,7 @@ func (w *writer) writeThinking() {
 		out.KeyString("effort", w.plan.effort)
 	}
 	if schema != nil {
-		out.Object("format")
-		out.Literal(`"type":"json_schema"`)
-		out.Field("schema", schema)
-		out.End()
+		out.JSON(`"format":{"type":"json_schema","schema":?}`, schema)
 	}
 	out.End()
 }

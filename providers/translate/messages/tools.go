@@ -147,8 +147,7 @@ func (w *writer) writeSearch() {
 		return
 	}
 	out := w.out
-	out.Begin()
-	out.Literal(`"type":"web_search_20250305","name":"web_search"`)
+	out.JSON(`{"type":"web_search_20250305","name":"web_search"`)
 	if n, ok := s.MaxUses.Int(); ok && n > 0 {
 		out.KeyInt("max_uses", n)
 	}
@@ -184,15 +183,14 @@ func (w *writer) tool(tool form.Tool) {
 		w.loss.Drop(tool.At.Field("strict").Name())
 	}
 	out := w.out
-	out.Begin()
-	out.KeyString("name", w.p.ToolName(tool.Name, nameRule()))
+	out.JSON(`{"name":?`, w.p.ToolName(tool.Name, nameRule()))
 	if !tool.Description.Empty() {
 		out.KeyText("description", tool.Description)
 	}
 	out.Key("input_schema")
 	writeSchema(out, schema)
 	if strict {
-		out.Literal(`"strict":true`)
+		out.JSON(`"strict":true`)
 	}
 	w.mark(tool.Cache, tool.At, &w.skipFixed)
 	out.End()
@@ -202,9 +200,9 @@ func (w *writer) tool(tool form.Tool) {
 func writeSchema(out *form.Out, schema rawjson.Value) {
 	switch {
 	case !schema.IsSet() || !schema.IsObject():
-		out.Literal(`{"type":"object","properties":{}}`)
+		out.JSON(`{"type":"object","properties":{}}`)
 	case schema.Get("type").Absent():
-		out.Typed("object")
+		out.JSON(`{"type":"object"`)
 		for name, member := range schema.Members() {
 			if !name.Is("type") {
 				out.Name(name)
@@ -234,8 +232,7 @@ func (w *writer) writeChoice() {
 	case choice.Mode == form.ChoiceUnset && !single:
 		return
 	}
-	w.out.Object("tool_choice")
-	w.out.KeyString("type", kind)
+	w.out.JSON(`"tool_choice":{"type":?`, kind)
 	switch {
 	case forced && kind == "tool":
 		w.out.KeyString("name", searchName)
@@ -243,7 +240,7 @@ func (w *writer) writeChoice() {
 		w.out.KeyString("name", w.p.ToolName(choice.Names[0], nameRule()))
 	}
 	if single {
-		w.out.Literal(`"disable_parallel_tool_use":true`)
+		w.out.JSON(`"disable_parallel_tool_use":true`)
 	}
 	w.out.End()
 }

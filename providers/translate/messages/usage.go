@@ -45,26 +45,15 @@ func (u *usage) counts() form.Counts {
 
 // writeUsage writes counts. A stream has all of them at its start and at its end, because some clients read only one.
 func writeUsage(out *form.Out, c *form.Counts, searches int64) {
-	out.Begin()
-	out.KeyInt("input_tokens", max(0, c.Input-c.Read-c.Write))
-	out.KeyInt("cache_creation_input_tokens", c.Write)
-	out.KeyInt("cache_read_input_tokens", c.Read)
-	out.Object("cache_creation")
-	out.KeyInt("ephemeral_5m_input_tokens", max(0, c.Write-c.Write1h))
-	out.KeyInt("ephemeral_1h_input_tokens", c.Write1h)
-	out.End()
-	out.KeyInt("output_tokens", c.Output)
-	out.Object("output_tokens_details")
-	out.KeyInt("thinking_tokens", c.Reasoning)
-	out.End()
+	out.JSON(`{"input_tokens":?,"cache_creation_input_tokens":?,"cache_read_input_tokens":?`,
+		max(0, c.Input-c.Read-c.Write), c.Write, c.Read)
+	out.JSON(`"cache_creation":{"ephemeral_5m_input_tokens":?,"ephemeral_1h_input_tokens":?}`, max(0, c.Write-c.Write1h), c.Write1h)
+	out.JSON(`"output_tokens":?,"output_tokens_details":{"thinking_tokens":?}`, c.Output, c.Reasoning)
 	if searches > 0 {
-		out.Object("server_tool_use")
-		out.KeyInt("web_search_requests", searches)
-		out.Literal(`"web_fetch_requests":0`)
-		out.End()
+		out.JSON(`"server_tool_use":{"web_search_requests":?,"web_fetch_requests":0}`, searches)
 	} else {
-		out.Literal(`"server_tool_use":null`)
+		out.JSON(`"server_tool_use":null`)
 	}
-	out.Literal(`"inference_geo":null`)
+	out.JSON(`"inference_geo":null`)
 	out.End()
 }

@@ -39,12 +39,11 @@ func write(p *form.Prompt, to form.Target, loss *form.Loss, count bool) (provide
 	w.pickTools()
 	w.think()
 	w.countMarks()
-	w.out.Begin()
-	w.out.KeyString("model", to.Model)
+	w.out.JSON(`{"model":?`, to.Model)
 	if !count {
 		w.tune()
 		if to.Stream {
-			w.out.Literal(`"stream":true`)
+			w.out.JSON(`"stream":true`)
 		}
 	}
 	w.writeThinking()
@@ -141,9 +140,7 @@ func (w *writer) tune() {
 	w.sample()
 	w.stop()
 	if !w.p.User.Empty() {
-		w.out.Object("metadata")
-		w.out.KeyText("user_id", w.p.User)
-		w.out.End()
+		w.out.JSON(`"metadata":{"user_id":?}`, w.p.User)
 	}
 }
 
@@ -163,7 +160,7 @@ func (w *writer) sample() {
 		drop(s.Temperature, form.FieldTemperature)
 	case n > 1:
 		w.loss.Change(f[form.FieldTemperature])
-		w.out.Literal(`"temperature":1`)
+		w.out.JSON(`"temperature":1`)
 	default:
 		w.out.Field("temperature", s.Temperature)
 	}
@@ -208,9 +205,5 @@ func (w *writer) stop() {
 	case len(kept) < len(w.p.Limits.Stop):
 		w.loss.Change(field)
 	}
-	w.out.Array("stop_sequences")
-	for _, text := range kept {
-		w.out.Text(text)
-	}
-	w.out.EndArray()
+	w.out.Texts("stop_sequences", kept)
 }

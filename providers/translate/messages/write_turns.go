@@ -46,9 +46,9 @@ func (w *writer) mark(mark form.Mark, at form.Path, skip *int) {
 		*skip--
 		w.loss.Change(at.Field(w.p.Fields[form.FieldCache]).Name())
 	case mark == form.MarkHour:
-		w.out.Literal(`"cache_control":{"type":"ephemeral","ttl":"1h"}`)
+		w.out.JSON(`"cache_control":{"type":"ephemeral","ttl":"1h"}`)
 	default:
-		w.out.Literal(`"cache_control":{"type":"ephemeral"}`)
+		w.out.JSON(`"cache_control":{"type":"ephemeral"}`)
 	}
 }
 
@@ -80,23 +80,18 @@ func (w *writer) writeSystem() {
 }
 
 // text writes a text block. The caller ends the block.
-func (w *writer) text(text rawjson.Text) {
-	w.out.Typed("text")
-	w.out.KeyText("text", text)
-}
+func (w *writer) text(text rawjson.Text) { w.out.JSON(`{"type":"text","text":?`, text) }
 
 func (w *writer) writeTurns() {
 	w.out.Array("messages")
 	for i := range w.turns {
 		turn := &w.turns[i]
-		w.out.Begin()
-		w.out.KeyString("role", [...]string{form.User: "user", form.Assistant: "assistant", form.System: "system"}[turn.Role])
-		w.out.Array("content")
+		role := [...]string{form.User: "user", form.Assistant: "assistant", form.System: "system"}[turn.Role]
+		w.out.JSON(`{"role":?,"content":[`, role)
 		for j := range turn.Blocks {
 			w.block(turn.Role, &turn.Blocks[j])
 		}
-		w.out.EndArray()
-		w.out.End()
+		w.out.JSON("]}")
 	}
 	w.out.EndArray()
 }
@@ -126,10 +121,8 @@ func (w *writer) block(role form.Role, block *form.Block) {
 
 // call writes a call. The caller ends the block.
 func (w *writer) call(call *form.Call) {
-	w.out.Typed("tool_use")
-	w.out.KeyString("id", callID(call.ID))
-	w.out.KeyString("name", w.p.ToolName(call.Name, nameRule()))
-	w.out.KeyRaw("input", inputOf(call.Input))
+	w.out.JSON(`{"type":"tool_use","id":?,"name":?,"input":?`,
+		callID(call.ID), w.p.ToolName(call.Name, nameRule()), inputOf(call.Input))
 }
 
 // callID returns an id of a call that the vendor accepts.
@@ -147,8 +140,7 @@ func (w *writer) result(block *form.Block) {
 			blocks = append([]form.Block{{Kind: form.BlockText, Text: text}}, blocks...)
 		}
 	}
-	w.out.Typed("tool_result")
-	w.out.KeyString("tool_use_id", callID(result.ID))
+	w.out.JSON(`{"type":"tool_result","tool_use_id":?`, callID(result.ID))
 	switch {
 	case len(blocks) == 1 && blocks[0].Kind == form.BlockText:
 		w.out.KeyText("content", blocks[0].Text)
@@ -160,7 +152,7 @@ func (w *writer) result(block *form.Block) {
 		w.out.EndArray()
 	}
 	if failed {
-		w.out.Literal(`"is_error":true`)
+		w.out.JSON(`"is_error":true`)
 	}
 }
 
@@ -188,14 +180,9 @@ func (w *writer) thought(block *form.Block) {
 			if text == nil {
 				text = block.Text
 			}
-			w.out.Typed("thinking")
-			w.out.KeyText("thinking", text)
-			w.out.KeyQuoted("signature", state.Data)
-			w.out.End()
+			w.out.JSON(`{"type":"thinking","thinking":?,"signature":?}`, text, state.Data)
 		case form.StateRedacted:
-			w.out.Typed("redacted_thinking")
-			w.out.KeyQuoted("data", state.Data)
-			w.out.End()
+			w.out.JSON(`{"type":"redacted_thinking","data":?}`, state.Data)
 		default:
 		}
 	}

@@ -48,10 +48,7 @@ func Summary(call providers.Call, item rawjson.Value) (message []byte, ok bool) 
 		return nil, false
 	}
 	var out form.Out
-	out.Begin()
-	out.Literal(`"type":"message","role":"user"`)
-	out.KeyString("content", compactedPreface+text)
-	out.End()
+	out.JSON(`{"type":"message","role":"user","content":?}`, compactedPreface+text)
 	return out.Bytes(), true
 }
 
@@ -79,12 +76,8 @@ func (w *writer) compacted() {
 
 func (w *writer) compactedResponse() {
 	out := &w.Out
-	out.Begin()
-	out.KeyString("id", w.id)
-	out.Literal(`"object":"response.compaction"`)
-	out.KeyInt("created_at", w.created)
+	out.JSON(`{"id":?,"object":"response.compaction","created_at":?`, w.id, w.created)
 	out.KeyRaw("output", []byte("["), w.written, []byte("]"))
-	out.Key("usage")
 	w.usage(out)
 	out.End()
 }

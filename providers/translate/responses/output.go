@@ -66,9 +66,6 @@ func (w *output) keep(pieces ...string) {
 	}
 }
 
-// putText appends a text of the gateway, with quotes.
-func (w *output) putText(text string) { w.written = append(w.written, rawjson.Quote(text)...) }
-
 // open begins an item with the known members. Further members are appended to written.
 func (w *output) open(kind itemKind, prefix string) {
 	w.closeItem()
@@ -81,12 +78,11 @@ func (w *output) open(kind itemKind, prefix string) {
 
 // added writes the event of an item that has begun: its part in written, closed with closing.
 func (w *output) added(closing string) {
-	if !w.begin("response.output_item.added") {
-		return
+	if w.begin("response.output_item.added") {
+		w.Out.KeyInt("output_index", int64(w.items-1))
+		w.Out.KeyRaw("item", w.written[w.item.from:], []byte(closing))
+		w.finish()
 	}
-	w.Out.KeyInt("output_index", int64(w.items-1))
-	w.Out.KeyRaw("item", w.written[w.item.from:], []byte(closing))
-	w.finish()
 }
 
 func (w *output) text(event *form.Event, kind partKind) {
@@ -116,13 +112,10 @@ func (w *output) text(event *form.Event, kind partKind) {
 	if w.beginOf(kind.words().delta) {
 		w.Out.KeyInt("content_index", int64(w.item.parts-1))
 		w.Out.Field("delta", event.Text)
-		if kind == outputText {
-			w.Out.Key("logprobs")
-			if logprobs == nil {
-				w.Out.Literal("[]")
-			} else {
-				w.Out.Raw(logprobs)
-			}
+		if logprobs != nil {
+			w.Out.KeyRaw("logprobs", logprobs)
+		} else if kind == outputText {
+			w.Out.JSON(`"logprobs":[]`)
 		}
 		w.finish()
 	}
@@ -163,16 +156,11 @@ func (w *output) openReasoning() {
 func (w *output) search(step *form.SearchStep) {
 	w.open(searchCall, "ws_")
 	var action form.Out
-	action.Typed("search")
-	action.KeyString("query", step.Query)
-	action.Array("sources")
+	action.JSON(`{"type":"search","query":?,"sources":[`, step.Query)
 	for _, source := range step.Sources {
-		action.Typed("url")
-		action.KeyString("url", source.URL)
-		action.End()
+		action.JSON(`{"type":"url","url":?}`, source.URL)
 	}
-	action.EndArray()
-	action.End()
+	action.JSON("]}")
 	w.keep(`{"type":"web_search_call","id":"`, w.item.id, `","action":`, string(action.Bytes()))
 	w.added(`,"status":"` + statusInProgress + `"}`)
 	for _, state := range [...]string{statusInProgress, "searching", statusCompleted} {
@@ -188,20 +176,13 @@ func (w *output) cite(event *form.Event) {
 	if w.item.kind != message || w.item.part != outputText || w.item.block != event.Block {
 		return
 	}
-	write := func(out *form.Out) {
-		out.Typed("url_citation")
-		out.KeyInt("start_index", int64(event.Citation.From))
-		out.KeyInt("end_index", int64(event.Citation.To))
-		out.KeyString("url", event.Citation.URL)
-		out.KeyString("title", event.Citation.Title)
-		out.End()
-	}
-	write(&w.item.annotations)
+	var citation form.Out
+	citation.JSON(`{"type":"url_citation","start_index":?,"end_index":?,"url":?,"title":?}`,
+		int64(event.Citation.From), int64(event.Citation.To), event.Citation.URL, event.Citation.Title)
+	w.item.annotations.Raw(citation.Bytes())
 	if w.beginOf("response.output_text.annotation.added") {
-		w.Out.KeyInt("content_index", int64(w.item.parts-1))
-		w.Out.KeyInt("annotation_index", w.item.citations)
-		w.Out.Key("annotation")
-		write(&w.Out)
+		w.Out.JSON(`"content_index":?,"annotation_index":?,"annotation":?`,
+			int64(w.item.parts-1), w.item.citations, rawjson.Value(citation.Bytes()))
 		w.finish()
 	}
 	w.item.citations++
@@ -295,12 +276,11 @@ func (k partKind) words() partWords {
 
 // place writes the position of a part.
 func (w *output) place() {
+	name := "content_index"
 	if w.item.part == summary {
-		w.Out.Key("summary_index")
-	} else {
-		w.Out.Key("content_index")
+		name = "summary_index"
 	}
-	w.Out.Int(int64(w.item.parts - 1))
+	w.Out.KeyInt(name, int64(w.item.parts-1))
 }
 
 func (w *output) openPart(kind partKind, block int) {

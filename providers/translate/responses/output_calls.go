@@ -12,18 +12,16 @@ func (w *output) beginCall(event *form.Event) {
 		kind, prefix, word, input = customCall, "ctc_", "custom_tool_call", "input"
 	}
 	w.open(kind, prefix)
-	w.keep(`{"type":"`, word, `","id":"`, w.item.id, `","call_id":`)
-	w.putText(event.Call.ID)
+	var head form.Out
+	head.JSON(`{"type":?,"id":?,"call_id":?`, word, w.item.id, event.Call.ID)
 	space, grouped := w.ask.Spaces[event.Call.Name]
 	if grouped {
-		w.keep(`,"namespace":`)
-		w.putText(space.Namespace)
+		head.KeyString("namespace", space.Namespace)
 	} else {
 		space.Name = event.Call.Name
 	}
-	w.keep(`,"name":`)
-	w.putText(space.Name)
-	w.keep(`,"`, input, `":"`)
+	head.JSON(`"name":?,"`+input+`":"`, space.Name)
+	w.written = append(w.written, head.Bytes()...)
 	w.item.textFrom = len(w.written)
 	w.added(`","status":"in_progress"}`)
 }

@@ -281,7 +281,7 @@ func (r *reading) echoed() []byte {
 		if r.echo[i] != nil {
 			out.Raw(r.echo[i])
 		} else {
-			out.Literal(member.absent)
+			out.JSON(member.absent)
 		}
 	}
 	return slices.Clip(out.Bytes())

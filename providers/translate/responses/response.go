@@ -1,9 +1,11 @@
 package responses
 
 import (
+	"cmp"
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -119,49 +121,32 @@ func (w *writer) fail(fault *providers.Fault) {
 
 // response writes the response object, with the members that its type requires.
 func (w *writer) response(out *form.Out, status, reason string, fault *providers.Fault) {
-	out.Begin()
-	out.KeyString("id", w.id)
-	out.KeyString("object", "response")
-	out.KeyInt("created_at", w.created)
-	out.KeyString("status", status)
+	out.JSON(`{"id":?,"object":"response","created_at":?,"status":?`, w.id, w.created, status)
 	if status == statusCompleted {
 		out.KeyInt("completed_at", time.Now().Unix())
 	}
-	out.Key("error")
 	if fault != nil {
-		out.Begin()
-		out.KeyString("code", errorCode(fault.Kind))
-		out.KeyString("message", faultMessage(fault))
-		out.End()
+		out.JSON(`"error":{"code":?,"message":?}`, errorCode(fault.Kind), cmp.Or(fault.UpstreamMessage, fault.Message))
 	} else {
-		out.Literal("null")
+		out.JSON(`"error":null`)
 	}
-	out.Key("incomplete_details")
 	if reason != "" {
-		out.Begin()
-		out.KeyString("reason", reason)
-		out.End()
+		out.JSON(`"incomplete_details":{"reason":?}`, reason)
 	} else {
-		out.Literal("null")
+		out.JSON(`"incomplete_details":null`)
 	}
 	out.KeyString("model", w.ask.Model)
 	if len(w.ask.Echo) > 0 {
 		out.Raw(w.ask.Echo)
 	}
-	out.Literal(`"background":false`)
-	out.Key("previous_response_id")
+	var previous rawjson.Value
 	if w.ask.Previous != "" {
-		out.String(w.ask.Previous)
-	} else {
-		out.Literal("null")
+		previous = rawjson.Value(rawjson.Quote(w.ask.Previous))
 	}
-	out.Literal(`"access_programs":null`)
-	out.Key("store")
-	out.Bool(w.ask.Store != nil)
+	out.JSON(`"background":false,"previous_response_id":?,"access_programs":null,"store":?`, previous, w.ask.Store != nil)
 	out.KeyRaw("output", []byte("["), w.written, []byte("]"))
-	out.Key("usage")
 	if status == statusInProgress {
-		out.Literal("null")
+		out.JSON(`"usage":null`)
 	} else {
 		w.usage(out)
 	}
@@ -169,19 +154,10 @@ func (w *writer) response(out *form.Out, status, reason string, fault *providers
 }
 
 func (w *writer) usage(out *form.Out) {
-	counts := &w.counts
-	out.Begin()
-	out.KeyInt("input_tokens", counts.Input)
-	out.Object("input_tokens_details")
-	out.KeyInt("cached_tokens", counts.Read)
-	out.KeyInt("cache_write_tokens", counts.Write)
-	out.End()
-	out.KeyInt("output_tokens", counts.Output)
-	out.Object("output_tokens_details")
-	out.KeyInt("reasoning_tokens", counts.Reasoning)
-	out.End()
-	out.KeyInt("total_tokens", counts.Input+counts.Output)
-	out.End()
+	c := &w.counts
+	out.JSON(`"usage":{"input_tokens":?,"input_tokens_details":{"cached_tokens":?,"cache_write_tokens":?}`, c.Input, c.Read, c.Write)
+	out.JSON(`"output_tokens":?,"output_tokens_details":{"reasoning_tokens":?}`, c.Output, c.Reasoning)
+	out.JSON(`"total_tokens":?}`, c.Input+c.Output)
 }
 
 // errorCode returns the code of a failed response, one of those in ResponseError.
@@ -194,12 +170,4 @@ func errorCode(kind providers.Kind) string {
 	default:
 		return "server_error"
 	}
-}
-
-// faultMessage returns the message of a fault for the client: the upstream's about the client's request, otherwise the gateway's.
-func faultMessage(fault *providers.Fault) string {
-	if fault.UpstreamMessage != "" {
-		return fault.UpstreamMessage
-	}
-	return fault.Message
 }

@@ -25,10 +25,7 @@ func newResponseID() string {
 func SplitInput(input rawjson.Value, earlier int) (before, own []byte) {
 	if text := input.Text(); text != nil {
 		var out form.Out
-		out.Begin()
-		out.Literal(`"type":"message","role":"user"`)
-		out.KeyText("content", text)
-		out.End()
+		out.JSON(`{"type":"message","role":"user","content":?}`, text)
 		return nil, out.Bytes()
 	}
 	var parts [2]struct{ from, to int }

@@ -100,11 +100,7 @@ func (w *output) begin(name string) bool {
 	if !w.ask.Stream {
 		return false
 	}
-	w.Out.Plain("event: ")
-	w.Out.Plain(name)
-	w.Out.Plain("\ndata: ")
-	w.Out.Begin()
-	w.Out.KeyString("type", name)
+	w.Out.Event(name)
 	return true
 }
 
@@ -112,8 +108,7 @@ func (w *output) begin(name string) bool {
 func (w *output) finish() {
 	w.Out.KeyInt("sequence_number", w.number)
 	w.number++
-	w.Out.End()
-	w.Out.Plain("\n\n")
+	w.Out.EndEvent()
 }
 
 // beginOf opens an event of the open item.
@@ -121,7 +116,6 @@ func (w *output) beginOf(name string) bool {
 	if !w.begin(name) {
 		return false
 	}
-	w.Out.KeyString("item_id", w.item.id)
-	w.Out.KeyInt("output_index", int64(w.items-1))
+	w.Out.JSON(`"item_id":?,"output_index":?`, w.item.id, int64(w.items-1))
 	return true
 }

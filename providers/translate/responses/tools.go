@@ -7,13 +7,6 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// The words for the choice of tools.
-const (
-	choiceAuto     = "auto"
-	choiceNone     = "none"
-	choiceRequired = "required"
-)
-
 func (r *reading) readTools(tools rawjson.Value) {
 	for i, tool := range tools.Items() {
 		r.readTool(tool, form.In("tools", i), "")
@@ -146,16 +139,14 @@ func (r *reading) settleSearch() {
 }
 
 func (r *reading) choiceMode(word rawjson.Text, field string) form.ChoiceMode {
-	switch {
-	case word.Is(choiceAuto), word.Empty():
+	if word.Empty() {
 		return form.ChoiceAuto
-	case word.Is(choiceNone):
-		return form.ChoiceNone
-	case word.Is(choiceRequired):
-		return form.ChoiceAny
 	}
-	r.Refuse(field, "The choice of tools must be auto, none, required, or a tool that `tools` declares.")
-	return form.ChoiceUnset
+	mode, known := form.OpenAIChoice(word)
+	if !known {
+		r.Refuse(field, "The choice of tools must be auto, none, required, or a tool that `tools` declares.")
+	}
+	return mode
 }
 
 // chosen returns the name of a tool in a choice, which must be declared.

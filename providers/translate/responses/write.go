@@ -32,8 +32,7 @@ type writing struct {
 func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
 	w := newWriting(p, to, loss)
 	w.Fail(p.RefuseOwn(form.Responses, "moderation")) // before the fault of an empty prompt
-	w.Begin()
-	w.KeyString("model", to.Model)
+	w.JSON(`{"model":?`, to.Model)
 	w.conversation()
 	w.limits()
 	w.tools()
@@ -42,13 +41,11 @@ func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, 
 	w.reasoning()
 	w.own(to.Stream)
 	if w.include.Len() > 0 {
-		w.Array("include")
-		w.Raw(w.include.Bytes())
-		w.EndArray()
+		w.KeyRaw("include", []byte("["), w.include.Bytes(), []byte("]"))
 	}
-	w.Literal(`"store":false`)
+	w.JSON(`"store":false`)
 	if to.Stream {
-		w.Literal(`"stream":true`)
+		w.JSON(`"stream":true`)
 	}
 	w.End()
 	return w.Payload(), w.Fault
@@ -113,7 +110,7 @@ func (w *writing) reasoning() {
 		w.KeyString("effort", effort)
 	}
 	if w.Thinking.Show {
-		w.Literal(`"summary":"auto"`)
+		w.JSON(`"summary":"auto"`)
 	}
 	w.End()
 }
@@ -132,10 +129,9 @@ func (w *writing) text() {
 	switch output.Kind {
 	case form.OutputText:
 	case form.OutputJSON:
-		w.Literal(`"format":{"type":"json_object"}`)
+		w.JSON(`"format":{"type":"json_object"}`)
 	case form.OutputSchema:
-		w.Object("format")
-		w.Literal(`"type":"json_schema"`)
+		w.JSON(`"format":{"type":"json_schema"`)
 		output.WriteSchema(w.Out)
 		w.End()
 	}
@@ -167,9 +163,7 @@ func (w *writing) own(stream bool) {
 			}
 		case "stream_options.include_obfuscation":
 			if stream {
-				w.Object("stream_options")
-				w.Field("include_obfuscation", own.Value)
-				w.End()
+				w.JSON(`"stream_options":{"include_obfuscation":?}`, own.Value)
 			}
 		default:
 			w.loss.Drop(own.Name)
@@ -181,8 +175,7 @@ func (w *writing) own(stream bool) {
 // openai-node 7.55. The omitted fields have no tokens.
 func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
 	w := newWriting(p, to, loss)
-	w.Begin()
-	w.KeyString("model", to.Model)
+	w.JSON(`{"model":?`, to.Model)
 	w.conversation()
 	w.tools()
 	w.text()

@@ -61,9 +61,7 @@ func (w *writing) instructions(system []form.Block) bool {
 
 // message writes a message of the user or the system.
 func (w *writing) message(role string, blocks []form.Block) {
-	w.Typed("message")
-	w.KeyString("role", role)
-	w.Key("content")
+	w.JSON(`{"type":"message","role":?,"content":`, role)
 	for i := range blocks {
 		if blocks[i].Kind == form.BlockMedia && role != "user" && blocks[i].Media.Kind != form.PlainText {
 			w.Fail(form.Refused(blocks[i].At.String(), form.Responses))
@@ -99,13 +97,11 @@ func (w *writing) user(blocks []form.Block) {
 
 func (w *writing) result(block *form.Block) {
 	result := block.Result
+	kind := "function_call_output"
 	if w.custom[result.Name] {
-		w.Typed("custom_tool_call_output")
-	} else {
-		w.Typed("function_call_output")
+		kind = "custom_tool_call_output"
 	}
-	w.KeyString("call_id", callID(result.ID))
-	w.Key("output")
+	w.JSON(`{"type":?,"call_id":?,"output":`, kind, callID(result.ID))
 	text, media := result.Say(), result.Media()
 	mark := block.Mark()
 	if !w.to.Breakpoints {
@@ -181,46 +177,28 @@ func (w *writing) sealed(states []form.State) []byte {
 
 // thought writes a thought without its id, because the vendor has not stored it.
 func (w *writing) thought(text rawjson.Text, data []byte) {
-	w.Typed("reasoning")
-	w.Array("summary")
-	if !text.Empty() {
-		w.Typed("summary_text")
-		w.Field("text", text)
-		w.End()
+	if text.Empty() {
+		w.JSON(`{"type":"reasoning","summary":[],"encrypted_content":?}`, data)
+		return
 	}
-	w.EndArray()
-	w.KeyQuoted("encrypted_content", data)
-	w.End()
+	w.JSON(`{"type":"reasoning","summary":[{"type":"summary_text","text":?}],"encrypted_content":?}`, text, data)
 }
 
 func (w *writing) say(blocks []form.Block) {
-	w.Typed("message")
-	w.Literal(`"role":"assistant"`)
-	w.Array("content")
+	w.JSON(`{"type":"message","role":"assistant","content":[`)
 	for i := range blocks {
-		w.Typed("output_text")
-		w.Field("text", blocks[i].Text)
-		w.End()
+		w.JSON(`{"type":"output_text","text":?}`, blocks[i].Text)
 	}
-	w.EndArray()
-	w.End()
+	w.JSON("]}")
 }
 
 func (w *writing) call(call *form.Call) {
-	custom := w.custom[call.Name]
-	if custom {
-		w.Typed("custom_tool_call")
+	id, name := callID(call.ID), w.toolName(call.Name)
+	if w.custom[call.Name] {
+		w.JSON(`{"type":"custom_tool_call","call_id":?,"name":?,"input":?}`, id, name, form.CustomText(call.Input))
 	} else {
-		w.Typed("function_call")
+		w.JSON(`{"type":"function_call","call_id":?,"name":?,"arguments":?}`, id, name, call.Arguments())
 	}
-	w.KeyString("call_id", callID(call.ID))
-	w.KeyString("name", w.toolName(call.Name))
-	if custom {
-		w.Field("input", form.CustomText(call.Input))
-	} else {
-		w.Field("arguments", call.Arguments())
-	}
-	w.End()
 }
 
 // callID returns an id of a call that this dialect accepts.

@@ -10,26 +10,24 @@ func (w *writing) part(block *form.Block) {
 	ownFile := media.File != nil && w.From.SameVendor(form.Responses)
 	switch {
 	case block.Kind == form.BlockText:
-		w.Typed("input_text")
-		w.KeyText("text", block.Text)
+		w.JSON(`{"type":"input_text","text":?`, block.Text)
 	case block.Kind != form.BlockMedia:
 		w.Fail(form.Refused(block.At.String(), form.Responses))
 		return
 	case media.Kind == form.PlainText && media.Text != nil:
-		w.Typed("input_text")
-		w.KeyText("text", media.Plain())
+		w.JSON(`{"type":"input_text","text":?`, media.Plain())
 	case media.Kind == form.Image && (ownFile || media.URL != nil || media.Data != nil):
-		w.Typed("input_image")
+		w.JSON(`{"type":"input_image"`)
 		w.source(media, "image_url", "image_url")
 	case media.Kind == form.Document && (ownFile || media.URL != nil || media.Data != nil):
-		w.Typed("input_file")
+		w.JSON(`{"type":"input_file"`)
 		w.source(media, "file_url", "file_data")
 	default:
 		w.Fail(form.Refused(block.At.String(), form.Responses))
 		return
 	}
 	if block.Cache != form.NoMark && w.to.Breakpoints {
-		w.Literal(`"prompt_cache_breakpoint":{"mode":"explicit"}`)
+		w.JSON(`"prompt_cache_breakpoint":{"mode":"explicit"}`)
 	} else {
 		w.DropMark(block.Cache, block.At, w.loss)
 	}

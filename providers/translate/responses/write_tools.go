@@ -14,24 +14,21 @@ func (w *writing) tools() {
 	for i := range w.Tools {
 		tool := &w.Tools[i]
 		w.DropMark(tool.Cache, tool.At, w.loss)
-		w.Typed(toolKind(tool.Custom))
-		w.KeyString("name", w.toolName(tool.Name))
+		w.JSON(`{"type":?,"name":?`, toolKind(tool.Custom), w.toolName(tool.Name))
 		w.Field("description", tool.Description)
 		if tool.Custom {
 			w.grammar(&tool.Grammar)
 		} else {
 			// "strict" is always set: without it, the vendor makes the tool strict if possible
 			// (https://platform.openai.com/docs/guides/function-calling).
-			w.Field("parameters", tool.Parameters())
-			w.Key("strict")
-			w.Bool(tool.Strict != nil && *tool.Strict)
+			w.JSON(`"parameters":?,"strict":?`, tool.Parameters(), tool.Strict != nil && *tool.Strict)
 		}
 		w.End()
 	}
 	w.search()
 	w.EndArray()
 	if w.Parallel != nil && !*w.Parallel {
-		w.Literal(`"parallel_tool_calls":false`)
+		w.JSON(`"parallel_tool_calls":false`)
 	}
 	w.choice()
 }
@@ -44,11 +41,9 @@ func (w *writing) search() {
 	if s == nil {
 		return
 	}
-	w.Typed("web_search")
+	w.JSON(`{"type":"web_search"`)
 	if s.Allowed.Len() > 0 {
-		w.Object("filters")
-		w.KeyRaw("allowed_domains", s.Allowed)
-		w.End()
+		w.JSON(`"filters":{"allowed_domains":?}`, s.Allowed)
 	}
 	s.WriteLocation(w.Out, "")
 	w.Field("search_context_size", s.Context)
@@ -68,48 +63,34 @@ func (w *writing) grammar(grammar *form.Grammar) {
 	if grammar.Definition.Empty() {
 		return
 	}
-	w.Key("format")
-	w.Typed("grammar")
+	w.JSON(`"format":{"type":"grammar"`)
 	w.Field("syntax", grammar.Syntax)
 	w.Field("definition", grammar.Definition)
 	w.End()
 }
 
 func (w *writing) choice() {
-	var word string
-	switch w.Choice.Mode {
-	case form.ChoiceUnset:
+	mode, names := w.Choice.Mode, w.Choice.Names
+	if mode == form.ChoiceUnset {
 		return
-	case form.ChoiceAuto:
-		word = choiceAuto
-	case form.ChoiceNone:
-		word = choiceNone
-	case form.ChoiceAny:
-		word = choiceRequired
 	}
 	w.Key("tool_choice")
-	switch names := w.Choice.Names; {
-	case w.Search != nil && w.Search.Forced && word == choiceRequired:
-		w.Typed("web_search")
-		w.End()
-	case len(names) == 0 || word == choiceNone:
-		w.String(word)
-	case len(names) == 1 && word == choiceRequired:
+	switch {
+	case w.Search != nil && w.Search.Forced && mode == form.ChoiceAny:
+		w.JSON(`{"type":"web_search"}`)
+	case len(names) == 0 || mode == form.ChoiceNone:
+		w.String(mode.OpenAI())
+	case len(names) == 1 && mode == form.ChoiceAny:
 		w.chosen(names[0])
 	default:
-		w.Typed("allowed_tools")
-		w.KeyString("mode", word)
-		w.Array("tools")
+		w.JSON(`{"type":"allowed_tools","mode":?,"tools":[`, mode.OpenAI())
 		for _, name := range names {
 			w.chosen(name)
 		}
-		w.EndArray()
-		w.End()
+		w.JSON("]}")
 	}
 }
 
 func (w *writing) chosen(name string) {
-	w.Typed(toolKind(w.custom[name]))
-	w.KeyString("name", w.toolName(name))
-	w.End()
+	w.JSON(`{"type":?,"name":?}`, toolKind(w.custom[name]), w.toolName(name))
 }
