@@ -167,7 +167,7 @@ func newRun(t *testing.T, stream bool) (*calls, *runner) {
 			if !c.caller.send(r, run) {
 				return
 			}
-			call := providers.Call{Endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses}, Stream: stream}
+			call := &providers.Call{Endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses}, Stream: stream}
 			call.Body = fmt.Appendf(nil, `{"background":true,"stream":%t}`, stream)
 			var err error
 			create, stop := context.WithCancel(context.WithoutCancel(r.Context()))

@@ -17,8 +17,8 @@ import (
 func TestAffinity(t *testing.T) {
 	t.Parallel()
 	calls := make(chan providers.Call, 1)
-	catcher := relayer(func(_ context.Context, _ providers.Target, call providers.Call) (*http.Response, error) {
-		calls <- call
+	catcher := relayer(func(_ context.Context, _ providers.Target, call *providers.Call) (*http.Response, error) {
+		calls <- *call
 		return upstreamAnswer("application/json", `{"ok":true}`), nil
 	})
 	endpoints := []providers.Endpoint{

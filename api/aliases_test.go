@@ -22,8 +22,8 @@ func TestAliases(t *testing.T) {
 	var seen providers.Call
 	g := newGateway(t, nil, func(g *gateway, o *api.Options) {
 		catalog := providers.Catalog{"openai": {Name: "openai", Endpoints: []providers.Endpoint{chat}, Relay: relayer(
-			func(_ context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
-				seen, payload = call, sent(t, to, call)
+			func(_ context.Context, to providers.Target, call *providers.Call) (*http.Response, error) {
+				seen, payload = *call, sent(t, to, call)
 				return upstreamAnswer("application/json", `{"model":"theirs"}`), nil
 			})}}
 		routes := router.New(catalog, []providers.Channel{{

@@ -20,7 +20,7 @@ func TestAnswerComesBeforeItsRecords(t *testing.T) {
 	t.Parallel()
 	const answer = `{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}`
 	read, recorded := make(chan struct{}), make(chan struct{})
-	g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	g := newGateway(t, func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		resp := upstreamAnswer("application/json", answer)
 		resp.Header.Set("Content-Length", strconv.Itoa(len(answer)))
 		return resp, nil

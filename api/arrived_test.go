@@ -115,7 +115,7 @@ func TestShortCallAsksItsLimitsOnce(t *testing.T) {
 	t.Parallel()
 	token := tokens.Token{Limits: tokens.Limits{RequestsPerMinute: 100, TokensPerMinute: 1 << 20, Concurrency: 5}, Budget: 1}
 	bodies := make(chan string, 1)
-	l, asked := metered(t, token, func(_ context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+	l, asked := metered(t, token, func(_ context.Context, to providers.Target, call *providers.Call) (*http.Response, error) {
 		bodies <- sent(t, to, call)
 		return upstreamAnswer("application/json", `{"usage":{"prompt_tokens":1,"completion_tokens":1}}`), nil
 	})
@@ -256,7 +256,7 @@ func TestRefusedCallsCount(t *testing.T) {
 func TestCallIsLeft(t *testing.T) {
 	t.Parallel()
 	began, left := make(chan struct{}), make(chan struct{})
-	l, _ := metered(t, tokens.Token{Budget: 1}, func(ctx context.Context, _ providers.Target, _ providers.Call) (*http.Response, error) {
+	l, _ := metered(t, tokens.Token{Budget: 1}, func(ctx context.Context, _ providers.Target, _ *providers.Call) (*http.Response, error) {
 		close(began)
 		<-ctx.Done()
 		close(left)

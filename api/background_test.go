@@ -84,7 +84,7 @@ func TestAsyncCreate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+			g := newGateway(t, func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 				t.Error("the create sends the call")
 				return upstreamAnswer("application/json", "{}"), nil
 			}, nil)
@@ -501,7 +501,7 @@ func TestServeCallToken(t *testing.T) {
 			t.Parallel()
 			var changed atomic.Bool
 			read := make(chan struct{}, 100)
-			g := newGateway(t, func(ctx context.Context, _ providers.Target, _ providers.Call) (*http.Response, error) {
+			g := newGateway(t, func(ctx context.Context, _ providers.Target, _ *providers.Call) (*http.Response, error) {
 				changed.Store(true)
 				if test.ends {
 					<-ctx.Done()
@@ -539,7 +539,7 @@ func TestServeCallBodies(t *testing.T) {
 	t.Parallel()
 	const room = 1 << 20
 	finish := make(chan struct{})
-	g := newGateway(t, func(_ context.Context, _ providers.Target, call providers.Call) (*http.Response, error) {
+	g := newGateway(t, func(_ context.Context, _ providers.Target, call *providers.Call) (*http.Response, error) {
 		if len(call.Body) > room/8 {
 			<-finish
 		}
@@ -638,7 +638,7 @@ func TestServeCallEvents(t *testing.T) {
 	for name, end := range map[string]string{"whole": "data: [DONE]\n\n", "larger than any event may be": event(sse.MaxEvent)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+			g := newGateway(t, func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 				return upstreamAnswer("text/event-stream", stream+end), nil
 			}, nil)
 			rec := &writes{ResponseRecorder: httptest.NewRecorder()}
@@ -667,7 +667,7 @@ func TestServeCallUnstored(t *testing.T) {
 	t.Parallel()
 	const first = `data: {"choices":[{"delta":{"content":"x"}}]}` + "\n\n"
 	for _, passes := range []string{"", first} {
-		g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+		g := newGateway(t, func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 			return upstreamAnswer("text/event-stream", first+"data: [DONE]\n\n"), nil
 		}, nil)
 		away := errors.New("away")

@@ -21,7 +21,7 @@ func (failingReader) Read([]byte) (int, error) { return 0, errors.New("connectio
 // answering is a gateway whose upstream answers with one body.
 func answering(tb testing.TB, contentType string, body func() io.Reader) *gateway {
 	tb.Helper()
-	return newGateway(tb, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	return newGateway(tb, func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		resp := upstreamAnswer(contentType, "")
 		resp.Body = io.NopCloser(body())
 		return resp, nil
@@ -187,7 +187,7 @@ func TestAnswerThatBreaksOff(t *testing.T) {
 		{"large, of a length", "application/json", "100000", `{"a":"` + strings.Repeat("x", 40_000), false},
 		{"sound as it comes", "audio/mpeg", "", "ID3", false},
 	} {
-		g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+		g := newGateway(t, func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 			resp := upstreamAnswer(test.contentType, "")
 			if resp.Header.Set("Content-Disposition", "attachment"); test.length != "" {
 				resp.Header.Set("Content-Length", test.length)

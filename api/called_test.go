@@ -19,12 +19,12 @@ func TestCalled(t *testing.T) {
 	t.Parallel()
 	const prompt = "a very private prompt"
 	body := `{"model":"fast","messages":[{"role":"user","content":"` + prompt + `"}]}`
-	answered := func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	answered := func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		answer := upstreamAnswer("application/json", `{"ok":true,"usage":{"prompt_tokens":5,"completion_tokens":7,"cached":3}}`)
 		answer.Header.Set("X-Request-Id", "vendor-1")
 		return answer, nil
 	}
-	refused := func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	refused := func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		return nil, &providers.Fault{
 			Kind: providers.Upstream, Message: "The upstream answered with status 500.", Code: "oops", Blame: providers.BlameChannel,
 			Upstream: &providers.Reply{Status: 500, Body: []byte(prompt), RequestID: "vendor-2"},

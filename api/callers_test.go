@@ -70,7 +70,7 @@ func (e pulledBytes) Read(p []byte) (int, error) {
 }
 
 // hangingUpstream answers with the beginning of an event stream, or with nothing, and then sends no more.
-func hangingUpstream(ctx context.Context, _ providers.Target, call providers.Call) (*http.Response, error) {
+func hangingUpstream(ctx context.Context, _ providers.Target, call *providers.Call) (*http.Response, error) {
 	if !call.Stream {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
@@ -314,7 +314,7 @@ func TestReadsHaveALimit(t *testing.T) {
 // BenchmarkCall is a relayed chat between socket and vendor.
 func BenchmarkCall(b *testing.B) {
 	const answer = `{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}}`
-	g := newGateway(b, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	g := newGateway(b, func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		return upstreamAnswer("application/json", answer), nil
 	}, func(_ *gateway, o *api.Options) { o.Log = nil })
 	ctx, cancel := context.WithCancelCause(b.Context()) // as net/http has one

@@ -29,8 +29,8 @@ func TestChatPassesThrough(t *testing.T) {
 	const answer = `{"id":"x","n":1.50,"usage":{"prompt_tokens":11,"completion_tokens":7}}`
 	var seen providers.Call
 	var payload string
-	g := newGateway(t, func(_ context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
-		seen, payload = call, sent(t, to, call)
+	g := newGateway(t, func(_ context.Context, to providers.Target, call *providers.Call) (*http.Response, error) {
+		seen, payload = *call, sent(t, to, call)
 		resp := upstreamAnswer("application/json", answer)
 		resp.Header.Set("Content-Length", strconv.Itoa(len(answer)))
 		resp.Header.Set("Openai-Organization", "the operator's")
@@ -67,7 +67,7 @@ func TestChatPassesThrough(t *testing.T) {
 
 func TestChatFaults(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, func(_ context.Context, _ providers.Target, call providers.Call) (*http.Response, error) {
+	g := newGateway(t, func(_ context.Context, _ providers.Target, call *providers.Call) (*http.Response, error) {
 		fault := &providers.Fault{Kind: providers.Upstream, Message: "The upstream failed."}
 		if strings.Contains(string(call.Body), "their 400") {
 			fault = &providers.Fault{Kind: providers.Invalid, Message: "ours", Upstream: &providers.Reply{
@@ -114,8 +114,8 @@ func TestChatFaults(t *testing.T) {
 func TestOpenValues(t *testing.T) {
 	t.Parallel()
 	var seen providers.Call
-	g := newGateway(t, func(_ context.Context, _ providers.Target, call providers.Call) (*http.Response, error) {
-		seen = call
+	g := newGateway(t, func(_ context.Context, _ providers.Target, call *providers.Call) (*http.Response, error) {
+		seen = *call
 		return upstreamAnswer("application/json", `{}`), nil
 	}, nil)
 	rec := g.do(t, request("POST", "/v1/chat/completions", `{"model":"open","messages":[],"reasoning_effort":"extreme"}`))
@@ -158,7 +158,7 @@ func TestStreamAsksForUsage(t *testing.T) {
 		},
 	} {
 		var got asked
-		g := newGateway(t, func(_ context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+		g := newGateway(t, func(_ context.Context, to providers.Target, call *providers.Call) (*http.Response, error) {
 			got = asked{sent(t, to, call), call.HideUsage}
 			return upstreamAnswer("text/event-stream", "data: [DONE]\n\n"), nil
 		}, nil)
@@ -182,7 +182,7 @@ const (
 func TestStreamComesAsItCame(t *testing.T) {
 	t.Parallel()
 	read, write := io.Pipe()
-	g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	g := newGateway(t, func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		resp := upstreamAnswer("text/event-stream", "")
 		resp.Body = read
 		return resp, nil
@@ -236,7 +236,7 @@ func TestStreamComesAsItCame(t *testing.T) {
 func TestClientGone(t *testing.T) {
 	t.Parallel()
 	upstreamEnded := make(chan struct{})
-	g := newGateway(t, func(ctx context.Context, _ providers.Target, _ providers.Call) (*http.Response, error) {
+	g := newGateway(t, func(ctx context.Context, _ providers.Target, _ *providers.Call) (*http.Response, error) {
 		read, write := io.Pipe()
 		go func() {
 			_, _ = io.WriteString(write, chunk)
@@ -273,7 +273,7 @@ func TestClientGone(t *testing.T) {
 func TestSlowClient(t *testing.T) {
 	t.Parallel()
 	upstreamEnded := make(chan struct{})
-	g := newGateway(t, func(ctx context.Context, _ providers.Target, _ providers.Call) (*http.Response, error) {
+	g := newGateway(t, func(ctx context.Context, _ providers.Target, _ *providers.Call) (*http.Response, error) {
 		context.AfterFunc(ctx, func() { close(upstreamEnded) })
 		resp := upstreamAnswer("text/event-stream", "")
 		resp.Body = io.NopCloser(endless{})
@@ -376,7 +376,7 @@ func oneChat(tb testing.TB, size int, tracer trace.Tracer) func() {
 	answer := `{"id":"x","choices":[{"message":{"content":"` + strings.Repeat("word ", 180) +
 		`"}}],"usage":{"prompt_tokens":11,"completion_tokens":7}}`
 	length := strconv.Itoa(len(answer))
-	g := newGateway(tb, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	g := newGateway(tb, func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		resp := upstreamAnswer("application/json", answer)
 		resp.Header.Set("Content-Length", length)
 		return resp, nil

@@ -28,7 +28,7 @@ func TestClientThatLeavesIs499(t *testing.T) {
 		for _, leaves := range []bool{true, false} {
 			ctx, leave := context.WithCancel(t.Context())
 			var seen []edge.Seen
-			g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+			g := newGateway(t, func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 				return nil, overloaded
 			}, func(_ *gateway, o *api.Options) { o.Seen = func(s edge.Seen) { seen = append(seen, s) } })
 			g.tasks.err = overloaded

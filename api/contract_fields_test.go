@@ -45,7 +45,7 @@ var alsoObjects = map[string]string{
 // newEverything makes a gateway whose one channel takes every endpoint there is and answers it.
 func newEverything(t *testing.T) *gateway {
 	t.Helper()
-	answer := relayer(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	answer := relayer(func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		return upstreamAnswer("application/json", `{}`), nil
 	})
 	vendor := providers.Vendor{Name: "every", Relay: answer, Video: struct{ providers.VideoAdapter }{}, Several: true}

@@ -34,7 +34,7 @@ func TestNextCallFindsItsPlaceFree(t *testing.T) {
 	// Longer than what the server keeps back until the handler has returned.
 	answer := `{"text":"` + strings.Repeat("word ", 4<<10) + `","usage":{"prompt_tokens":1,"completion_tokens":1}}`
 	limiter := redisLimits(t)
-	g := newGateway(t, func(_ context.Context, _ providers.Target, call providers.Call) (*http.Response, error) {
+	g := newGateway(t, func(_ context.Context, _ providers.Target, call *providers.Call) (*http.Response, error) {
 		if call.Stream {
 			read, write := io.Pipe() // it stays open for a while after [DONE]
 			go func() {
@@ -94,7 +94,7 @@ func TestNextResponseFindsItsPlaceFree(t *testing.T) {
 	limiter := redisLimits(t)
 	vendors := providers.Catalog{"openai": {
 		Name: "openai", Endpoints: openai.Endpoints(), Usage: openai.Usage(),
-		Relay: relayer(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+		Relay: relayer(func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 			read, write := io.Pipe() // it stays open after the last event
 			go func() {
 				_, _ = io.WriteString(write, events)

@@ -327,7 +327,7 @@ func TestLimits(t *testing.T) {
 
 func TestPanicIsAnsweredAndLogged(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) { panic("boom") }, nil)
+	g := newGateway(t, func(context.Context, providers.Target, *providers.Call) (*http.Response, error) { panic("boom") }, nil)
 	rec := g.do(t, request("POST", "/v1/chat/completions", smallChat))
 	if code, _ := fault(t, rec); rec.Code != 500 || code != "internal_error" {
 		t.Errorf("got %d %s", rec.Code, rec.Body)
@@ -344,7 +344,7 @@ func TestPanicIsAnsweredAndLogged(t *testing.T) {
 func TestAccessLogHasNoContent(t *testing.T) {
 	t.Parallel()
 	answer := `{"choices":[{"message":{"content":"ANSWER"}}],"usage":{"prompt_tokens":3,"completion_tokens":4,"cached":2}}`
-	g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	g := newGateway(t, func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		return upstreamAnswer("application/json", answer), nil
 	}, nil)
 	g.do(t, request("POST", "/v1/chat/completions?trace=QUERY&key="+goodKey, strings.Replace(smallChat, "hello", "PROMPT", 1), "X-Request-Id",
@@ -385,7 +385,7 @@ func TestSeenReportsRequests(t *testing.T) {
 	var during api.Open
 	answer := `{"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":3,"completion_tokens":4}}`
 	var g *gateway
-	g = newGateway(t, func(_ context.Context, _ providers.Target, call providers.Call) (*http.Response, error) {
+	g = newGateway(t, func(_ context.Context, _ providers.Target, call *providers.Call) (*http.Response, error) {
 		if during = g.Open(); call.Model == "fast" {
 			return nil, &providers.Fault{Kind: providers.Overloaded, Message: "full"}
 		}

@@ -21,7 +21,7 @@ func TestForbids(t *testing.T) {
 	messages := providers.Endpoint{Format: providers.Anthropic, Operation: providers.Messages}
 	generate := providers.Endpoint{Format: providers.Gemini, Operation: providers.GenerateContent}
 	sent := 0
-	relayed := relayer(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	relayed := relayer(func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		sent++
 		return upstreamAnswer("application/json", `{"ok":true}`), nil
 	})

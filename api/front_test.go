@@ -95,7 +95,7 @@ func TestListenProtocols(t *testing.T) {
 	} {
 		t.Run(test.how+" over "+test.scheme, func(t *testing.T) {
 			t.Parallel()
-			g := serveAt(t, newGateway(t, func(_ context.Context, _ providers.Target, call providers.Call) (*http.Response, error) {
+			g := serveAt(t, newGateway(t, func(_ context.Context, _ providers.Target, call *providers.Call) (*http.Response, error) {
 				if call.Stream {
 					return upstreamAnswer("text/event-stream", "data: {\"choices\":[]}\n\ndata: [DONE]\n\n"), nil
 				}
@@ -166,7 +166,7 @@ func TestStreamsTakePlaces(t *testing.T) {
 	t.Parallel()
 	const places = 8 // of which a network has 4: a connection and 3 requests
 	hold, arrived := make(chan struct{}), make(chan struct{}, places)
-	g := serveAt(t, newGateway(t, func(ctx context.Context, _ providers.Target, _ providers.Call) (*http.Response, error) {
+	g := serveAt(t, newGateway(t, func(ctx context.Context, _ providers.Target, _ *providers.Call) (*http.Response, error) {
 		arrived <- struct{}{}
 		select {
 		case <-hold:

@@ -65,7 +65,7 @@ func newGateway(tb testing.TB, answer relayer, change func(*gateway, *api.Option
 		tasks: &fakeTasks{}, archive: objects{}, upstream: answer, log: &lockedBuffer{},
 	}
 	if g.upstream == nil {
-		g.upstream = func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+		g.upstream = func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 			return upstreamAnswer("application/json", `{"ok":true}`), nil
 		}
 	}
@@ -189,9 +189,9 @@ func decode(tb testing.TB, raw []byte, into any) {
 }
 
 // relayer answers calls in place of a vendor.
-type relayer func(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error)
+type relayer func(ctx context.Context, to providers.Target, call *providers.Call) (*http.Response, error)
 
-func (r relayer) Relay(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+func (r relayer) Relay(ctx context.Context, to providers.Target, call *providers.Call) (*http.Response, error) {
 	return r(ctx, to, call)
 }
 
@@ -202,7 +202,7 @@ func upstreamAnswer(contentType, body string) *http.Response {
 	}
 }
 
-func sent(tb testing.TB, to providers.Target, call providers.Call) string {
+func sent(tb testing.TB, to providers.Target, call *providers.Call) string {
 	tb.Helper()
 	raw, err := io.ReadAll(call.Payload(to.Model).Reader())
 	if err != nil {

@@ -215,8 +215,8 @@ func TestInteractionRelayed(t *testing.T) {
 	interactions := providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions}
 	var seen providers.Call
 	var model string
-	answer := relayer(func(_ context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
-		seen, model = call, to.Model
+	answer := relayer(func(_ context.Context, to providers.Target, call *providers.Call) (*http.Response, error) {
+		seen, model = *call, to.Model
 		return upstreamAnswer("application/json", `{"id":"v1_a","status":"completed","usage":{"total_input_tokens":3,"total_output_tokens":5}}`), nil
 	})
 	g := newGateway(t, answer, func(_ *gateway, o *api.Options) {
@@ -262,7 +262,7 @@ func TestInteractionRelayed(t *testing.T) {
 func TestInteractionAgent(t *testing.T) {
 	t.Parallel()
 	interactions := providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions}
-	answer := relayer(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	answer := relayer(func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		return upstreamAnswer("application/json", `{"id":"v1_a","status":"completed"}`), nil
 	})
 	g := newGateway(t, answer, func(g *gateway, o *api.Options) {

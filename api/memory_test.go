@@ -128,7 +128,7 @@ func TestBodyMemory(t *testing.T) {
 func TestBodyIsLetGoWithTheAnswer(t *testing.T) {
 	t.Parallel()
 	answering, freed, finish := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	g := newGateway(t, func(_ context.Context, _ providers.Target, call providers.Call) (*http.Response, error) {
+	g := newGateway(t, func(_ context.Context, _ providers.Target, call *providers.Call) (*http.Response, error) {
 		runtime.AddCleanup(&call.Body[0], func(done chan struct{}) { close(done) }, freed)
 		body, out := io.Pipe()
 		go func() {

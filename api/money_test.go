@@ -86,7 +86,7 @@ func TestBudgetReservesTheLargestThatIsAskedFor(t *testing.T) {
 		{Format: providers.Anthropic, Operation: providers.Messages},
 		{Format: providers.Gemini, Operation: providers.GenerateContent},
 	}
-	vendor := relayer(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	vendor := relayer(func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		return upstreamAnswer("application/json", `{}`), nil
 	})
 	catalog := providers.Catalog{"all": {Name: "all", Relay: vendor, Endpoints: endpoints}}
@@ -224,7 +224,7 @@ func TestCost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+			g := newGateway(t, func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 				resp := upstreamAnswer(tc.kind, "")
 				body := io.Reader(strings.NewReader(tc.answer))
 				if tc.breaks {
@@ -253,7 +253,7 @@ func TestCost(t *testing.T) {
 // TestCostOfImagesWithoutUsage: images that are charged by tokens cost an estimate if the upstream does not report the tokens.
 func TestCostOfImagesWithoutUsage(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	g := newGateway(t, func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		return upstreamAnswer("application/json", `{"created":1,"data":[{"b64_json":"aGk="},{"b64_json":"aGk="}]}`), nil
 	}, func(g *gateway, o *api.Options) {
 		priced(t, 0)(g, o)
@@ -288,7 +288,7 @@ func TestBudgetOfAnAnswer(t *testing.T) {
 		_ = usage.Close(context.WithoutCancel(t.Context()))
 	})
 	give := priced(t, 0.00002) // two calls' estimates and a half
-	g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	g := newGateway(t, func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		return upstreamAnswer("application/json", `{"choices":[],"usage":{"prompt_tokens":4000,"completion_tokens":1000}}`), nil
 	}, func(g *gateway, o *api.Options) {
 		give(g, o)
@@ -310,7 +310,7 @@ func TestBudgetOfAnAnswer(t *testing.T) {
 // TestClientLeavesBehindTheLastEvent: a stream whose client leaves after the last event counts as complete.
 func TestClientLeavesBehindTheLastEvent(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, func(ctx context.Context, _ providers.Target, _ providers.Call) (*http.Response, error) {
+	g := newGateway(t, func(ctx context.Context, _ providers.Target, _ *providers.Call) (*http.Response, error) {
 		resp := upstreamAnswer("text/event-stream", "")
 		reader, writer := io.Pipe()
 		go func() {

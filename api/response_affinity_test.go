@@ -35,7 +35,7 @@ func TestMadeForAnotherToken(t *testing.T) {
 	messages := providers.Endpoint{Format: providers.Anthropic, Operation: providers.Messages}
 	count := providers.Endpoint{Format: providers.Anthropic, Operation: providers.CountTokens}
 	compact := providers.Endpoint{Format: providers.OpenAI, Operation: providers.CompactResponse}
-	vendor := relayer(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	vendor := relayer(func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		return upstreamAnswer("application/json", `{}`), nil
 	})
 	catalog := providers.Catalog{"all": {Name: "all", Relay: vendor, Endpoints: []providers.Endpoint{responses, messages, count, compact}}}

@@ -37,7 +37,7 @@ func question() openai.ChatCompletionNewParams {
 
 func TestSDKChat(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, func(_ context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+	g := newGateway(t, func(_ context.Context, to providers.Target, call *providers.Call) (*http.Response, error) {
 		if payload := sent(t, to, call); !strings.Contains(payload, `"model":"gpt-4o-mini"`) {
 			t.Errorf("sent %s", payload)
 		}
@@ -76,7 +76,7 @@ func TestSDKChat(t *testing.T) {
 
 func TestSDKStreamError(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	g := newGateway(t, func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		resp := upstreamAnswer("text/event-stream", "")
 		resp.Body = io.NopCloser(io.MultiReader(strings.NewReader(chunk), failingReader{}))
 		return resp, nil
@@ -96,7 +96,7 @@ func TestSDKStreamError(t *testing.T) {
 func TestSDKErrors(t *testing.T) {
 	t.Parallel()
 	var tries atomic.Int32
-	g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	g := newGateway(t, func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		if tries.Add(1) == 1 {
 			return nil, &providers.Fault{Kind: providers.RateLimited, Message: "The upstream is busy."}
 		}

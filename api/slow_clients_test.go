@@ -73,7 +73,7 @@ func TestBodyTimeoutSparesTheAnswer(t *testing.T) {
 
 func bodyTimeoutSparesTheAnswer(t *testing.T) {
 	const timeout = 50 * time.Millisecond
-	g := newGateway(t, func(ctx context.Context, _ providers.Target, _ providers.Call) (*http.Response, error) {
+	g := newGateway(t, func(ctx context.Context, _ providers.Target, _ *providers.Call) (*http.Response, error) {
 		select {
 		case <-time.After(4 * timeout):
 			return upstreamAnswer("application/json", `{"ok":true}`), nil

@@ -500,7 +500,7 @@ type holdingRelay struct {
 	held func()
 }
 
-func (h holdingRelay) Do(context.Context, string, providers.Call) (*relay.Answer, error) {
+func (h holdingRelay) Do(context.Context, string, *providers.Call) (*relay.Answer, error) {
 	body := io.MultiReader(strings.NewReader("{}"), readerFunc(func([]byte) (int, error) { h.held(); return 0, io.EOF }))
 	return &relay.Answer{
 		Status: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(body),

@@ -27,7 +27,7 @@ func TestModelNamesMadeUp(t *testing.T) {
 			client := storagetest.Redis(t)
 			usage := ledger.NewUsage(client, nil)
 			t.Cleanup(func() { _ = usage.Close(context.WithoutCancel(t.Context())) })
-			vendor := relayer(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+			vendor := relayer(func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 				if status != http.StatusOK {
 					return nil, upstream.Refusal(status, nil)
 				}

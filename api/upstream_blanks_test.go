@@ -15,7 +15,7 @@ import (
 func TestBlanksPass(t *testing.T) {
 	t.Parallel()
 	read, write := io.Pipe()
-	g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	g := newGateway(t, func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: read}, nil
 	}, nil)
 	front := httptest.NewServer(g.Handler())

@@ -87,7 +87,7 @@ type Content struct {
 }
 
 // Named returns the model's name in Body, which the client expects in the answer.
-func (c Call) Named() string { return cmp.Or(c.Asked, c.Model) }
+func (c *Call) Named() string { return cmp.Or(c.Asked, c.Model) }
 
 // Made is something that an answer created: the answer itself, or for example a container.
 type Made struct {
@@ -114,7 +114,7 @@ type Chain struct {
 }
 
 // Payload returns the body with the upstream's name of the model. It copies nothing.
-func (c Call) Payload(model string) Payload { return c.payload(model, c.Named()) }
+func (c *Call) Payload(model string) Payload { return c.payload(model, c.Named()) }
 
 // payload returns the content with the upstream's name of the model in place of named, the name in the body.
 func (c *Content) payload(model, named string) Payload {
@@ -212,7 +212,7 @@ func (b *payloadBody) Close() error {
 // Relayer sends a call that is already in the channel's format. It returns a *Fault with its Reply for an answer that is not 2xx, and for a
 // 200 whose Content-Type is not the operation's. The caller closes the body. A canceled ctx ends the upstream request at once.
 type Relayer interface {
-	Relay(ctx context.Context, to Target, call Call) (*http.Response, error)
+	Relay(ctx context.Context, to Target, call *Call) (*http.Response, error)
 }
 
 // RealtimeCall is a request for one realtime conversation.

@@ -75,7 +75,7 @@ func TestPayload(t *testing.T) {
 // TestPayloadLetsGo: what is closed gives nothing more.
 func TestPayloadLetsGo(t *testing.T) {
 	t.Parallel()
-	body := providers.Call{Content: providers.Content{Body: make([]byte, 100<<10)}}.Payload("").Reader()
+	body := (&providers.Call{Content: providers.Content{Body: make([]byte, 100<<10)}}).Payload("").Reader()
 	if n, err := body.Read(make([]byte, 10)); n != 10 || err != nil {
 		t.Fatalf("got %d bytes, %v", n, err)
 	}

@@ -78,7 +78,7 @@ func Add(g *edge.Group, c *calls.Calls) {
 
 func read(name providers.Operation, check *body.Checker) calls.Reader {
 	endpoint := providers.Endpoint{Format: providers.Anthropic, Operation: name}
-	return func(x *edge.Request, r *http.Request, raw []byte) (call calls.Call, err error) {
+	return func(x *edge.Request, r *http.Request, raw []byte) (call *calls.Call, err error) {
 		version := version(r)
 		if version == "" {
 			return call, providers.InvalidField("vendorA-version", "Invalid request: the header 'vendorA-version' is required.")

@@ -57,7 +57,7 @@ const maxWait = 60 * time.Second
 const maxMetadata = 16 << 10
 
 // background starts the task of a call that its client requests in the background. It reports false for any other call.
-func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Call) (started bool, err error) {
+func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call *Call) (started bool, err error) {
 	preferences := preferencesOf(r.Header)
 	_, prefers := preferences["respond-async"]
 	if call.Task == nil && (!prefers || !backgrounds(call.Endpoint.Operation)) {
@@ -118,7 +118,7 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Ca
 		ch.release() // a client that waits for a task does not count as a call
 	}
 	call.Token, call.Key = x.Caller.ID, x.Key()
-	create.Refusal = c.options.Relay.Check(r.Context(), x.Caller.Group, call.Call)
+	create.Refusal = c.options.Relay.Check(r.Context(), x.Caller.Group, &call.Call)
 	switch err := ch.CheckBudget(r.Context()); {
 	case err != nil && providers.AsFault(err).Kind != providers.Quota:
 		return true, err
@@ -133,7 +133,7 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Ca
 
 // cost returns what a call may cost, in billionths of the currency. With a budget that is the amount to reserve. Without one it is the cost
 // of an answer whose upstream reports no usage.
-func (c *Calls) cost(call Call, budget bool) int64 {
+func (c *Calls) cost(call *Call, budget bool) int64 {
 	price, _ := c.options.Prices.Of(call.Model)
 	size := sizeOf(call)
 	most := size.mayUse()
@@ -157,7 +157,7 @@ func (c *Calls) begin(x *edge.Request, ch *Charge, call *Call) {
 	}
 	o := &x.Outcome
 	o.Model, o.Operation = call.Model, call.Endpoint.Operation
-	ch.size = sizeOf(*call)
+	ch.size = sizeOf(call)
 	ch.price, o.Priced = c.options.Prices.Of(call.Model)
 	call.Stream = call.Stream || call.Endpoint.Operation == providers.StreamContent // its task stores events
 	call.Begin, call.Ticketing, call.Gather = ch.run.Begin, ch.run.Ticketing, ch.run.Gather

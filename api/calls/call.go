@@ -31,9 +31,9 @@ import (
 type Relay interface {
 	// Do returns after the first byte of the answer; the caller closes its body. Errors are *providers.Fault, within a *relay.Left if the
 	// context ended after an upstream had received the whole call.
-	Do(ctx context.Context, group string, call providers.Call) (*relay.Answer, error)
+	Do(ctx context.Context, group string, call *providers.Call) (*relay.Answer, error)
 	// Check returns a *providers.Fault if no channel could receive the call. It sends nothing.
-	Check(ctx context.Context, group string, call providers.Call) error
+	Check(ctx context.Context, group string, call *providers.Call) error
 	// Stored requests an earlier answer from the channel that made it; the caller closes its body. Errors are *providers.Fault.
 	Stored(ctx context.Context, group, token string, request providers.StoredRequest) (*relay.Answer, error)
 	// Realtime returns after an upstream has accepted the conversation; the caller runs or closes it. Errors are *providers.Fault.
@@ -105,13 +105,13 @@ type Call struct {
 	// deleted before the call is sent. nil: Raw.
 	Stage func() []byte
 	// Resolve returns the complete call of a body that refers to stored responses, once the call is admitted; nil: this call is complete.
-	Resolve func() (Call, error)
+	Resolve func() (*Call, error)
 	// Rewrite wraps the body of an untranslated answer; nil: the body stays unchanged.
 	Rewrite func(body io.ReadCloser) io.ReadCloser
 }
 
 // Reader parses the call of a request and its whole body.
-type Reader func(x *edge.Request, r *http.Request, raw []byte) (Call, error)
+type Reader func(x *edge.Request, r *http.Request, raw []byte) (*Call, error)
 
 // Relayed returns the handler of an operation with calls that read parses. The operation must have the access Access.
 func (c *Calls) Relayed(read Reader) edge.Handler {
@@ -135,12 +135,12 @@ func (c *Calls) Relayed(read Reader) edge.Handler {
 }
 
 // Do relays one call and copies its answer to the client.
-func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) error {
+func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call *Call) error {
 	o := &x.Outcome
 	if ch.run != nil {
-		c.begin(x, ch, &call)
+		c.begin(x, ch, call)
 	} else {
-		if err := c.check(x, &call); err != nil {
+		if err := c.check(x, call); err != nil {
 			return err
 		}
 		ch.size = sizeOf(call)
@@ -155,7 +155,7 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) erro
 		return err
 	}
 	call.RequestID, call.Token, call.Key, call.Trail, o.Sent = x.ID, x.Caller.ID, x.Key(), &o.Trail, time.Now()
-	answer, err := c.options.Relay.Do(r.Context(), x.Caller.Group, call.Call)
+	answer, err := c.options.Relay.Do(r.Context(), x.Caller.Group, &call.Call)
 	call.Body, call.Raw, call.Chain.Linked, call.Chain.Items = nil, nil, nil, nil // free the memory during a long answer
 	if answer != nil {
 		x.ShrinkBody(answer.Holds + ch.holds())
@@ -234,7 +234,7 @@ func (c *Calls) check(x *edge.Request, call *Call) error {
 	if public := c.options.Router.Public(call.Model); public != call.Model {
 		call.Asked, call.Model = call.Model, public
 	}
-	if call.Unlisted != nil && c.refusesUnlisted(x, *call) {
+	if call.Unlisted != nil && c.refusesUnlisted(x, call) {
 		return call.Unlisted
 	}
 	x.Outcome.Model = call.Model
@@ -242,11 +242,11 @@ func (c *Calls) check(x *edge.Request, call *Call) error {
 		return ModelNotFound(call.Named())
 	}
 	x.Outcome.Operation = call.Endpoint.Operation
-	return c.forbidden(x, *call)
+	return c.forbidden(x, call)
 }
 
 // refusesUnlisted reports whether channels serve the call's model, but none of them accepts unlisted enum values.
-func (c *Calls) refusesUnlisted(x *edge.Request, call Call) bool {
+func (c *Calls) refusesUnlisted(x *edge.Request, call *Call) bool {
 	request := router.Request{Group: x.Caller.Group, Model: call.Model, Endpoint: call.Endpoint}
 	if !x.Caller.Allows(call.Model) || !c.options.Router.Serves(request) {
 		return false
@@ -256,8 +256,8 @@ func (c *Calls) refusesUnlisted(x *edge.Request, call Call) bool {
 }
 
 // JSONCall returns the call of a checked JSON body, without a check of the model.
-func JSONCall(endpoint providers.Endpoint, b *body.JSON) Call {
-	return Call{
+func JSONCall(endpoint providers.Endpoint, b *body.JSON) *Call {
+	return &Call{
 		Call: providers.Call{
 			Endpoint: endpoint, Model: b.Text("model"), Stream: b.Flag("stream"), OpenValues: b.Unlisted != nil,
 			Content: providers.Content{ContentType: "application/json", Body: b.Raw, ModelAt: b.Span("model")},

@@ -47,10 +47,10 @@ type size struct {
 	background, stops bool
 }
 
-func sizeOf(call Call) size {
+func sizeOf(call *Call) size {
 	return size{
 		operation: call.Endpoint.Operation, length: int64(len(call.Body)), sound: call.Sound, output: call.Output, n: call.N,
-		background: call.Background, stops: stops(call.Call, call.Background),
+		background: call.Background, stops: stops(&call.Call, call.Background),
 	}
 }
 
@@ -113,7 +113,7 @@ func lengthIsInput(operation providers.Operation) bool {
 
 // stops reports whether an upstream stops its work, and bills only what it has done, when its connection ends. An upstream that streams its
 // answer does, but images are always completed, and a response in the background does not depend on a connection.
-func stops(call providers.Call, background bool) bool {
+func stops(call *providers.Call, background bool) bool {
 	switch call.Endpoint.Operation {
 	case providers.ImageGeneration, providers.ImageEdit:
 		return false

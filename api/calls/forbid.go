@@ -21,7 +21,7 @@ func (c *Calls) forbids(x *edge.Request) []string {
 }
 
 // forbidden returns a fault if the call requests what the caller's group forbids. Only calls in JSON can request it.
-func (c *Calls) forbidden(x *edge.Request, call Call) error {
+func (c *Calls) forbidden(x *edge.Request, call *Call) error {
 	words := c.forbids(x)
 	if len(words) == 0 || call.ContentType != "application/json" {
 		return nil

@@ -26,7 +26,7 @@ func newRouter() *router.Router {
 
 type noRelay struct{}
 
-func (noRelay) Relay(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+func (noRelay) Relay(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 	return nil, errors.New("no test calls it")
 }
 

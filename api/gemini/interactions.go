@@ -107,7 +107,7 @@ func (a *Interactions) relay(x *edge.Request, r *http.Request, ch *calls.Charge,
 	call.Raw, call.Background = raw, b.Flag("background")
 	call.Hosted = b.Text("agent") != ""
 	call.Output = body.Whole(b.Value("generation_config").Get("max_output_tokens"))
-	if err := a.continues(x, r, ch, b, &call); err != nil {
+	if err := a.continues(x, r, ch, b, call); err != nil {
 		return err
 	}
 	if inBackground {

@@ -82,7 +82,7 @@ func addVerbs(g *edge.Group, c *calls.Calls, prefix, suffix string, routes map[s
 			})
 		}
 		to := edge.PathOperation{Operation: op, Access: calls.Access(), Handle: func(x *edge.Request, r *http.Request, model string) error {
-			return c.Relayed(func(_ *edge.Request, r *http.Request, raw []byte) (calls.Call, error) {
+			return c.Relayed(func(_ *edge.Request, r *http.Request, raw []byte) (*calls.Call, error) {
 				return read(r, raw, model, verb, check)
 			})(x, r)
 		}}
@@ -109,7 +109,7 @@ func target(routes map[string]edge.PathOperation, x *edge.Request, r *http.Reque
 	return to, tail[:colon], nil
 }
 
-func read(r *http.Request, raw []byte, model string, verb verb, check *body.Checker) (call calls.Call, err error) {
+func read(r *http.Request, raw []byte, model string, verb verb, check *body.Checker) (call *calls.Call, err error) {
 	b, err := check.Check(raw)
 	if err != nil {
 		return call, err

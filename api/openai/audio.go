@@ -77,10 +77,10 @@ func addAudioForm[Form any](a adder, name providers.Operation, op huma.Operation
 	registry := a.registry()
 	fields := body.NewChecker[Form](registry)
 	op.Method, op.RequestBody = http.MethodPost, body.DeclareForm[Form](registry)
-	a.group.With(calls.Access()).Handle(op, a.calls.Relayed(func(_ *edge.Request, r *http.Request, raw []byte) (calls.Call, error) {
+	a.group.With(calls.Access()).Handle(op, a.calls.Relayed(func(_ *edge.Request, r *http.Request, raw []byte) (*calls.Call, error) {
 		boundary, form := body.IsForm(r.Header.Get("Content-Type"))
 		if !form {
-			return calls.Call{}, providers.InvalidField("", "The request body must be multipart/form-data.")
+			return nil, providers.InvalidField("", "The request body must be multipart/form-data.")
 		}
 		return readForm(r, raw, boundary, fields, name, nil)
 	}))

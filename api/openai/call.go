@@ -84,7 +84,7 @@ func newChecker[Body any](registry huma.Registry) *body.Checker {
 }
 
 func readJSON(check *body.Checker, op relayed) calls.Reader {
-	return func(x *edge.Request, r *http.Request, raw []byte) (call calls.Call, err error) {
+	return func(x *edge.Request, r *http.Request, raw []byte) (call *calls.Call, err error) {
 		b, err := check.Check(raw)
 		if err != nil {
 			return call, err
@@ -96,7 +96,7 @@ func readJSON(check *body.Checker, op relayed) calls.Reader {
 		if err != nil {
 			return call, err
 		}
-		complete := func(b *body.JSON, chain providers.Chain) (calls.Call, error) {
+		complete := func(b *body.JSON, chain providers.Chain) (*calls.Call, error) {
 			call, err := op.read(x, r, b, chain)
 			if inBackground {
 				call.Task = op.background.start
@@ -106,7 +106,7 @@ func readJSON(check *body.Checker, op relayed) calls.Reader {
 		if op.stored == nil || !op.stored.names(b) {
 			return complete(b, providers.Chain{})
 		}
-		return calls.Call{Resolve: func() (call calls.Call, err error) {
+		return &calls.Call{Resolve: func() (call *calls.Call, err error) {
 			resolved, chain, input, err := op.stored.resolve(x, r, b)
 			if err == nil && resolved != nil {
 				b, err = check.Check(resolved)
@@ -124,7 +124,7 @@ func readJSON(check *body.Checker, op relayed) calls.Reader {
 }
 
 // read returns the call of a checked body. The chain describes the stored responses in the body.
-func (op *relayed) read(x *edge.Request, r *http.Request, b *body.JSON, chain providers.Chain) (calls.Call, error) {
+func (op *relayed) read(x *edge.Request, r *http.Request, b *body.JSON, chain providers.Chain) (*calls.Call, error) {
 	call := calls.JSONCall(providers.Endpoint{Format: providers.OpenAI, Operation: op.name}, b)
 	call.Header, call.Events.Last, call.Chain = keepHeader(r), isDone, chain
 	call.Output, call.N = sizeOf(b)
@@ -132,7 +132,7 @@ func (op *relayed) read(x *edge.Request, r *http.Request, b *body.JSON, chain pr
 		call.Affinity = calls.Affinity(x, b.Value("model"), key)
 	}
 	if op.finish != nil {
-		if err := op.finish(r, &call, b); err != nil {
+		if err := op.finish(r, call, b); err != nil {
 			return call, err
 		}
 	}
@@ -151,15 +151,15 @@ func (op *relayed) read(x *edge.Request, r *http.Request, b *body.JSON, chain pr
 // finish checks what is specific to the operation; nil: nothing.
 func readForm(
 	r *http.Request, raw []byte, boundary string, fields *body.Checker, name providers.Operation, finish func(f *body.Form) error,
-) (calls.Call, error) {
+) (*calls.Call, error) {
 	f, err := fields.CheckForm(raw, boundary)
 	if err == nil && finish != nil {
 		err = finish(f)
 	}
 	if err != nil {
-		return calls.Call{}, err
+		return nil, err
 	}
-	return calls.Call{
+	return &calls.Call{
 		Call: providers.Call{
 			Endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: name},
 			Model:    f.Text("model"), Stream: f.Text("stream") == "true", Header: keepHeader(r),

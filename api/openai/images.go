@@ -100,7 +100,7 @@ func (a adder) addImages() {
 		Description: either + "Fields and parts that are not listed here reach the upstream untouched.",
 		RequestBody: body.DeclareEither[openAIImageEdit, openAIImageForm](registry), Responses: calls.DeclareAnswer("The images", true),
 	}
-	readEdit := func(x *edge.Request, r *http.Request, raw []byte) (calls.Call, error) {
+	readEdit := func(x *edge.Request, r *http.Request, raw []byte) (*calls.Call, error) {
 		if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
 			return readForm(r, raw, boundary, fields, edit.name, needPromptPart)
 		}

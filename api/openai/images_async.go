@@ -70,7 +70,7 @@ func (a adder) addAsyncImages(generation, edit huma.Operation, readGeneration, r
 		op.Summary += " in the background"
 		op.Description = "Answers at once with a task. The task's address returns the images when they are made."
 		op.Responses = map[string]*huma.Response{"202": a.imageResponse("The task")}
-		a.group.With(calls.Access()).Handle(op, a.calls.Relayed(func(x *edge.Request, r *http.Request, raw []byte) (calls.Call, error) {
+		a.group.With(calls.Access()).Handle(op, a.calls.Relayed(func(x *edge.Request, r *http.Request, raw []byte) (*calls.Call, error) {
 			call, err := create.read(x, r, raw)
 			if err == nil && call.Stream {
 				err = providers.InvalidField("stream", "Invalid request: an image task has no stream.")

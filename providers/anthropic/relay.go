@@ -78,7 +78,7 @@ func CheckBaseURL(base *url.URL) error {
 }
 
 // Relay implements providers.Relayer.
-func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+func (r *Relayer) Relay(ctx context.Context, to providers.Target, call *providers.Call) (*http.Response, error) {
 	operation, ok := r.operations[call.Endpoint.Operation]
 	if !ok || call.Endpoint.Format != providers.Anthropic {
 		return nil, providers.Faultf(providers.Internal, "The gateway sent a call to a vendor that does not serve it.")

@@ -62,14 +62,14 @@ func TestDefaultVersion(t *testing.T) {
 		_, _ = io.WriteString(w, `{}`)
 	}))
 	t.Cleanup(server.Close)
-	resp, err := send(t, server.URL, providers.Call{Endpoint: messages, Model: "m", Content: providers.Content{Body: []byte(`{}`)}})
+	resp, err := send(t, server.URL, &providers.Call{Endpoint: messages, Model: "m", Content: providers.Content{Body: []byte(`{}`)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
 }
 
-func send(t *testing.T, base string, call providers.Call) (*http.Response, error) {
+func send(t *testing.T, base string, call *providers.Call) (*http.Response, error) {
 	t.Helper()
 	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
@@ -163,7 +163,7 @@ func TestUsage(t *testing.T) {
 			Name: "a", Vendor: "anthropic", BaseURL: server.URL, Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""},
 			Groups: []string{"g"},
 		}}, nil)
-		got, err := relay.New(router, catalog, nil).Do(t.Context(), "g", providers.Call{
+		got, err := relay.New(router, catalog, nil).Do(t.Context(), "g", &providers.Call{
 			Endpoint: messages, Model: "m", Stream: contentType == "text/event-stream", Content: providers.Content{Body: []byte(`{}`)},
 		})
 		if err != nil {

@@ -79,7 +79,7 @@ func CheckBaseURL(base *url.URL) error {
 }
 
 // Relay implements providers.Relayer. The answer of a streamed call is events; that of a StreamContent call without Stream is a JSON array.
-func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+func (r *Relayer) Relay(ctx context.Context, to providers.Target, call *providers.Call) (*http.Response, error) {
 	operation, ok := r.operations[call.Endpoint.Operation]
 	if !ok || call.Endpoint.Format != providers.Gemini {
 		return nil, providers.Faultf(providers.Internal, "The gateway sent a call to a vendor that does not serve it.")

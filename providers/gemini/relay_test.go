@@ -97,7 +97,7 @@ func TestAddress(t *testing.T) {
 		}))
 		client := upstream.NewClient(nil)
 		to := providers.Target{Channel: providers.Channel{Name: "a", BaseURL: server.URL}, Key: "k", Model: tc.model}
-		resp, err := gemini.NewRelayer(client).Relay(t.Context(), to, providers.Call{
+		resp, err := gemini.NewRelayer(client).Relay(t.Context(), to, &providers.Call{
 			Endpoint: tc.endpoint, Stream: tc.stream, Model: tc.model, Content: providers.Content{Body: []byte(`{}`)},
 		})
 		if err == nil {
@@ -205,7 +205,7 @@ func TestUsage(t *testing.T) {
 			Name: "a", Vendor: "gemini", BaseURL: server.URL, Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""},
 			Groups: []string{"g"},
 		}}, nil)
-		got, err := relay.New(router, catalog, nil).Do(t.Context(), "g", providers.Call{
+		got, err := relay.New(router, catalog, nil).Do(t.Context(), "g", &providers.Call{
 			Endpoint: endpoint, Model: "m", Stream: contentType == "text/event-stream", Content: providers.Content{Body: []byte(`{}`)},
 		})
 		if err != nil {

@@ -43,7 +43,7 @@ func TestTicketer(t *testing.T) {
 	if all, rest := r.Resume("").Encode(), r.Resume("b").Encode(); all != "stream=true" || rest != "last_event_id=b&stream=true" {
 		t.Errorf("got %q and %q", all, rest)
 	}
-	call := providers.Call{Content: providers.Content{Body: []byte(`{"agent":"a"}`)}}
+	call := &providers.Call{Content: providers.Content{Body: []byte(`{"agent":"a"}`)}}
 	call.Edits = upstream.InBackground(call)
 	got := ""
 	for _, piece := range call.Payload("") {

@@ -16,7 +16,7 @@ const failures = health.DefaultCooldownFailures
 
 type noRelay struct{}
 
-func (noRelay) Relay(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+func (noRelay) Relay(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 	return nil, errors.New("not called in these tests")
 }
 

@@ -141,7 +141,7 @@ func TestAnswerTypes(t *testing.T) {
 		client := upstream.NewClient(nil)
 		to := providers.Target{Channel: providers.Channel{Name: "a", BaseURL: server.URL}, Key: "k", Model: "m"}
 		resp, err := openai.NewRelayer(client).Relay(t.Context(), to,
-			providers.Call{Endpoint: at(tc.operation), Model: "m", Stream: tc.stream, Content: providers.Content{Body: []byte(`{}`)}})
+			&providers.Call{Endpoint: at(tc.operation), Model: "m", Stream: tc.stream, Content: providers.Content{Body: []byte(`{}`)}})
 		if err == nil {
 			resp.Body.Close()
 		}

@@ -51,7 +51,7 @@ func Usage() map[providers.Endpoint]providers.UsageShape {
 }
 
 // Relay implements providers.Relayer.
-func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+func (r *Relayer) Relay(ctx context.Context, to providers.Target, call *providers.Call) (*http.Response, error) {
 	operation, ok := r.operations[call.Endpoint.Operation]
 	if !ok || call.Endpoint.Format != providers.OpenAI {
 		return nil, providers.Faultf(providers.Internal, "The gateway sent a call to a vendor that does not serve it.")

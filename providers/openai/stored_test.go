@@ -17,7 +17,7 @@ func TestTicketer(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"model":"m"}`: `{"background":true,"model":"m"}`, ` { "model":"m"}`: ` {"background":true, "model":"m"}`, `{}`: `{"background":true}`,
 	} {
-		call := providers.Call{Content: providers.Content{Body: []byte(body)}}
+		call := &providers.Call{Content: providers.Content{Body: []byte(body)}}
 		call.Edits = upstream.InBackground(call)
 		got := ""
 		for _, piece := range call.Payload("") {

@@ -101,8 +101,8 @@ func (s relaySuite) relayer(t *testing.T) providers.Relayer {
 	return s.subject.New(client)
 }
 
-func (s relaySuite) call() providers.Call {
-	call := providers.Call{
+func (s relaySuite) call() *providers.Call {
+	call := &providers.Call{
 		Endpoint: s.tc.Endpoint, Model: "pub", Content: providers.Content{ContentType: s.tc.ContentType, Body: []byte(s.tc.Body)},
 		Header: s.tc.Header.Clone(),
 	}

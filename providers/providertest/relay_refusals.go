@@ -86,7 +86,7 @@ func (v RefusingVendor) fault(t *testing.T, base string, endpoint providers.Endp
 	t.Cleanup(client.CloseIdleConnections)
 	to := providers.Target{Channel: providers.Channel{Name: "a", BaseURL: base}, Key: "k", Model: "m"}
 	resp, err := v.New(client).Relay(t.Context(), to,
-		providers.Call{Endpoint: endpoint, Model: "m", Content: providers.Content{Body: []byte(`{}`)}})
+		&providers.Call{Endpoint: endpoint, Model: "m", Content: providers.Content{Body: []byte(`{}`)}})
 	if err == nil {
 		resp.Body.Close()
 	}

@@ -46,6 +46,15 @@ type Answer struct {
 	translated *translate.Answer // nil: not translated
 }
 
+// newAnswer returns the target's answer without its body.
+func (r *Relay) newAnswer(to providers.Target, resp *http.Response) *Answer {
+	return &Answer{
+		Status: resp.StatusCode, Header: passed(resp.Header), Stream: isStream(resp.Header), RequestID: upstream.RequestID(resp.Header),
+		Key: to.Key.Fingerprint(), Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model,
+		Provider: r.catalog[to.Channel.Vendor].Convention(),
+	}
+}
+
 // Settled reports whether the answer's usage is final. In a stream, the last event contains it.
 func (a *Answer) Settled() bool {
 	if a.translated != nil {

@@ -22,16 +22,15 @@ import (
 // late. The error is the *providers.Fault of the last attempt. A *Left wraps it if ctx ended after an upstream had received the whole
 // call. The end of ctx ends the upstream request at once, also while the body is read, and is not a fault of a channel.
 //
-// The caller closes the Answer's body. It must not change or reuse call.Body afterwards: the transport may still be reading it.
-func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Answer, error) {
+// The caller closes the Answer's body. It must not change or reuse the bytes of call.Body afterwards: the transport may still be reading
+// them.
+func (r *Relay) Do(ctx context.Context, group string, call *providers.Call) (*Answer, error) {
 	if call.Ticketing != nil && call.Ticketing.At != (providers.KeyRef{}) {
 		return r.resume(ctx, group, call)
 	}
 	tries := r.begin(ctx, group, call)
 	defer tries.abandon()
-	if own := translate.Without(call); own != nil {
-		call.Edits = append(slices.Clip(call.Edits), own...)
-	}
+	call = edited(call, translate.Without(call))
 	for tries.next(ctx) {
 		s, fault := tries.fit(ctx, call)
 		if fault != nil {
@@ -68,7 +67,7 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 }
 
 // begin returns the attempts of a call before the first one.
-func (r *Relay) begin(ctx context.Context, group string, call providers.Call) attempts {
+func (r *Relay) begin(ctx context.Context, group string, call *providers.Call) attempts {
 	tries := r.attempts(router.Request{
 		Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: call.Endpoint,
 		OpenValues: call.OpenValues, Affinity: call.Affinity,
@@ -87,7 +86,7 @@ func (r *Relay) begin(ctx context.Context, group string, call providers.Call) at
 
 // Check returns the *providers.Fault that Do returns for a call which no channel can receive. It sends nothing. It returns nil if only
 // the current state of the channels prevents the call.
-func (r *Relay) Check(ctx context.Context, group string, call providers.Call) error {
+func (r *Relay) Check(ctx context.Context, group string, call *providers.Call) error {
 	tries := r.begin(ctx, group, call)
 	for tries.next(ctx) {
 		_, fault := tries.fit(ctx, call)
@@ -336,7 +335,7 @@ func (a *attempts) note(ctx context.Context, to router.Pick, answered reply, fau
 
 // sending is a call that is ready for one target.
 type sending struct {
-	call providers.Call
+	call *providers.Call
 	// translation translates the answer to the client's format; nil if the channel accepts the call's own format.
 	translation *translate.Translation
 	// changed are fields of a call in the channel's own format that were changed for the model.
@@ -354,16 +353,17 @@ type sending struct {
 }
 
 // fit prepares the call for the target of the attempt. A translation itself refuses to continue from another token's answer.
-func (a *attempts) fit(ctx context.Context, call providers.Call) (sending, *providers.Fault) {
+func (a *attempts) fit(ctx context.Context, call *providers.Call) (sending, *providers.Fault) {
 	if a.foreign != nil && !a.to.Translated {
 		return sending{}, a.foreign
 	}
 	linked := call.Chain.Linked != nil && !a.unlinked && !a.to.Translated && a.to.Ref() == a.request.Origin
 	if linked {
-		call.Content = *call.Chain.Linked
-		call.Edits = append(slices.Clip(call.Edits), translate.Without(call)...)
+		own := *call
+		own.Content = *call.Chain.Linked
+		call = edited(&own, translate.Without(&own))
 	}
-	ticketed := a.ticketed(&call)
+	call, ticketed := a.ticketed(call)
 	s, fault := a.relay.fit(ctx, call, a.to)
 	s.linked, s.ticketed = linked, ticketed
 	return s, fault
@@ -393,7 +393,7 @@ func refusesPrevious(fault *providers.Fault) bool {
 }
 
 // fit prepares the call for the target. The fault is that of a call that cannot be prepared.
-func (r *Relay) fit(ctx context.Context, call providers.Call, to router.Pick) (s sending, fault *providers.Fault) {
+func (r *Relay) fit(ctx context.Context, call *providers.Call, to router.Pick) (s sending, fault *providers.Fault) {
 	noUsage := r.withoutUsage(to)
 	s.patient, s.gather = call.Begin != nil, call.Gather
 	if to.Translated {
@@ -402,22 +402,30 @@ func (r *Relay) fit(ctx context.Context, call providers.Call, to router.Pick) (s
 		if fault != nil {
 			return s, fault
 		}
-		s.call = s.translation.Call
+		s.call = &s.translation.Call
 		s.asksUsage = !noUsage && s.call.Stream && s.call.Endpoint.Operation == providers.Chat
 		return s, nil
 	}
 	if call.UsageEdit.Text != nil {
 		if s.asksUsage = !noUsage; noUsage {
-			call.Edits = without(call.Edits, call.UsageEdit.At)
-			call.HideUsage = false
+			own := *call
+			own.Edits, own.HideUsage = without(call.Edits, call.UsageEdit.At), false
+			call = &own
 		}
 	}
-	var edits []providers.Edit
-	if edits, s.changed = translate.Fit(call, to.Target, r.catalog[to.Channel.Vendor]); len(edits) > 0 {
-		call.Edits = append(slices.Clip(call.Edits), edits...)
-	}
-	s.call = call
+	edits, changed := translate.Fit(call, to.Target, r.catalog[to.Channel.Vendor])
+	s.call, s.changed = edited(call, edits), changed
 	return s, nil
+}
+
+// edited returns the call with more edits. It does not change the call itself.
+func edited(call *providers.Call, edits []providers.Edit) *providers.Call {
+	if len(edits) == 0 {
+		return call
+	}
+	own := *call
+	own.Edits = append(slices.Clip(call.Edits), edits...)
+	return &own
 }
 
 // without returns the edits except the one at the span.
@@ -468,7 +476,7 @@ func refusesUsage(fault *providers.Fault) bool {
 
 // send sends the call to one target and waits for the first byte of the answer.
 func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstream.Span) (*Answer, *providers.Fault) {
-	vendor, call, translation := r.catalog[to.Channel.Vendor], s.call, s.translation
+	call, translation := s.call, s.translation
 	sent, cancel := context.WithCancelCause(ctx)
 	waits := r.waits
 	if s.patient {
@@ -477,7 +485,7 @@ func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstr
 	clock := newWatch(cancel, waits.firstByte)
 	body := &body{clock: clock, idle: waits.idle, cancel: cancel, caller: ctx, sent: sent}
 	body.inFlight.Begin(to.Attempt, to.Done)
-	request := vendor.Relay.Relay
+	request := r.catalog[to.Channel.Vendor].Relay.Relay
 	if s.ticketed {
 		request = r.follow
 	}
@@ -501,10 +509,7 @@ func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstr
 	case translation != nil:
 		body.upstream = s.gather(sent, resp.Body, translate.MaxDocument)
 	}
-	answer := &Answer{
-		Status: resp.StatusCode, Header: passed(resp.Header), Stream: isStream(resp.Header), RequestID: upstream.RequestID(resp.Header),
-		Key: to.Fingerprint(), Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model, Provider: vendor.Convention(),
-	}
+	answer := r.newAnswer(to.Target, resp)
 	scans := translation == nil || !translation.Counts() // otherwise the translation counts
 	if shape := r.counters[counting{to.Channel.Vendor, call.Endpoint}]; scans && shape != nil && isText(resp.Header) {
 		body.scanner = usage.NewScanner(shape, answer.Stream)

@@ -91,7 +91,7 @@ func drain(b *testing.B, body io.ReadCloser, buf []byte) {
 // BenchmarkDo is what the relay itself adds to a call: no network, one event per read.
 func BenchmarkDo(b *testing.B) {
 	events := strings.SplitAfter(longStream(), "\n\n")
-	for name, call := range map[string]providers.Call{
+	for name, call := range map[string]*providers.Call{
 		"document": chatCall(), "stream": chatCall(streamed), "stream, hiding usage": chatCall(streamed, hidden),
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -96,7 +96,7 @@ func TestRefusedUsageField(t *testing.T) {
 	}
 	channel.MaxCalls = 1
 	r := relayTo(t, channel)
-	do := func(call providers.Call) error {
+	do := func(call *providers.Call) error {
 		answer, err := r.Do(t.Context(), "default", call)
 		if err != nil {
 			return err
@@ -119,7 +119,7 @@ func TestRefusedUsageField(t *testing.T) {
 	translated := chatCall(streamed, func(c *providers.Call) {
 		c.Endpoint, c.Body = messagesEndpoint, []byte(`{"model":"m","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"x"}]}`)
 	})
-	for i, call := range []providers.Call{added, added, translated} {
+	for i, call := range []*providers.Call{added, added, translated} {
 		if err := do(call); err != nil {
 			t.Errorf("call %d: %v", i, err)
 		}

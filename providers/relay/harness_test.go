@@ -30,8 +30,8 @@ const (
 	lastWord = "data: [DONE]\n\n"
 )
 
-func chatCall(change ...func(*providers.Call)) providers.Call {
-	call := providers.Call{
+func chatCall(change ...func(*providers.Call)) *providers.Call {
+	call := &providers.Call{
 		Endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat}, Model: "m",
 		Content: providers.Content{
 			ContentType: "application/json",
@@ -39,7 +39,7 @@ func chatCall(change ...func(*providers.Call)) providers.Call {
 		},
 	}
 	for _, f := range change {
-		f(&call)
+		f(call)
 	}
 	return call
 }
@@ -117,7 +117,7 @@ func benchOf(tb testing.TB, opts *relay.Options, channels []providers.Channel) b
 }
 
 // fault makes a call that must fail, and returns its fault.
-func (b bench) fault(ctx context.Context, t *testing.T, call providers.Call) *providers.Fault {
+func (b bench) fault(ctx context.Context, t *testing.T, call *providers.Call) *providers.Fault {
 	t.Helper()
 	answer, err := b.Do(ctx, "default", call)
 	if err == nil {

@@ -171,7 +171,7 @@ func pause(random *rand.Rand, rate float64) time.Duration {
 
 // upstream is the relayer of one channel.
 func (s *simulation) upstream(up simUpstream, tenants map[string]tenant) relayFunc {
-	return func(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+	return func(ctx context.Context, to providers.Target, call *providers.Call) (*http.Response, error) {
 		of := tenants[call.Token]
 		at := time.Since(s.began)
 		if of.poison == nil {

@@ -24,9 +24,9 @@ import (
 )
 
 // relayFunc is an upstream in memory, for fake clocks and fuzzing.
-type relayFunc func(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error)
+type relayFunc func(ctx context.Context, to providers.Target, call *providers.Call) (*http.Response, error)
 
-func (f relayFunc) Relay(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+func (f relayFunc) Relay(ctx context.Context, to providers.Target, call *providers.Call) (*http.Response, error) {
 	return f(ctx, to, call)
 }
 
@@ -52,14 +52,14 @@ func inMemory(opts *relay.Options, upstreams ...relayFunc) (*relay.Relay, *route
 
 // says answers with a body of the type.
 func says(contentType string, body io.Reader) relayFunc {
-	return func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	return func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(body)}, nil
 	}
 }
 
 // pipe answers with a stream that the test writes, and that ends with the request's context as a connection does.
 func pipe(out **io.PipeWriter) relayFunc {
-	return func(ctx context.Context, _ providers.Target, _ providers.Call) (*http.Response, error) {
+	return func(ctx context.Context, _ providers.Target, _ *providers.Call) (*http.Response, error) {
 		reader, writer := io.Pipe()
 		*out = writer
 		context.AfterFunc(ctx, func() { writer.CloseWithError(context.Cause(ctx)) })
@@ -73,7 +73,7 @@ func pass(d time.Duration) { <-time.NewTimer(d).C }
 func TestFirstByteTimeout(t *testing.T) {
 	t.Parallel()
 	for name, slow := range map[string]relayFunc{
-		"no answer": func(ctx context.Context, _ providers.Target, _ providers.Call) (*http.Response, error) {
+		"no answer": func(ctx context.Context, _ providers.Target, _ *providers.Call) (*http.Response, error) {
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
 		},
@@ -82,7 +82,7 @@ func TestFirstByteTimeout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				spare := func(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+				spare := func(ctx context.Context, to providers.Target, call *providers.Call) (*http.Response, error) {
 					return says("application/json", strings.NewReader(document))(ctx, to, call)
 				}
 				r, routes := inMemory(&relay.Options{FirstByte: 7 * time.Second}, slow, spare)
@@ -322,7 +322,7 @@ func TestUsageOfDocuments(t *testing.T) {
 // TestUsageOfACompressedAnswer: what cannot be read is passed on and counts nothing.
 func TestUsageOfACompressedAnswer(t *testing.T) {
 	t.Parallel()
-	r, _ := inMemory(nil, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	r, _ := inMemory(nil, func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		header := http.Header{"Content-Type": {"text/event-stream"}, "Content-Encoding": {"br"}}
 		return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(strings.NewReader(counts))}, nil
 	})

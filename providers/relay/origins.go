@@ -23,7 +23,7 @@ type Origin struct {
 
 // findOrigin sets the only channel and key that can serve a call which continues an earlier answer. An answer for another token does not
 // exist for this one: the fault is that of a call in the channel's own format.
-func (r *Relay) findOrigin(ctx context.Context, call providers.Call, request *router.Request) *providers.Fault {
+func (r *Relay) findOrigin(ctx context.Context, call *providers.Call, request *router.Request) *providers.Fault {
 	if r.origins == nil || len(call.ContinuesFrom) == 0 {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (r *Relay) stick(continues []providers.Made, request *router.Request) *prov
 
 // recordOrigin returns a function that stores the origin of an id in an answer of the target. It skips ids that the request contains,
 // because the operator may share them.
-func (r *Relay) recordOrigin(call providers.Call, to providers.Target) func(id string) {
+func (r *Relay) recordOrigin(call *providers.Call, to providers.Target) func(id string) {
 	known, left := make(map[string]bool, len(call.ContinuesFrom)), maxMade
 	for _, from := range call.ContinuesFrom {
 		known[from.ID] = true
@@ -85,7 +85,7 @@ func (r *Relay) recordOrigin(call providers.Call, to providers.Target) func(id s
 }
 
 // recordOwn stores the token of an answer whose id the gateway made, so that another token cannot send this id to an upstream.
-func (r *Relay) recordOwn(call providers.Call) {
+func (r *Relay) recordOwn(call *providers.Call) {
 	if r.origins != nil && call.Makes != "" {
 		r.origins.Remember(call.Makes, Origin{Token: call.Token})
 	}

@@ -43,8 +43,8 @@ func (m *memory) Find(_ context.Context, answers ...string) (makers []relay.Orig
 	return makers
 }
 
-func responsesCall(previous string, stream bool) providers.Call {
-	return providers.Call{
+func responsesCall(previous string, stream bool) *providers.Call {
+	return &providers.Call{
 		Stream:   stream,
 		Endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses}, Model: "m",
 		ContinuesFrom: []providers.Made{{ID: previous, Param: "previous_response_id"}}, Token: "anna",

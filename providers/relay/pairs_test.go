@@ -147,7 +147,7 @@ func TestEveryPair(t *testing.T) {
 						vendor: to.vendor, answer: answer,
 						change: func(c *providers.Channel) { c.Dialect = to.dialect },
 					})
-					call := providers.Call{
+					call := &providers.Call{
 						Endpoint: from.endpoint, Model: "m", Asked: "asked", Stream: stream,
 						Content: providers.Content{Body: []byte(from.body)}, Token: "t",
 					}

@@ -272,7 +272,7 @@ func TestDoMapsTheModel(t *testing.T) {
 
 func TestStreamCut(t *testing.T) {
 	t.Parallel()
-	for _, call := range []providers.Call{chatCall(streamed), chatCall(streamed, hidden)} {
+	for _, call := range []*providers.Call{chatCall(streamed), chatCall(streamed, hidden)} {
 		b := newBench(t, nil, func(w http.ResponseWriter, r *http.Request) {
 			streams(chunk1, chunk2)(w, r)
 			panic(http.ErrAbortHandler)

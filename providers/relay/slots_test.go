@@ -187,7 +187,7 @@ func TestSlotOutlivesPanic(t *testing.T) {
 	broken := true
 	catalog := providers.Catalog{"openai": {
 		Name: "openai", Endpoints: []providers.Endpoint{chatCall().Endpoint},
-		Relay: relayFunc(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+		Relay: relayFunc(func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 			if broken {
 				panic("a defect")
 			}

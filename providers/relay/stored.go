@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"modelrelay/providers"
-	"modelrelay/providers/upstream"
 )
 
 // Stored sends a request about an earlier answer to the channel and key that made it, for a token of the group. An answer that was made
@@ -33,7 +32,8 @@ func (r *Relay) Stored(ctx context.Context, group, token string, request provide
 	}
 	sent, cancel := context.WithCancelCause(ctx)
 	clock := newWatch(cancel, r.waits.firstByte)
-	resp, err := reader.Stored(sent, providers.Target{Channel: channel, Key: key}, request) //nolint:bodyclose // the answer's body closes it
+	to := providers.Target{Channel: channel, Key: key}
+	resp, err := reader.Stored(sent, to, request) //nolint:bodyclose // the answer's body closes it
 	if err != nil {
 		clock.stop()
 		cancel(nil)
@@ -41,10 +41,8 @@ func (r *Relay) Stored(ctx context.Context, group, token string, request provide
 		scrub(fault, key)
 		return nil, fault
 	}
-	answer := &Answer{
-		Status: resp.StatusCode, Header: passed(resp.Header), Stream: isStream(resp.Header), RequestID: upstream.RequestID(resp.Header),
-		Channel: channel.Name, Vendor: channel.Vendor, Provider: vendor.Convention(), Attempts: 1,
-	}
+	answer := r.newAnswer(to, resp)
+	answer.Attempts = 1
 	body := &body{
 		upstream: resp.Body, clock: clock, idle: r.waits.idle, cancel: cancel, caller: ctx, sent: sent,
 		mayBeEmpty: request.Do == providers.StoredDelete,

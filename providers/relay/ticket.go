@@ -3,7 +3,6 @@ package relay
 import (
 	"context"
 	"net/http"
-	"slices"
 	"time"
 
 	"modelrelay/providers"
@@ -14,20 +13,20 @@ import (
 // gateway cannot find the call at the vendor.
 const createTimeout = time.Minute
 
-// ticketed changes the call so that the target's vendor runs it. false: the call, the channel or the vendor does not permit that.
-func (a *attempts) ticketed(call *providers.Call) bool {
+// ticketed returns the call that the target's vendor runs. false: the call, the channel or the vendor does not permit that.
+func (a *attempts) ticketed(call *providers.Call) (*providers.Call, bool) {
 	if call.Ticketing == nil || a.to.Translated || !a.to.Channel.RunsBackground && !call.Hosted {
-		return false
+		return call, false
 	}
 	_, can := a.relay.catalog[a.to.Channel.Vendor].Relay.(providers.Ticketer)
 	if can {
-		call.Edits = append(slices.Clip(call.Edits), upstream.InBackground(*call)...)
+		call = edited(call, upstream.InBackground(call))
 	}
-	return can
+	return call, can
 }
 
 // resume returns the answer of a call that a channel and key already run. No other can return it.
-func (r *Relay) resume(ctx context.Context, group string, call providers.Call) (*Answer, error) {
+func (r *Relay) resume(ctx context.Context, group string, call *providers.Call) (*Answer, error) {
 	at := call.Ticketing.At
 	to, err := r.picker.router.Resolve(at.Channel, at.Fingerprint, call.Model)
 	if err != nil {
@@ -48,7 +47,7 @@ func (r *Relay) resume(ctx context.Context, group string, call providers.Call) (
 }
 
 // follow returns the answer of a call that the vendor runs. It creates the call unless the vendor already runs it.
-func (r *Relay) follow(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+func (r *Relay) follow(ctx context.Context, to providers.Target, call *providers.Call) (*http.Response, error) {
 	relayer := r.catalog[to.Channel.Vendor].Relay
 	ticketer, can := relayer.(providers.Ticketer)
 	if !can {

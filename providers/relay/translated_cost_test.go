@@ -45,10 +45,10 @@ func pieces() map[string][3]string {
 
 // everyTranslation gives the streamed call of each client, and a relay to each upstream of another format whose answer has so many
 // pieces of text, which come one by one.
-func everyTranslation(tb testing.TB, texts int, each func(name string, r *relay.Relay, call providers.Call, sent *[]request)) {
+func everyTranslation(tb testing.TB, texts int, each func(name string, r *relay.Relay, call *providers.Call, sent *[]request)) {
 	tb.Helper()
 	for source, from := range clients() {
-		call := providers.Call{Endpoint: from.endpoint, Model: "m", Stream: true, Content: providers.Content{Body: []byte(from.body)}, Token: "t"}
+		call := &providers.Call{Endpoint: from.endpoint, Model: "m", Stream: true, Content: providers.Content{Body: []byte(from.body)}, Token: "t"}
 		if from.streams != (providers.Endpoint{}) {
 			call.Endpoint = from.streams
 		}
@@ -58,7 +58,7 @@ func everyTranslation(tb testing.TB, texts int, each func(name string, r *relay.
 			}
 			said := pieces()[target]
 			all := strings.SplitAfter(said[0]+strings.Repeat(said[1], texts)+said[2], "\n\n")
-			answer := func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+			answer := func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 				body := io.NopCloser(&again{pieces: all})
 				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
 			}
@@ -80,7 +80,7 @@ func TestTextsAllocateNothing(t *testing.T) {
 	allocations := make(map[string]float64)
 	const few, many = 100, 1100
 	for _, texts := range []int{few, many} {
-		everyTranslation(t, texts, func(name string, r *relay.Relay, call providers.Call, sent *[]request) {
+		everyTranslation(t, texts, func(name string, r *relay.Relay, call *providers.Call, sent *[]request) {
 			n := testing.AllocsPerRun(5, func() {
 				*sent = (*sent)[:0]
 				answer, err := r.Do(t.Context(), "default", call)
@@ -110,7 +110,7 @@ func TestStreamsHoldLittle(t *testing.T) {
 		t.Skip("the detector has memory of its own")
 	}
 	const streams, most = 200, 12 << 10
-	everyTranslation(t, 100, func(name string, r *relay.Relay, call providers.Call, sent *[]request) {
+	everyTranslation(t, 100, func(name string, r *relay.Relay, call *providers.Call, sent *[]request) {
 		buf := make([]byte, 4<<10)
 		open := func() *relay.Answer {
 			answer, err := r.Do(t.Context(), "default", call)

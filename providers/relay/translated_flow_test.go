@@ -21,7 +21,7 @@ func begin(ctx context.Context, t *testing.T, first string) (*relay.Answer, *io.
 	piped := pipe(&out)
 	r, routes, _ := translating(t, nil, scripted{
 		vendor: "gemini",
-		answer: func(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+		answer: func(ctx context.Context, to providers.Target, call *providers.Call) (*http.Response, error) {
 			defer close(made)
 			return piped(ctx, to, call)
 		},
@@ -152,7 +152,7 @@ func TestMediaAreNotCopied(t *testing.T) {
 	}
 	door := new(translate.Translator)
 	for source, from := range clients() {
-		call := providers.Call{Endpoint: from.endpoint, Model: "m", Content: providers.Content{Body: []byte(bodies[source])}}
+		call := &providers.Call{Endpoint: from.endpoint, Model: "m", Content: providers.Content{Body: []byte(bodies[source])}}
 		for target, to := range servers() {
 			if source == target {
 				continue
@@ -221,7 +221,7 @@ func TestTranslatedWorkEnds(t *testing.T) {
 			}
 			r, _, _ := translating(t, nil, scripted{
 				vendor: "gemini",
-				answer: func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+				answer: func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 					return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {tc.media}}, Body: body}, nil
 				},
 			})

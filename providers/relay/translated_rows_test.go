@@ -27,7 +27,7 @@ func TestTranslatedBodyIsLetGo(t *testing.T) {
 	t.Cleanup(func() { _ = out.Close() })
 	r, _, sent := translating(t, nil, scripted{
 		vendor: "gemini",
-		answer: func(_ context.Context, _ providers.Target, call providers.Call) (*http.Response, error) {
+		answer: func(_ context.Context, _ providers.Target, call *providers.Call) (*http.Response, error) {
 			runtime.AddCleanup(&call.Pieces[0][0], func(done chan struct{}) { close(done) }, written)
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
 		},
@@ -70,7 +70,7 @@ func TestTranslatedClientGoneEarly(t *testing.T) {
 	read := make(chan struct{})
 	r, _, _ := translating(t, nil, scripted{
 		vendor: "anthropic",
-		answer: func(sent context.Context, _ providers.Target, _ providers.Call) (*http.Response, error) {
+		answer: func(sent context.Context, _ providers.Target, _ *providers.Call) (*http.Response, error) {
 			body, out := io.Pipe()
 			go func() {
 				_, _ = io.WriteString(out, start) // it was read when this returns
@@ -104,7 +104,7 @@ func TestTranslatedAnswersAreTraced(t *testing.T) {
 			t.Parallel()
 			tracer, kept := newTracer(t)
 			r, _, _ := translating(t, &relay.Options{Tracer: tracer},
-				scripted{vendor: "anthropic", answer: func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+				scripted{vendor: "anthropic", answer: func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 					return &http.Response{
 						StatusCode: http.StatusAccepted, Header: http.Header{"Content-Type": {"text/event-stream"}},
 						Body: io.NopCloser(strings.NewReader(test.stream)),

@@ -35,7 +35,7 @@ func translating(tb testing.TB, opts *relay.Options, channels ...scripted) (*rel
 	for i, script := range channels {
 		name := string(rune('a' + i))
 		vendor := vendors[script.vendor]
-		vendor.Relay = relayFunc(func(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+		vendor.Relay = relayFunc(func(ctx context.Context, to providers.Target, call *providers.Call) (*http.Response, error) {
 			body, err := io.ReadAll(call.Payload(to.Model).Reader())
 			if err != nil {
 				tb.Error(err)
@@ -70,8 +70,8 @@ var (
 )
 
 // sayHi is a call of Anthropic's format.
-func sayHi(change ...func(*providers.Call)) providers.Call {
-	call := providers.Call{
+func sayHi(change ...func(*providers.Call)) *providers.Call {
+	call := &providers.Call{
 		Endpoint: toMessages, Model: "m", Content: providers.Content{
 			ContentType: "application/json",
 			Body:        []byte(`{"model":"m","max_tokens":64,"messages":[{"role":"user","content":"my private prompt"}],"service_tier":"standard_only"}`),
@@ -79,7 +79,7 @@ func sayHi(change ...func(*providers.Call)) providers.Call {
 		Token: "t",
 	}
 	for _, f := range change {
-		f(&call)
+		f(call)
 	}
 	return call
 }
@@ -102,7 +102,7 @@ func events(stream string) relayFunc { return says("text/event-stream", strings.
 
 // refuses answers as vendors do that refuse a request, with its own words.
 func refuses(status int, body string) relayFunc {
-	return func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	return func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		fault := upstream.Refusal(status, http.Header{})
 		fault.Upstream = &providers.Reply{Status: status, ContentType: "application/json", Body: []byte(body), Format: providers.Gemini}
 		fault.Param = "theirs"
@@ -249,7 +249,7 @@ func TestFallsOverBetweenFormats(t *testing.T) {
 func TestErrorBeforeContent(t *testing.T) {
 	t.Parallel()
 	start, _, _ := strings.Cut(messagesHi, "event: content_block_start")
-	gemini := providers.Call{
+	gemini := &providers.Call{
 		Endpoint: toGemini, Model: "m", Stream: true,
 		Content: providers.Content{Body: []byte(`{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}`)},
 	}
@@ -404,7 +404,7 @@ func TestAnswersAsTheyCome(t *testing.T) {
 	for name, answer := range map[string]relayFunc{
 		"no JSON": says("application/json", strings.NewReader("<html>")), "nothing": says("application/json", strings.NewReader("")),
 		"half": says("application/json", strings.NewReader(document[:50])), "null": says("application/json", strings.NewReader("null")),
-		"encoded": func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+		"encoded": func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 			return &http.Response{
 				StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {"br"}},
 				Body: io.NopCloser(strings.NewReader(document)),
@@ -481,7 +481,7 @@ data: {"type":"message_stop"}
 	// A model of this name thinks by a budget, so it must receive its signed thoughts again.
 	named := func(c *providers.Channel) { c.Models = map[string]string{"m": "claude-sonnet-4-5"} }
 	r, _, sent := translating(t, &relay.Options{Translator: &translate.Translator{Signatures: kept}},
-		scripted{vendor: "anthropic", answer: func(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+		scripted{vendor: "anthropic", answer: func(ctx context.Context, to providers.Target, call *providers.Call) (*http.Response, error) {
 			return events(thinking)(ctx, to, call)
 		}, change: named})
 	ask := func(token, rest string) string {

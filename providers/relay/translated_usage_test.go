@@ -53,7 +53,7 @@ func TestTranslatedUsage(t *testing.T) {
 				r, _, _ := translating(t, nil, scripted{
 					vendor: to.vendor, answer: says(kind, strings.NewReader(test.answer)), change: func(c *providers.Channel) { c.Dialect = to.dialect },
 				})
-				call := providers.Call{
+				call := &providers.Call{
 					Endpoint: from.endpoint, Model: "m", Stream: test.stream, Content: providers.Content{Body: []byte(from.body)},
 					Token: "t",
 				}

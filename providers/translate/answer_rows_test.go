@@ -179,7 +179,7 @@ func TestAnswerHeaders(t *testing.T) {
 		"Content-Type": {"text/event-stream"}, "Content-Length": {"5"}, "Content-Encoding": {"identity"},
 		"Content-Disposition": {"inline"},
 	}
-	gemini := providers.Call{
+	gemini := &providers.Call{
 		Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.StreamContent}, Model: "m",
 		Content: providers.Content{Body: []byte(`{"contents":[{"parts":[{"text":"x"}]}]}`)},
 	}

@@ -153,7 +153,7 @@ func TestMarksAtMessages(t *testing.T) {
 		})
 	}
 	// A mark of the whole call continues the last block that is not empty.
-	call := providers.Call{
+	call := &providers.Call{
 		Model: "m", Endpoint: peers()[2].asks,
 		Content: providers.Content{Body: []byte(`{"model":"m","max_tokens":9,"cache_control":{"type":"ephemeral"},"messages":[{"role":"user","content":[{"type":"text","text":"x"},{"type":"text","text":" "}]}]}`)},
 	}

@@ -12,7 +12,7 @@ import (
 // codec has the functions of a dialect's package.
 type codec struct {
 	// read reads a client's call. write writes an upstream's call.
-	read  func(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault)
+	read  func(call *providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault)
 	write func(prompt *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault)
 	// reader reads an upstream's answer. writer writes a client's answer.
 	reader func() form.AnswerReader

@@ -13,7 +13,7 @@ import (
 )
 
 // count translates the call of a token count. If the upstream has no such operation, the answer is an estimate, and no request is sent.
-func (t *Translation) count(call providers.Call, targets []providers.Endpoint) *providers.Fault {
+func (t *Translation) count(call *providers.Call, targets []providers.Endpoint) *providers.Fault {
 	read, field := messages.Read, "input_tokens"
 	if t.from.Format == providers.Gemini {
 		read, field = gemini.ReadCount, "totalTokens"
@@ -60,7 +60,7 @@ func (t *Translation) count(call providers.Call, targets []providers.Endpoint) *
 	return nil
 }
 
-func (t *Translation) embed(call providers.Call) *providers.Fault {
+func (t *Translation) embed(call *providers.Call) *providers.Fault {
 	call.Model = call.Named()
 	embedding, fault := EmbedRequest(call, t.target.Model, estimate, &t.loss)
 	if fault != nil {

@@ -67,7 +67,7 @@ func TestCountsWhereItCan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			call := providers.Call{Endpoint: test.from, Model: "m", Content: providers.Content{Body: []byte(test.body)}}
+			call := &providers.Call{Endpoint: test.from, Model: "m", Content: providers.Content{Body: []byte(test.body)}}
 			target := providers.Target{Model: test.model, Channel: providers.Channel{Dialect: test.dialect}}
 			tr, fault := new(translate.Translator).Translate(t.Context(), call, target, vendorOf(test.takes...))
 			if fault != nil {
@@ -135,7 +135,7 @@ func TestEstimates(t *testing.T) {
 		"a tool": {strings.TrimSuffix(said(`"abcd"`), "}") + "," + tool + "}", turn + 1 + 8 + 1 + 1 + (10*1+schema*2+3)/4},
 	} {
 		body := strings.Replace(test.body, "{", `{"model":"m",`, 1)
-		call := providers.Call{
+		call := &providers.Call{
 			Endpoint: providers.Endpoint{Format: providers.Anthropic, Operation: providers.CountTokens}, Model: "m",
 			Content: providers.Content{Body: []byte(body)},
 		}
@@ -149,7 +149,7 @@ func TestEstimates(t *testing.T) {
 		}
 	}
 	// A result of Gemini's is an object.
-	call := providers.Call{
+	call := &providers.Call{
 		Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.CountTokens}, Model: "m",
 		Content: providers.Content{Body: []byte(
 			`{"contents":[{"role":"user","parts":[{"text":"abcd"}]},{"role":"model","parts":[{"functionCall":{"name":"ffff","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"ffff","response":{"abcd":"abcd"}}}]}]}`)},

@@ -32,7 +32,7 @@ type Embedding struct {
 
 // EmbedRequest translates a client's call of OpenAI's embeddings to Gemini's embedContent or batchEmbedContents, or the other way round.
 // model is the upstream's name. loss and the fault have the client's names of fields. estimate returns the tokens of a prompt.
-func EmbedRequest(call providers.Call, model string, estimate func(*form.Prompt) int64, loss *form.Loss) (*Embedding, *providers.Fault) {
+func EmbedRequest(call *providers.Call, model string, estimate func(*form.Prompt) int64, loss *form.Loss) (*Embedding, *providers.Fault) {
 	e := &Embedding{from: call.Endpoint, model: call.Model}
 	var fault *providers.Fault
 	body := rawjson.Trim(call.Body)

@@ -89,7 +89,7 @@ func TestEmbeds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var loss form.Loss
-			e, fault := translate.EmbedRequest(providers.Call{Endpoint: test.from, Model: "m", Content: providers.Content{Body: []byte(test.body)}},
+			e, fault := translate.EmbedRequest(&providers.Call{Endpoint: test.from, Model: "m", Content: providers.Content{Body: []byte(test.body)}},
 				"up", texts, &loss)
 			if fault != nil {
 				t.Fatal(fault)
@@ -131,7 +131,7 @@ func TestEmbedRefuses(t *testing.T) {
 		{geminiEmbeddings(providers.BatchEmbeddings), `{"requests":[{"content":{"parts":[{"inlineData":{}}]}}]}`, "requests[0].content.parts[0]"},
 	} {
 		var loss form.Loss
-		_, fault := translate.EmbedRequest(providers.Call{Endpoint: test.from, Content: providers.Content{Body: []byte(test.body)}}, "up", texts,
+		_, fault := translate.EmbedRequest(&providers.Call{Endpoint: test.from, Content: providers.Content{Body: []byte(test.body)}}, "up", texts,
 			&loss)
 		if fault == nil || fault.Kind != providers.Invalid || fault.Param != test.param {
 			t.Errorf("%s: got %+v, want one of %s", test.body, fault, test.param)
@@ -154,7 +154,7 @@ func TestEmbedAnswersFail(t *testing.T) {
 		{geminiEmbeddings(providers.Embeddings), `{"content":{"parts":[{"text":"a"}]}}`, `{"data":[{"index":0,"embedding":"AACAPw=="}]}`},
 	} {
 		var loss form.Loss
-		e, fault := translate.EmbedRequest(providers.Call{Endpoint: test.from, Content: providers.Content{Body: []byte(test.body)}}, "up", texts,
+		e, fault := translate.EmbedRequest(&providers.Call{Endpoint: test.from, Content: providers.Content{Body: []byte(test.body)}}, "up", texts,
 			&loss)
 		if fault != nil {
 			t.Fatal(fault)
@@ -177,7 +177,7 @@ func FuzzEmbedAnswer(f *testing.F) {
 			geminiEmbeddings(providers.BatchEmbeddings),
 		} {
 			var loss form.Loss
-			e, fault := translate.EmbedRequest(providers.Call{Endpoint: from, Model: "m", Content: providers.Content{Body: body}}, "up", texts,
+			e, fault := translate.EmbedRequest(&providers.Call{Endpoint: from, Model: "m", Content: providers.Content{Body: body}}, "up", texts,
 				&loss)
 			if fault != nil {
 				continue

@@ -66,7 +66,7 @@ func BenchmarkGrowth(b *testing.B) {
 		for name := range manyOf(client.name, 1) {
 			for _, n := range []int{2_000, 16_000} {
 				body := manyOf(client.name, n)[name]
-				call := providers.Call{Endpoint: client.asks, Model: "m", Content: providers.Content{Body: []byte(body)}, Token: "token"}
+				call := &providers.Call{Endpoint: client.asks, Model: "m", Content: providers.Content{Body: []byte(body)}, Token: "token"}
 				to, vendor := providers.Target{Model: upstream.models[0]}, vendorOf(upstream.takes...)
 				b.Run(fmt.Sprintf("%s to %s/%s/%d", client.name, upstream.name, name, n), func(b *testing.B) {
 					b.SetBytes(int64(len(body)))

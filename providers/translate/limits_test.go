@@ -145,7 +145,7 @@ func TestHeaderOfAnswers(t *testing.T) {
 		}
 	})
 	// Gemini's stream without alt=sse is one array.
-	call := providers.Call{
+	call := &providers.Call{
 		Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.StreamContent}, Model: "m",
 		Content: providers.Content{Body: []byte(leastCall("gemini") + "}")},
 	}

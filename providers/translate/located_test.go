@@ -36,7 +36,7 @@ func TestRefusalsNameTheField(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			call := providers.Call{Endpoint: test.from, Model: "m", Content: providers.Content{Body: []byte(test.body)}}
+			call := &providers.Call{Endpoint: test.from, Model: "m", Content: providers.Content{Body: []byte(test.body)}}
 			_, fault := new(translate.Translator).Translate(t.Context(), call, providers.Target{Model: "up"}, vendorOf(test.takes...))
 			if fault == nil || fault.Kind != providers.Invalid || fault.Param != test.param || !strings.HasPrefix(fault.Message, test.begin) {
 				t.Errorf("got %+v, want %q at %s", fault, test.begin, test.param)
@@ -72,7 +72,7 @@ func TestChoicesOfTools(t *testing.T) {
 			gemini, anthropic, "toolConfig.functionCallingConfig",
 		},
 	} {
-		call := providers.Call{Endpoint: test.from, Model: "m", Content: providers.Content{Body: []byte(body)}}
+		call := &providers.Call{Endpoint: test.from, Model: "m", Content: providers.Content{Body: []byte(body)}}
 		_, fault := new(translate.Translator).Translate(t.Context(), call, providers.Target{Model: "up"}, vendorOf(test.takes...))
 		if fault == nil || fault.Kind != providers.Invalid || fault.Param != test.param {
 			t.Errorf("%s: got %+v, want a fault of %s", body, fault, test.param)

@@ -12,7 +12,7 @@ import (
 // max_completion_tokens bounds the length, and the fields of sampling are refused
 // (https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning lists them). A field with the model's default value stays. For
 // another model or operation there are no edits.
-func Fit(call providers.Call, to providers.Target, vendor providers.Vendor) (edits []providers.Edit, changed []string) {
+func Fit(call *providers.Call, to providers.Target, vendor providers.Vendor) (edits []providers.Edit, changed []string) {
 	if call.Endpoint != (providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat}) {
 		return nil, nil
 	}
@@ -22,7 +22,7 @@ func Fit(call providers.Call, to providers.Target, vendor providers.Vendor) (edi
 	return fit(call)
 }
 
-func fit(call providers.Call) (edits []providers.Edit, changed []string) {
+func fit(call *providers.Call) (edits []providers.Edit, changed []string) {
 	root := rawjson.Trim(call.Body)
 	bounded := !root.Get("max_completion_tokens").Absent()
 	change := func(part []byte, text string, name rawjson.Text) {

@@ -18,7 +18,7 @@ const (
 
 // Without returns the edits that remove other vendors' state, which translations of earlier answers added, from a call in its upstream's
 // own format. There are none for a conversation with one vendor.
-func Without(call providers.Call) []providers.Edit {
+func Without(call *providers.Call) []providers.Edit {
 	mark := enveloped
 	if call.Endpoint.Format == providers.Gemini {
 		mark = envelopedBase64

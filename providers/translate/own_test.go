@@ -51,7 +51,7 @@ func TestWithout(t *testing.T) {
 		"another operation": {openai(providers.Chat), `{"messages":[{"content":"mr1.x"}]}`, ""},
 	} {
 		body := append(make([]byte, 0, 4096), "  "+tc.body...) // room after it, and space in front
-		call := providers.Call{Endpoint: tc.endpoint, Model: "m", Content: providers.Content{Body: body}}
+		call := &providers.Call{Endpoint: tc.endpoint, Model: "m", Content: providers.Content{Body: body}}
 		call.Edits = translate.Without(call)
 		want := tc.want
 		if want == "" {

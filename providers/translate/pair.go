@@ -53,7 +53,7 @@ type Translation struct {
 // Translate translates the call to one of the endpoints of the target's vendor. Its fault is that of a call that this target cannot
 // receive; it names the client's field, and nothing was sent.
 func (d *Translator) Translate(
-	ctx context.Context, call providers.Call, to providers.Target, vendor providers.Vendor,
+	ctx context.Context, call *providers.Call, to providers.Target, vendor providers.Vendor,
 ) (*Translation, *providers.Fault) {
 	streams := call.Stream || call.Endpoint.Operation == providers.StreamContent
 	t := &Translation{from: call.Endpoint, target: to, vendor: vendor, streams: streams}
@@ -97,7 +97,7 @@ func (t *Translation) located(fault *providers.Fault) *providers.Fault {
 }
 
 // chat translates a chat to the first of the targets that can receive it.
-func (t *Translation) chat(ctx context.Context, d *Translator, call providers.Call, targets []providers.Endpoint) *providers.Fault {
+func (t *Translation) chat(ctx context.Context, d *Translator, call *providers.Call, targets []providers.Endpoint) *providers.Fault {
 	source, _ := dialectOf(t.from)
 	t.writer = codecOf(source)
 	prompt, ask, fault := t.writer.read(call, &t.loss)

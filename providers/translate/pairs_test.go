@@ -101,7 +101,7 @@ func ask(
 	t *testing.T, door *translate.Translator, client, upstream peer, model, body string, stream bool,
 ) (*translate.Translation, *providers.Fault) {
 	t.Helper()
-	call := providers.Call{Endpoint: client.asks, Model: "m", Content: providers.Content{Body: []byte(body)}, Stream: stream, Token: "token"}
+	call := &providers.Call{Endpoint: client.asks, Model: "m", Content: providers.Content{Body: []byte(body)}, Stream: stream, Token: "token"}
 	if stream && client.name == "gemini" {
 		call.Endpoint.Operation = providers.StreamContent
 	}

@@ -266,7 +266,7 @@ func TestCompaction(t *testing.T) {
 		if !strings.Contains(sent, `Summary of the conversation so far:\n\nHi`) {
 			t.Errorf("%s: sent %s", upstream.name, sent)
 		}
-		call := providers.Call{Endpoint: client.asks, Token: "token", Content: providers.Content{Body: []byte(later)}}
+		call := &providers.Call{Endpoint: client.asks, Token: "token", Content: providers.Content{Body: []byte(later)}}
 		call.Edits = translate.Without(call)
 		var native strings.Builder
 		for _, piece := range call.Payload("m") {
@@ -276,7 +276,7 @@ func TestCompaction(t *testing.T) {
 			!strings.Contains(got, `{"type":"message","role":"user","content":"Summary of the conversation so far:\n\nHi"}`) {
 			t.Errorf("native: sent %s", got)
 		}
-		other := providers.Call{Endpoint: client.asks, Model: "m", Content: providers.Content{Body: []byte(later)}, Token: "another"}
+		other := &providers.Call{Endpoint: client.asks, Model: "m", Content: providers.Content{Body: []byte(later)}, Token: "another"}
 		if _, fault := new(translate.Translator).Translate(t.Context(), other, providers.Target{Model: upstream.models[0]},
 			vendorOf(upstream.takes...)); fault == nil || fault.Param != "input[0].encrypted_content" {
 			t.Errorf("%s: another token: %+v", upstream.name, fault)
@@ -301,7 +301,7 @@ func TestSearchComesBack(t *testing.T) {
 	if !strings.Contains(sent, "found") || strings.Contains(sent, "web_search") {
 		t.Errorf("sent %s", sent)
 	}
-	call := providers.Call{
+	call := &providers.Call{
 		Endpoint: providers.Endpoint{Format: providers.Anthropic, Operation: providers.Messages}, Model: "m",
 		Content: providers.Content{Body: []byte(`{"model":"m","max_tokens":9,"messages":[` + turns + `]}`)},
 	}

@@ -154,7 +154,7 @@ func TestWithoutRows(t *testing.T) {
 			`{"generateContentRequest":` + google(parts, "thoughtSignature", standIn) + `}`,
 		},
 	} {
-		call := providers.Call{Endpoint: test.endpoint, Model: "m", Content: providers.Content{Body: []byte(test.body)}}
+		call := &providers.Call{Endpoint: test.endpoint, Model: "m", Content: providers.Content{Body: []byte(test.body)}}
 		call.Edits = translate.Without(call)
 		if got := string(slices.Concat(call.Payload("m")...)); got != test.want {
 			t.Errorf("%s: got %s, want %s", name, got, test.want)

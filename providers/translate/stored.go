@@ -41,7 +41,7 @@ func (r Response) Items() iter.Seq2[string, []byte] {
 
 // storeAnswer prepares the storage of the answer, unless the client disables it or the input alone is too large. It holds a copy of the
 // input until the end of the answer.
-func (t *Translation) storeAnswer(ctx context.Context, store ResponseStore, call providers.Call) {
+func (t *Translation) storeAnswer(ctx context.Context, store ResponseStore, call *providers.Call) {
 	input := rawjson.Trim(call.Body).Get("input")
 	if store == nil || call.Endpoint.Operation != providers.Responses || !t.ask.Stored || len(input) > store.MaxSize() {
 		return

@@ -69,7 +69,7 @@ func TestStoredAnswers(t *testing.T) {
 			t.Parallel()
 			memory := &memoryOfResponses{size: test.size}
 			door := &translate.Translator{Responses: memory}
-			call := providers.Call{
+			call := &providers.Call{
 				Endpoint: test.client.asks, Model: "m", Content: providers.Content{Body: []byte(test.body)}, Token: "token",
 				Chain: test.chain,
 			}

@@ -38,7 +38,7 @@ func TestUnsignedThoughts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			call := providers.Call{Endpoint: test.from, Model: "m", Content: providers.Content{Body: []byte(test.body)}}
+			call := &providers.Call{Endpoint: test.from, Model: "m", Content: providers.Content{Body: []byte(test.body)}}
 			translation, fault := new(translate.Translator).Translate(t.Context(), call, providers.Target{Model: "up"}, vendorOf(test.to))
 			if fault != nil {
 				t.Fatal(fault)
@@ -50,7 +50,7 @@ func TestUnsignedThoughts(t *testing.T) {
 		})
 	}
 	for endpoint, body := range map[providers.Endpoint]string{messages: ofMessages, responses: ofResponses} {
-		call := providers.Call{Endpoint: endpoint, Model: "m", Content: providers.Content{Body: []byte(body)}}
+		call := &providers.Call{Endpoint: endpoint, Model: "m", Content: providers.Content{Body: []byte(body)}}
 		call.Edits = translate.Without(call)
 		if got := string(slices.Concat(call.Payload("m")...)); strings.Contains(got, "hm") {
 			t.Errorf("%v: got %s", endpoint, got)

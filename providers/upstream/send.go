@@ -122,7 +122,7 @@ func roundTrip(client *http.Client, req *http.Request) (*http.Response, error) {
 }
 
 // SendCall is Send for a call whose answer must have one of the media types, such as "audio/*", or any that Call.AnyAnswer permits.
-func SendCall(client *http.Client, req *http.Request, call providers.Call, answers ...string) (*http.Response, error) {
+func SendCall(client *http.Client, req *http.Request, call *providers.Call, answers ...string) (*http.Response, error) {
 	resp, err := Send(client, req)
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func SendStored(
 }
 
 // InBackground returns the edit that makes the vendor of a Ticketer run a call with a JSON body in the background.
-func InBackground(call providers.Call) []providers.Edit {
+func InBackground(call *providers.Call) []providers.Edit {
 	object := rawjson.Trim(call.Body)
 	at := bytes.IndexByte(call.Body, '{') + 1
 	text := `"background":true`

@@ -23,7 +23,7 @@ type reading struct {
 }
 
 // Read reads a client's call.
-func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
+func Read(call *providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
 	r := &reading{
 		Prompt: &form.Prompt{From: form.Chat}, loss: loss,
 		ask: form.Ask{Model: call.Model, Stream: call.Stream, ShowThought: true},

@@ -14,7 +14,7 @@ import (
 func read(tb testing.TB, body string) (*form.Prompt, form.Ask, form.Loss, *providers.Fault) {
 	tb.Helper()
 	var loss form.Loss
-	call := providers.Call{Model: "public", Content: providers.Content{Body: []byte(body)}}
+	call := &providers.Call{Model: "public", Content: providers.Content{Body: []byte(body)}}
 	call.Stream = rawjson.Value(body).Get("stream").True()
 	p, ask, fault := chat.Read(call, &loss)
 	return p, ask, loss, fault
@@ -138,7 +138,7 @@ func BenchmarkCall(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
 		var loss form.Loss
-		p, _, fault := chat.Read(providers.Call{Model: "m", Content: providers.Content{Body: body}, Stream: true}, &loss)
+		p, _, fault := chat.Read(&providers.Call{Model: "m", Content: providers.Content{Body: body}, Stream: true}, &loss)
 		if fault != nil {
 			b.Fatal(fault)
 		}

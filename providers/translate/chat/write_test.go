@@ -504,7 +504,7 @@ func TestMediaAreReferredTo(t *testing.T) {
 		strings.Repeat("A", 1<<20) + `"}}]}]}`
 	raw := []byte(body)
 	var loss form.Loss
-	p, _, fault := chat.Read(providers.Call{Content: providers.Content{Body: raw}}, &loss)
+	p, _, fault := chat.Read(&providers.Call{Content: providers.Content{Body: raw}}, &loss)
 	if fault != nil {
 		t.Fatal(fault)
 	}

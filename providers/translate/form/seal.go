@@ -18,7 +18,7 @@ const sealed = "mr1.c."
 const sealSize = 32
 
 // sealer returns the cipher of a caller. Its key is derived from the caller's key, so that no other caller can read the texts.
-func sealer(call providers.Call) (cipher.AEAD, error) {
+func sealer(call *providers.Call) (cipher.AEAD, error) {
 	key, err := hkdf.Key(sha256.New, []byte(call.Key.Reveal()), []byte(call.Token), "modelrelay compaction", sealSize)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func sealer(call providers.Call) (cipher.AEAD, error) {
 }
 
 // Sealing returns a function that encrypts a text for the caller. It does not refer to the call.
-func Sealing(call providers.Call) func(text string) string {
+func Sealing(call *providers.Call) func(text string) string {
 	aead, err := sealer(call)
 	if err != nil { // never for a key of this length
 		return func(string) string { return "" }
@@ -42,7 +42,7 @@ func Sealing(call providers.Call) func(text string) string {
 }
 
 // Unseal returns a text that was sealed for the same caller. ok is false for any other.
-func Unseal(call providers.Call, content string) (text string, ok bool) {
+func Unseal(call *providers.Call, content string) (text string, ok bool) {
 	encoded, ours := strings.CutPrefix(content, sealed)
 	data, err := base64.RawURLEncoding.DecodeString(encoded)
 	if !ours || err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // ReadCount reads a client's countTokens: contents, or a whole request to count.
-func ReadCount(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
+func ReadCount(call *providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
 	const inside = "generateContentRequest"
 	body := rawjson.Trim(call.Body)
 	if whole := body.GetCamel(inside); whole.IsObject() {

@@ -12,7 +12,7 @@ import (
 	"modelrelay/providers/translate/responses"
 )
 
-type reads = func(providers.Call, *form.Loss) (*form.Prompt, form.Ask, *providers.Fault)
+type reads = func(*providers.Call, *form.Loss) (*form.Prompt, form.Ask, *providers.Fault)
 
 // TestWritesForOthers: the calls of clients of the other formats, as a Gemini upstream receives them.
 func TestWritesForOthers(t *testing.T) {
@@ -73,7 +73,7 @@ func TestWritesForOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var loss form.Loss
-			p, _, fault := test.read(providers.Call{Model: "m", Content: providers.Content{Body: []byte(test.body)}}, &loss)
+			p, _, fault := test.read(&providers.Call{Model: "m", Content: providers.Content{Body: []byte(test.body)}}, &loss)
 			if fault != nil {
 				t.Fatal(fault)
 			}

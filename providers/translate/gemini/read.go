@@ -12,7 +12,7 @@ import (
 )
 
 // Read reads a client's call. The API accepts names in camel case and in snake case; faults and losses have camel case.
-func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
+func Read(call *providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
 	return read(call, rawjson.Trim(call.Body), "", loss)
 }
 
@@ -27,7 +27,7 @@ type reading struct {
 }
 
 // read reads a request. The prefix precedes the names of its fields.
-func read(call providers.Call, request rawjson.Value, prefix string, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
+func read(call *providers.Call, request rawjson.Value, prefix string, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
 	r := &reading{p: &form.Prompt{From: form.Gemini}, loss: loss, prefix: prefix}
 	r.p.Fields[form.FieldTurns] = prefix + "contents"
 	r.root(request)

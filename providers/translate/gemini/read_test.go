@@ -15,7 +15,7 @@ import (
 
 func read(body string) (*form.Prompt, form.Ask, form.Loss, *providers.Fault) {
 	var loss form.Loss
-	p, ask, fault := gemini.Read(providers.Call{
+	p, ask, fault := gemini.Read(&providers.Call{
 		Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.GenerateContent}, Model: "m",
 		Content: providers.Content{Body: []byte(body)},
 	}, &loss)
@@ -328,7 +328,7 @@ func TestReadsHowToAnswer(t *testing.T) {
 		{providers.StreamContent, false, true, true},
 	} {
 		var loss form.Loss
-		call := providers.Call{
+		call := &providers.Call{
 			Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: test.operation}, Stream: test.events,
 			Content: providers.Content{Body: []byte(`{"contents":[]}`)},
 		}
@@ -387,8 +387,8 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		var loss form.Loss
-		_, _, _ = gemini.ReadCount(providers.Call{Content: providers.Content{Body: body}}, &loss)
-		p, _, fault := gemini.Read(providers.Call{Content: providers.Content{Body: body}}, &loss)
+		_, _, _ = gemini.ReadCount(&providers.Call{Content: providers.Content{Body: body}}, &loss)
+		p, _, fault := gemini.Read(&providers.Call{Content: providers.Content{Body: body}}, &loss)
 		if fault != nil {
 			return
 		}
@@ -405,7 +405,7 @@ func FuzzRead(f *testing.F) {
 func BenchmarkReadWrite(b *testing.B) {
 	body := []byte(`{"contents":[{"role":"user","parts":[{"text":"` + strings.Repeat("words and more ", 70) +
 		`"}]}],"generationConfig":{"temperature":0.5,"maxOutputTokens":100}}`)
-	call := providers.Call{Model: "m", Content: providers.Content{Body: body}}
+	call := &providers.Call{Model: "m", Content: providers.Content{Body: body}}
 	b.ReportAllocs()
 	for b.Loop() {
 		var loss form.Loss

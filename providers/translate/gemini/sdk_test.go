@@ -32,7 +32,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.t.Error(err)
 	}
 	var loss form.Loss
-	call := providers.Call{
+	call := &providers.Call{
 		Model: "m", Content: providers.Content{Body: body},
 		Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.GenerateContent},
 	}

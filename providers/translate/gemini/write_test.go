@@ -455,12 +455,12 @@ func TestCounts(t *testing.T) {
 		string(raw), `{"contents":[{"parts":[{"text":"hi"}]}]}`,
 		`{"generate_content_request":{"contents":[{"parts":[{"text":"hi"}]}]}}`,
 	} {
-		p, _, fault := gemini.ReadCount(providers.Call{Model: "m", Content: providers.Content{Body: []byte(body)}}, &loss)
+		p, _, fault := gemini.ReadCount(&providers.Call{Model: "m", Content: providers.Content{Body: []byte(body)}}, &loss)
 		if fault != nil || len(p.Turns) != 1 || p.Turns[0].Blocks[0].Text.String() != "hi" {
 			t.Errorf("%s: got %+v, %v", body, p, fault)
 		}
 	}
-	_, _, fault = gemini.ReadCount(providers.Call{Content: providers.Content{Body: []byte(`{"generateContentRequest":{"contents":[{"role":"x"}]}}`)}}, &loss)
+	_, _, fault = gemini.ReadCount(&providers.Call{Content: providers.Content{Body: []byte(`{"generateContentRequest":{"contents":[{"role":"x"}]}}`)}}, &loss)
 	if fault == nil || fault.Param != "generateContentRequest.contents[0].role" {
 		t.Errorf("got %v", fault)
 	}

@@ -18,8 +18,8 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 // client makes a client's call of a body.
-func client(body string) providers.Call {
-	return providers.Call{Model: "public", Stream: true, Content: providers.Content{Body: []byte(body)}}
+func client(body string) *providers.Call {
+	return &providers.Call{Model: "public", Stream: true, Content: providers.Content{Body: []byte(body)}}
 }
 
 // read reads a client's call, which must be in order.

@@ -15,7 +15,7 @@ import (
 
 // Read reads a client's call of a message, or of the count of its tokens, whose body is the same with fewer fields. It records only fields
 // in loss that no dialect has. Faults name the client's field.
-func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
+func Read(call *providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
 	r := &reader{p: &form.Prompt{From: form.Messages}, loss: loss}
 	r.p.Fields[form.FieldResultID], r.p.Fields[form.FieldCache] = "tool_use_id", "cache_control"
 	for name, value := range rawjson.Trim(call.Body).Members() {

@@ -42,7 +42,7 @@ func (r *reading) readCompaction(item *inputItem) {
 }
 
 // Summary returns the message for a compaction that the gateway made for the caller, as an item of OpenAI's own input.
-func Summary(call providers.Call, item rawjson.Value) (message []byte, ok bool) {
+func Summary(call *providers.Call, item rawjson.Value) (message []byte, ok bool) {
 	text, ok := form.Unseal(call, item.Get("encrypted_content").Text().String())
 	if !ok {
 		return nil, false

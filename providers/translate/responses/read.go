@@ -33,7 +33,7 @@ type reading struct {
 	choice      rawjson.Value
 	input       rawjson.Value
 	tools       rawjson.Value
-	call        providers.Call
+	call        *providers.Call
 	declared    map[string]bool // tools, for the choice among them
 	compacts    bool            // the call requests a summary
 	// Of the choice of tools: the web search is forced; it is allowed; the choice lists the allowed tools.
@@ -42,7 +42,7 @@ type reading struct {
 }
 
 // Read reads a client's call. It records only fields in loss that no dialect has. Faults name the client's field.
-func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
+func Read(call *providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
 	r := &reading{prompt: &form.Prompt{From: form.Responses}, loss: loss, call: call, ask: form.Ask{
 		Model: call.Model, Stream: call.Stream, WantsUsage: true, Stored: true, Previous: call.Chain.Previous,
 		CompactOnly: call.Endpoint.Operation == providers.CompactResponse,

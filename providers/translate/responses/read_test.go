@@ -193,7 +193,7 @@ own include ["reasoning.encrypted_content","web_search_call.results"] must false
 			if !rawjson.Valid([]byte(body)) {
 				t.Fatal("the body is no JSON")
 			}
-			p, ask, fault := responses.Read(providers.Call{Model: "m", Stream: true, Content: providers.Content{Body: []byte(body)}}, &loss)
+			p, ask, fault := responses.Read(&providers.Call{Model: "m", Stream: true, Content: providers.Content{Body: []byte(body)}}, &loss)
 			if fault != nil {
 				t.Fatalf("refused: %v on %s", fault, fault.Param)
 			}
@@ -236,7 +236,7 @@ func TestReadRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, _, fault := responses.Read(providers.Call{Model: "m", Content: providers.Content{Body: []byte(`{"model":"m",` + test.body + `}`)}},
+			_, _, fault := responses.Read(&providers.Call{Model: "m", Content: providers.Content{Body: []byte(`{"model":"m",` + test.body + `}`)}},
 				new(form.Loss))
 			if fault == nil || fault.Kind != providers.Invalid || fault.Param != test.param || !strings.Contains(fault.Message, test.message) {
 				t.Errorf("fault %+v, want one of %s about %q", fault, test.param, test.message)
@@ -248,7 +248,7 @@ func TestReadRefuses(t *testing.T) {
 func TestReadNamesSpaces(t *testing.T) {
 	t.Parallel()
 	body := `{"model":"m","tools":[{"type":"namespace","name":"files","tools":[{"type":"function","name":"read"},{"type":"custom","name":"edit"}]},{"type":"function","name":"f"}]}`
-	p, ask, fault := responses.Read(providers.Call{Content: providers.Content{Body: []byte(body)}}, new(form.Loss))
+	p, ask, fault := responses.Read(&providers.Call{Content: providers.Content{Body: []byte(body)}}, new(form.Loss))
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -274,7 +274,7 @@ func FuzzRead(f *testing.F) {
 		if !rawjson.Valid(body) {
 			return
 		}
-		p, ask, fault := responses.Read(providers.Call{Model: "m", Content: providers.Content{Body: body}}, new(form.Loss))
+		p, ask, fault := responses.Read(&providers.Call{Model: "m", Content: providers.Content{Body: body}}, new(form.Loss))
 		if fault == nil && (p == nil || !rawjson.Valid([]byte("{"+string(ask.Echo)+"}"))) {
 			t.Errorf("prompt %v, echo %s", p, ask.Echo)
 		}

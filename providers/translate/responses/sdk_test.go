@@ -33,7 +33,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		s.t.Error(err)
 	}
-	call := providers.Call{Model: "m", Content: providers.Content{Body: body}, Stream: bytes.Contains(body, []byte(`"stream":true`))}
+	call := &providers.Call{Model: "m", Content: providers.Content{Body: body}, Stream: bytes.Contains(body, []byte(`"stream":true`))}
 	var loss form.Loss
 	p, ask, fault := responses.Read(call, &loss)
 	if fault != nil || loss.Dropped != nil || loss.Changed != nil {

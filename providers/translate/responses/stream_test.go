@@ -279,7 +279,7 @@ func TestWriter(t *testing.T) {
 // echoOf is what a call's answer repeats.
 func echoOf(t *testing.T, body string) []byte {
 	t.Helper()
-	_, ask, fault := responses.Read(providers.Call{Content: providers.Content{Body: []byte(body)}}, new(form.Loss))
+	_, ask, fault := responses.Read(&providers.Call{Content: providers.Content{Body: []byte(body)}}, new(form.Loss))
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -397,7 +397,7 @@ func TestThoughtsThatAreNotShown(t *testing.T) {
 		if items.Len() != 2 {
 			t.Fatalf("stream %t: got %s", stream, items)
 		}
-		call := providers.Call{Content: providers.Content{Body: []byte(`{"input":` + strings.TrimSuffix(string(items), "]") +
+		call := &providers.Call{Content: providers.Content{Body: []byte(`{"input":` + strings.TrimSuffix(string(items), "]") +
 			`,{"role":"user","content":"go on"}]}`)}}
 		prompt, _, fault := responses.Read(call, new(form.Loss))
 		if fault != nil {

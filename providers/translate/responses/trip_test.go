@@ -31,7 +31,7 @@ func TestTrip(t *testing.T) {
 				t.Fatal("the first line does not say where this comes from")
 			}
 			var loss form.Loss
-			p, ask, fault := responses.Read(providers.Call{Model: "m", Stream: true, Content: providers.Content{Body: []byte(rest)}}, &loss)
+			p, ask, fault := responses.Read(&providers.Call{Model: "m", Stream: true, Content: providers.Content{Body: []byte(rest)}}, &loss)
 			if fault != nil {
 				t.Fatalf("%v on %s", fault, fault.Param)
 			}
@@ -59,7 +59,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 	_, body, _ := strings.Cut(string(content), "\n")
 	body, _, _ = strings.Cut(body, "-- read --\n")
-	call := providers.Call{Content: providers.Content{Body: []byte(body)}}
+	call := &providers.Call{Content: providers.Content{Body: []byte(body)}}
 	b.ReportAllocs()
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
@@ -75,7 +75,7 @@ func BenchmarkRead(b *testing.B) {
 
 // A call with an image of 1 MB, of which nothing is copied.
 func BenchmarkReadImage(b *testing.B) {
-	call := providers.Call{Content: providers.Content{Body: []byte(`{"model":"m","input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,` + strings.Repeat("AAAA", 1<<18) + `"}]}]}`)}}
+	call := &providers.Call{Content: providers.Content{Body: []byte(`{"model":"m","input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,` + strings.Repeat("AAAA", 1<<18) + `"}]}]}`)}}
 	b.ReportAllocs()
 	b.SetBytes(int64(len(call.Body)))
 	for b.Loop() {
@@ -91,7 +91,7 @@ func BenchmarkReadImage(b *testing.B) {
 
 // A small call: one text.
 func BenchmarkReadSmall(b *testing.B) {
-	call := providers.Call{Content: providers.Content{Body: []byte(`{"model":"m","input":"` + strings.Repeat("words ", 160) +
+	call := &providers.Call{Content: providers.Content{Body: []byte(`{"model":"m","input":"` + strings.Repeat("words ", 160) +
 		`","stream":true,"temperature":0.5}`)}}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -21,7 +21,7 @@ func whole(payload providers.Payload) string { return string(slices.Concat(paylo
 // prompt reads a call of this dialect as the prompt of a client of another.
 func prompt(t *testing.T, from form.Dialect, body string) *form.Prompt {
 	t.Helper()
-	p, _, fault := responses.Read(providers.Call{Content: providers.Content{Body: []byte(`{` + body + `}`)}}, new(form.Loss))
+	p, _, fault := responses.Read(&providers.Call{Content: providers.Content{Body: []byte(`{` + body + `}`)}}, new(form.Loss))
 	if fault != nil {
 		t.Fatalf("%v on %s", fault, fault.Param)
 	}
@@ -339,7 +339,7 @@ func TestWriteRefersToMedia(t *testing.T) {
 	t.Parallel()
 	data := strings.Repeat("A", 1<<20)
 	body := []byte(`{"input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,` + data + `"}]}]}`)
-	p, _, fault := responses.Read(providers.Call{Content: providers.Content{Body: body}}, new(form.Loss))
+	p, _, fault := responses.Read(&providers.Call{Content: providers.Content{Body: body}}, new(form.Loss))
 	if fault != nil {
 		t.Fatal(fault)
 	}
