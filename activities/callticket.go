@@ -171,7 +171,7 @@ func (f *following) read(request providers.StoredRequest) (*http.Response, error
 		case fault.Upstream != nil && fault.Upstream.Status == http.StatusNotFound:
 			if f.unknown++; f.unknown >= forgottenPolls {
 				return nil, &providers.Fault{
-					Kind: providers.Upstream, Message: "The upstream does not know the call any more.",
+					Kind: providers.Upstream, Message: "The upstream no longer has the call.",
 					Upstream: fault.Upstream,
 				}
 			}

@@ -115,7 +115,7 @@ func lastHeartbeat[Progress any](ctx context.Context, log *slog.Logger) (last Pr
 		return last
 	}
 	if err := activity.GetHeartbeatDetails(ctx, &last); err != nil {
-		log.WarnContext(ctx, "heartbeat unreadable, starting over", "error", err)
+		log.WarnContext(ctx, "heartbeat unreadable, the copy starts again", "error", err)
 		return *new(Progress)
 	}
 	return last

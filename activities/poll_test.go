@@ -182,7 +182,7 @@ func TestPollNotesHowLongItTook(t *testing.T) {
 						t.Errorf("noted for %s, %s", channel, model)
 					}
 					took = d
-					return errors.New("redis is away")
+					return errors.New("redis does not answer")
 				}}
 				w.in.Job.Model = cmp.Or(tc.as, w.in.Job.Model)
 				if _, err := w.end(t); err != nil {

@@ -50,7 +50,7 @@ func (k *SlotKeeper) hold(ctx context.Context, taskID string, to Assignment, nex
 	case err != nil:
 		k.Log.DebugContext(ctx, "slot not renewed", "task", taskID, "channel", to.Channel, "error", err)
 	case lost && to.Slot:
-		k.Log.InfoContext(ctx, "slot taken again", "task", taskID, "channel", to.Channel)
+		k.Log.InfoContext(ctx, "slot acquired again", "task", taskID, "channel", to.Channel)
 	}
 }
 

@@ -46,12 +46,12 @@ func (o *Outage) Note(ctx context.Context, now time.Time, err error) error {
 	case errors.Is(err, ErrUnavailable):
 		o.next.Store(now.Add(Pause).UnixNano())
 		if o.since.CompareAndSwap(0, now.UnixNano()) {
-			o.Log.LogAttrs(ctx, slog.LevelWarn, "redis is away", slog.String("part", o.What), slog.Any("error", err))
+			o.Log.LogAttrs(ctx, slog.LevelWarn, "redis does not answer", slog.String("part", o.What), slog.Any("error", err))
 		}
 	case errors.Is(err, context.Canceled):
 	default:
 		if since := o.since.Load(); since != 0 && o.since.CompareAndSwap(since, 0) {
-			o.Log.LogAttrs(ctx, slog.LevelInfo, "redis is back",
+			o.Log.LogAttrs(ctx, slog.LevelInfo, "redis answers again",
 				slog.String("part", o.What), slog.String("away", now.Sub(time.Unix(0, since)).Round(time.Millisecond).String()))
 		}
 	}

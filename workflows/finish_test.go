@@ -33,7 +33,7 @@ func TestVideoSettlesOnce(t *testing.T) {
 					t.Errorf("settles %+v", in)
 				}
 				if tries++; tries <= fails {
-					return errors.New("redis is away")
+					return errors.New("redis does not answer")
 				}
 				settled++
 				return nil
@@ -182,7 +182,7 @@ func TestFinish(t *testing.T) {
 	})
 	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SettleInput) error {
 		if tries++; tries < 3 {
-			return errors.New("redis is away")
+			return errors.New("redis does not answer")
 		}
 		settled = append(settled, in)
 		return nil

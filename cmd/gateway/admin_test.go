@@ -150,7 +150,7 @@ func TestAdminListen(t *testing.T) {
 	if code, body := s.admin("some-admin-key", "GET", "/admin/tokens"); code != 404 {
 		t.Errorf("in public: %d %s", code, body)
 	}
-	line := decode[struct{ Address string }](t, s.err.line(t, 1, `"msg":"the operator's operations are apart"`))
+	line := decode[struct{ Address string }](t, s.err.line(t, 1, `"msg":"the operator interface has its own address"`))
 	s.url = "http://" + line.Address
 	if code, body := s.admin("some-admin-key", "GET", "/admin/tokens"); code != 200 {
 		t.Errorf("apart: %d %s", code, body)

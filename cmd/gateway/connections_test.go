@@ -61,7 +61,7 @@ func TestOperatorIsServedWhileFull(t *testing.T) {
 	s.err.line(t, 1, "no new connection is accepted")
 	at := s.scrape()
 	at.want(t, 1, "gateway_connections_full")
-	line := decode[struct{ Address string }](t, s.err.line(t, 1, `"msg":"the operator's operations are apart"`))
+	line := decode[struct{ Address string }](t, s.err.line(t, 1, `"msg":"the operator interface has its own address"`))
 	if status, body := s.getAt("http://" + line.Address + "/healthz"); status != http.StatusOK {
 		t.Errorf("healthz: %d %s", status, body)
 	}

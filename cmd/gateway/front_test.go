@@ -29,7 +29,7 @@ func TestServeTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := serveFile(t, file, "--worker=false")
-	admin := decode[struct{ Address string }](t, s.err.line(t, 1, `"msg":"the operator's operations are apart"`)).Address
+	admin := decode[struct{ Address string }](t, s.err.line(t, 1, `"msg":"the operator interface has its own address"`)).Address
 	s.url = strings.Replace(s.url, "http:", "https:", 1)
 	trusting := func(pairs ...testcert.Pair) *http.Client {
 		transport := &http.Transport{TLSClientConfig: testcert.Trusted(pairs...), ForceAttemptHTTP2: true}

@@ -128,7 +128,7 @@ func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	w.parts.loaded.Store(&cfg)
 	w.parts.load(cfg)
 	if err := w.parts.temporal.Load(cfg.Temporal); err != nil { // the file was validated
-		w.parts.log.Error("keys of temporal stay as they were", "error", err)
+		w.parts.log.Error("the keys of temporal are unchanged", "error", err)
 	}
 	changed := w.parts.operators.Load(operatorKeys(cfg))
 	log := w.parts.log
@@ -161,5 +161,5 @@ func (w *watcher) refuse(ctx context.Context, tokens *tokens.Store, err error) {
 	if problems := (*config.Error)(nil); errors.As(err, &problems) {
 		reason = problems // a list
 	}
-	w.parts.log.Error("configuration refused, the old one stays", "file", w.file, "error", reason)
+	w.parts.log.Error("configuration refused, the previous one remains in effect", "file", w.file, "error", reason)
 }

@@ -134,13 +134,13 @@ func (p *parts) listen(ctx context.Context, edge *api.Server, connections int, c
 	if err == nil && p.cfg.Admin.Listen != "" {
 		err = start(p.cfg.Admin.Listen, edge.AdminHandler(), adminConnections)
 		if err == nil {
-			p.log.Info("the operator's operations are apart", "address", servers[len(servers)-1].listener.Addr().String())
+			p.log.Info("the operator interface has its own address", "address", servers[len(servers)-1].listener.Addr().String())
 		}
 	}
 	if err == nil && p.cfg.Console.Enabled && p.cfg.Console.Listen != "" {
 		err = start(p.cfg.Console.Listen, edge.ConsoleHandler(), adminConnections)
 		if err == nil {
-			p.log.Info("the console is apart", "address", servers[len(servers)-1].listener.Addr().String())
+			p.log.Info("the console has its own address", "address", servers[len(servers)-1].listener.Addr().String())
 		}
 	}
 	if err != nil {

@@ -346,14 +346,14 @@ func TestReloadDropsNoCall(t *testing.T) {
 	}
 
 	s.rewrite("channels: [{name: main, vendr: openai}]\n")
-	refused := s.err.line(t, 1, `"msg":"configuration refused, the old one stays"`)
+	refused := s.err.line(t, 1, `"msg":"configuration refused, the previous one remains in effect"`)
 	if !strings.Contains(refused, "1:25: channels[0].vendr: unknown key") {
 		t.Errorf("refused: %s", refused)
 	}
 	s.rewrite("channels: [\n")
-	s.err.line(t, 2, `"msg":"configuration refused, the old one stays"`)
+	s.err.line(t, 2, `"msg":"configuration refused, the previous one remains in effect"`)
 	s.rewrite("\n")
-	if refused := s.err.line(t, 3, `"msg":"configuration refused, the old one stays"`); !strings.Contains(refused, "the file is empty") {
+	if refused := s.err.line(t, 3, `"msg":"configuration refused, the previous one remains in effect"`); !strings.Contains(refused, "the file is empty") {
 		t.Errorf("refused: %s", refused)
 	}
 	if status, _, err := s.chat(t.Context(), client, "sk-demo"); err != nil || status != 200 {

@@ -134,7 +134,7 @@ func (g *Group) keep(r *running, child *process.Child) {
 		for {
 			pause := max(rest, r.Pause)
 			rest = min(2*rest, longestPause)
-			g.log.Warn("ended, and is started again", "unit", r.Name, "status", err, "pause", pause)
+			g.log.Warn("ended and is started again", "unit", r.Name, "status", err, "pause", pause)
 			timer := time.NewTimer(pause)
 			select {
 			case <-timer.C:

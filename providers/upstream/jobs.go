@@ -294,7 +294,7 @@ func Forgotten(err error) bool {
 func ForgottenJob() providers.VideoStatus {
 	return providers.VideoStatus{
 		State: providers.JobForgotten, Progress: -1,
-		Failure: &providers.VideoFailure{Code: providers.FailedForgotten, Message: "The upstream no longer knows the job."},
+		Failure: &providers.VideoFailure{Code: providers.FailedForgotten, Message: "The upstream no longer has the job."},
 	}
 }
 

@@ -177,7 +177,7 @@ func (h *History) close(now time.Time) {
 	name := fmt.Sprintf("%s%s/%s-%d-%d%s", HistoryFolder, p.hour(), h.process, p.earliest, h.last, historyEnding)
 	if len(h.waiting) >= filesWaiting {
 		h.dropped.Add(h.waiting[0].calls)
-		h.log.Error("calls are lost to the history: the archive is away", "calls", h.waiting[0].calls)
+		h.log.Error("the log of calls lost calls: the archive does not answer", "calls", h.waiting[0].calls)
 		h.waiting = append(h.waiting[:0], h.waiting[1:]...)
 	}
 	h.waiting = append(h.waiting, packed{name: name, content: p.content.Bytes(), calls: p.calls})

@@ -108,7 +108,7 @@ func NewUsage(client redis.UniversalClient, opts *UsageOptions) *Usage {
 		sums: make(map[rowName]tally), rows: make(map[string]int),
 	}
 	u.Outbox = outbox.New(client, outbox.Options[[]usageRow]{
-		Name: "usage", Script: usageScript, Part: "usage: kept until it is back", Log: u.log, Every: cmp.Or(opts.FlushEvery, time.Second),
+		Name: "usage", Script: usageScript, Part: "usage: stored in memory until it answers", Log: u.log, Every: cmp.Or(opts.FlushEvery, time.Second),
 		Cut: u.cut, Encode: encode, Applied: u.applied, Lost: u.lost,
 	})
 	return u

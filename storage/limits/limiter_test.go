@@ -353,7 +353,7 @@ func TestLimitsWhileRedisIsAway(t *testing.T) {
 	if allowed != 10 {
 		t.Errorf("%d admitted without redis, want 10", allowed)
 	}
-	if n := strings.Count(log.String(), "redis is away"); n != 1 {
+	if n := strings.Count(log.String(), "redis does not answer"); n != 1 {
 		t.Errorf("outage logged %d times:\n%s", n, log.String())
 	}
 	if !limiter.Away() || limiter.Failures() < 1 {
@@ -366,7 +366,7 @@ func TestLimitsWhileRedisIsAway(t *testing.T) {
 		return server.Exists("mr:limit:b")
 	})
 	testwait.Eventually(t, "places given back", storagetest.Patience, func() bool { return !server.Exists("mr:leases:a") })
-	if !strings.Contains(log.String(), "redis is back") || limiter.Away() {
+	if !strings.Contains(log.String(), "redis answers again") || limiter.Away() {
 		t.Error("return is not logged")
 	}
 }

@@ -36,7 +36,7 @@ func TestChanges(t *testing.T) {
 
 	server.Leave()
 	server.Return()
-	testwait.Eventually(t, "hints after redis is back", storagetest.Patience, func() bool {
+	testwait.Eventually(t, "hints after redis answers again", storagetest.Patience, func() bool {
 		_ = changes.Publish(t.Context(), taskindex.Change{TaskID: "t3"})
 		select {
 		case got := <-heard:

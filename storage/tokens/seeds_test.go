@@ -140,13 +140,13 @@ func TestSeedsOutliveRedis(t *testing.T) {
 	server.Leave()
 	seeds := []tokens.Seed{{Token: tokens.Token{Name: "demo"}, Key: "sk-demo"}}
 	if err := store.Seed(ctx, seeds); err != nil {
-		t.Fatalf("seed while redis is away: %v", err)
+		t.Fatalf("seed while redis does not answer: %v", err)
 	}
 	if _, err := store.Authenticate(ctx, "sk-demo"); err != nil {
-		t.Errorf("seeded token while redis is away: %v", err)
+		t.Errorf("seeded token while redis does not answer: %v", err)
 	}
 	if got, err := store.Find(ctx, "demo"); err != nil || got.ID != "demo" {
-		t.Errorf("find a seeded token while redis is away: %v, %v", got, err)
+		t.Errorf("find a seeded token while redis does not answer: %v, %v", got, err)
 	}
 	server.Return()
 	there := func() bool { return client.Exists(ctx, "mr:token:"+hashOf("sk-demo")).Val() == 1 }

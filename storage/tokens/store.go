@@ -77,7 +77,7 @@ func New(client redis.UniversalClient, opts *Options) *Store {
 	records := &records{client, o.Log}
 	t := &Store{
 		records: records, memory: newMemory(), seeds: newSeeds(records),
-		contact: &contact{outage: storage.Outage{Log: o.Log, What: "tokens: known ones go on from memory"}, grace: o.Grace},
+		contact: &contact{outage: storage.Outage{Log: o.Log, What: "tokens: known tokens are served from memory"}, grace: o.Grace},
 		loop:    storage.NewLoop(),
 	}
 	t.contact.last.Store(time.Now().UnixNano())

@@ -209,13 +209,13 @@ func authenticateWhileRedisIsAway(t *testing.T) {
 	pass(2 * time.Second)
 	for name, key := range map[string]string{"known": key, "unseen": unseen} {
 		if _, err := store.Authenticate(ctx, key); err != nil {
-			t.Errorf("%s key when redis is back: %v", name, err)
+			t.Errorf("%s key when redis answers again: %v", name, err)
 		}
 	}
-	if !strings.Contains(log.String(), "redis is back") {
+	if !strings.Contains(log.String(), "redis answers again") {
 		t.Error("the return is not logged")
 	}
-	if n := strings.Count(log.String(), "redis is away"); n != 1 {
+	if n := strings.Count(log.String(), "redis does not answer"); n != 1 {
 		t.Errorf("outage logged %d times, want once:\n%s", n, log.String())
 	}
 	if strings.Contains(log.String(), key) || strings.Contains(log.String(), unseen) {

@@ -139,8 +139,8 @@ func TestSeededWebhook(t *testing.T) {
 		t.Errorf("rotate a seeded token's: got %v, want ErrSeeded", err)
 	}
 	server.Leave()
-	signed("redis is away", first)
+	signed("redis does not answer", first)
 	if _, err := store.Webhook(ctx, "tok_unknown"); !errors.Is(err, storage.ErrUnavailable) {
-		t.Errorf("another token while redis is away: got %v, want ErrUnavailable", err)
+		t.Errorf("another token while redis does not answer: got %v, want ErrUnavailable", err)
 	}
 }

@@ -140,7 +140,7 @@ func New(client redis.UniversalClient, opts *Options) *Traffic {
 	}
 	log := cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	t.Outbox = outbox.New(client, outbox.Options[[]row]{
-		Name: "traffic", Script: addScript, Part: "traffic: kept until it is back", Log: log, Every: cmp.Or(opts.FlushEvery, flushEvery),
+		Name: "traffic", Script: addScript, Part: "traffic: stored in memory until it answers", Log: log, Every: cmp.Or(opts.FlushEvery, flushEvery),
 		Cut: t.cut, Encode: encode,
 		Lost: func(ctx context.Context, rows []row, err error) {
 			log.LogAttrs(ctx, slog.LevelError, "redis refuses sums of traffic", slog.Int("rows", len(rows)), slog.Any("error", err))

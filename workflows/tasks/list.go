@@ -265,13 +265,13 @@ func (c *creation) relist(ctx context.Context, id string) {
 		err = c.opts.Index.Restore(ctx, task.Token, id, task.CreatedAt, !task.Ended())
 	}
 	if err != nil {
-		c.opts.Log.WarnContext(ctx, "task listed as a new one", "task", id, "err", err)
+		c.opts.Log.WarnContext(ctx, "task listed as a new task", "task", id, "err", err)
 	}
 }
 
 func (c *Client) delist(ctx context.Context, tokenID, id string) {
 	if err := c.opts.Index.Remove(ctx, tokenID, id, time.Time{}); err != nil {
-		c.opts.Log.WarnContext(ctx, "task not taken off the list", "task", id, "token", tokenID, "err", err)
+		c.opts.Log.WarnContext(ctx, "task not removed from the list", "task", id, "token", tokenID, "err", err)
 	}
 }
 

@@ -94,7 +94,7 @@ func (c *creation) note(ctx context.Context, ident identity, failed bool) error 
 	defer cancel()
 	err := c.opts.Repeats.Note(ctx, c.in.TokenID, ident.hash, ident.id, failed)
 	if err != nil {
-		c.opts.Log.WarnContext(ctx, "create not noted, its repeat may create another task", "task", ident.id, "token", c.in.TokenID, "error", err)
+		c.opts.Log.WarnContext(ctx, "create not recorded, its repeat may create another task", "task", ident.id, "token", c.in.TokenID, "error", err)
 	}
 	return err
 }

@@ -40,7 +40,7 @@ func (s *Server) Submit(x *Exchange, spec jobs.Job) *jobs.Job {
 	made, mismatch, err := s.Jobs.Create(spec)
 	switch {
 	case err != nil:
-		s.Settings.Log.Error("upstream job not kept", "error", err)
+		s.Settings.Log.Error("upstream job not stored", "error", err)
 		x.Operation.Vendor.Refuse(x, Problem{Status: http.StatusInternalServerError, Kind: Internal, Message: "The job could not be kept."})
 		return nil
 	case mismatch:

@@ -134,7 +134,7 @@ func (m *Metrics) WatchServer(server *api.Server, with Stores) error {
 	full := in.gauge("gateway.connections.full", "1 while no new connection is accepted, because as many are open as the limit of open files has room for.")
 	turnedAway := in.seen("gateway.connections.turned_away",
 		"Connections that were closed at once, because their network held half of all places.")
-	away := in.gauge("gateway.redis.away", "1 while Redis does not answer the part: known tokens go on from memory, limits count for this process alone, usage is kept.")
+	away := in.gauge("gateway.redis.away", "1 while Redis does not answer the part: known tokens are served from memory, limits count for this process alone, usage is kept.")
 	failures := in.seen("gateway.redis.write_failures",
 		"Batches that Redis did not take; they are sent again, but for rows of the ledger that it refuses (usage_refused).")
 	dropped := in.seen("gateway.calls.dropped", "Records of calls that the log lost, because too many waited for Redis, or because it refuses them.")

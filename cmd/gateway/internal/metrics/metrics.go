@@ -137,7 +137,7 @@ func (m *Metrics) Listen(ctx context.Context, addr string) (stop func(), err err
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			m.log.Error("metrics are not served any more", "error", err)
+			m.log.Error("metrics are no longer served", "error", err)
 		}
 	})
 	m.log.Info("metrics", "address", listener.Addr().String(), "path", metricsPath)

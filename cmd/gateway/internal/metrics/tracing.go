@@ -143,9 +143,9 @@ func (e *loggingExporter) ExportSpans(ctx context.Context, spans []sdktrace.Read
 	err := e.SpanExporter.ExportSpans(ctx, spans)
 	switch {
 	case err != nil && !e.away.Swap(true):
-		e.log.Warn("the collector takes no spans, some are lost", "error", err)
+		e.log.Warn("the collector accepts no spans, some are lost", "error", err)
 	case err == nil && e.away.Swap(false):
-		e.log.Info("the collector takes spans again")
+		e.log.Info("the collector accepts spans again")
 	}
 	return nil
 }
