@@ -18,7 +18,7 @@ func Call(ctx workflow.Context, in Input) (Result, error) {
 }
 
 func (v *task) relay(ctx workflow.Context) Result {
-	deadline := v.began.Add(time.Duration(v.in.Limits.Deadline))
+	deadline := v.Began.Add(time.Duration(v.in.Limits.Deadline))
 	var answer activities.Answered
 	in := activities.RelayInput{
 		TaskID: v.in.TaskID, Incarnation: v.in.Incarnation, Token: v.in.Token, Weight: v.in.Weight, Lane: v.in.Lane, Model: v.in.Model,

@@ -28,17 +28,6 @@ const (
 // Ended reports whether a task in the state does not change any more.
 func (s State) Ended() bool { return s == Completed || s == Failed || s == Cancelled }
 
-func (s State) phase() Phase {
-	switch s {
-	case Completed:
-		return PhaseCompleted
-	case Cancelled:
-		return PhaseCancelled
-	default:
-		return PhaseFailed
-	}
-}
-
 // The failure codes of the gateway. A failed or refused job has one of the codes of package providers.
 const (
 	CodeCancelled        = "cancelled"
@@ -55,7 +44,7 @@ const (
 // Phase is the current step of a task's workflow, as the Temporal UI lists it.
 type Phase string
 
-// The phases, in order. A refused task returns to PhaseQueued.
+// The phases, in order. A refused task returns to PhaseQueued. The last phase of a task has the name of its last State.
 const (
 	PhaseQueued     Phase = "queued"
 	PhaseSubmitting Phase = "submitting"
@@ -180,7 +169,7 @@ type Input struct {
 	Notify bool   `json:"notify,omitempty"`
 	Limits Limits `json:"limits"`
 	// Before is the state of the runs before this one; nil in the first.
-	Before *Before `json:"before,omitempty"`
+	Before *Carried `json:"before,omitempty"`
 	// Call is the call of the workflow Call; nil for Video.
 	Call *activities.StagedCall `json:"call,omitempty"`
 }
@@ -231,38 +220,21 @@ func (r Result) of(job activities.Job) Result {
 // attemptsShown is the number of attempts in a result. A task that every channel refuses for a day has hundreds.
 const attemptsShown = 10
 
-func (s *state) attempts() []Attempt {
-	return slices.Clone(s.tries[max(0, len(s.tries)-attemptsShown):])
+func (v *task) attempts() []Attempt {
+	return slices.Clone(v.Attempts[max(0, len(v.Attempts)-attemptsShown):])
 }
 
-func (s *state) attempted() int { return s.forgotten + len(s.tries) }
-
-type state struct {
-	in    Input
-	phase Phase
-	// began is the start of the task's first run.
-	began time.Time
-	// tries are the attempts, without the first ones of earlier runs, whose number is forgotten.
-	tries     []Attempt
-	forgotten int
-	// jobs is the number of accepted jobs. again is the time at which the last of them failed in a way that permits another job.
-	jobs  int
-	again time.Time
-	// held lists the channels at which the task may have a slot or wait for one.
-	held []string
-	// waitingAt lists the full channels at which the task waits, for operators.
-	waitingAt []string
-}
+func (v *task) attempted() int { return v.Forgotten + len(v.Attempts) }
 
 // enter moves the task to a phase and records that in the search attributes.
-func (s *state) enter(ctx workflow.Context, phase Phase, more ...temporal.SearchAttributeUpdate) error {
-	if s.phase == phase && len(more) == 0 {
+func (v *task) enter(ctx workflow.Context, phase Phase, more ...temporal.SearchAttributeUpdate) error {
+	if v.phase == phase && len(more) == 0 {
 		return nil
 	}
-	s.phase = phase
-	began := s.began
-	if !s.again.IsZero() {
-		began = s.again
+	v.phase = phase
+	began := v.Began
+	if !v.Again.IsZero() {
+		began = v.Again
 	}
 	due := phase.due(began, workflow.Now(ctx))
 	updates := append([]temporal.SearchAttributeUpdate{Keyword(AttrState).ValueSet(string(phase)), dueAt(due)}, more...)
@@ -272,10 +244,10 @@ func (s *state) enter(ctx workflow.Context, phase Phase, more ...temporal.Search
 	return nil
 }
 
-func (s *state) showDetails(ctx workflow.Context) {
+func (v *task) showDetails(ctx workflow.Context) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s** · model `%s` · token `%s`\n", s.phase, s.in.Model, s.in.Token)
-	for _, t := range s.attempts() {
+	fmt.Fprintf(&b, "**%s** · model `%s` · token `%s`\n", v.phase, v.in.Model, v.in.Token)
+	for _, t := range v.attempts() {
 		fmt.Fprintf(&b, "\n%d. channel `%s` (%s)", t.Number, t.Assignment.Channel, t.Assignment.Vendor)
 		if t.Job != "" {
 			fmt.Fprintf(&b, ": job `%s`", t.Job)
@@ -284,9 +256,9 @@ func (s *state) showDetails(ctx workflow.Context) {
 			fmt.Fprintf(&b, ": %s: %s", t.Fault.Kind, t.Fault.Message)
 		}
 	}
-	if len(s.waitingAt) > 0 {
+	if len(v.waitingAt) > 0 {
 		fmt.Fprintf(&b, "\nWaiting for a slot at `%s`; the heartbeat of the pending activity has the position.\n",
-			strings.Join(s.waitingAt, "`, `"))
+			strings.Join(v.waitingAt, "`, `"))
 	}
 	workflow.SetCurrentDetails(ctx, b.String())
 }

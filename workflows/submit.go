@@ -15,24 +15,10 @@ import (
 
 // submit tries channels until one accepts the job, the queue limit passes, or a submit ends in a way that forbids another.
 func (v *task) submit(ctx workflow.Context) (activities.Job, *providers.VideoFailure, error) {
-	var (
-		none activities.Job
-		last *activities.Record
-		// lacking lists the channels without the model. Every round excludes them.
-		lacking []string
-		request = activities.AdmitInput{
-			Group: v.in.Group, Model: v.in.Model, Format: v.in.Format, Several: v.in.Several, Video: v.in.Video, Pin: v.in.Pin, Waiter: v.waiter(),
-		}
-		wait  = queueFirst
-		until = v.began.Add(time.Duration(v.in.Limits.Queue)) // from the first run
-	)
-	if v.jobs > 0 { // the queue limit does not include the time of the previous job
-		until = v.again.Add(time.Duration(v.in.Limits.Queue))
-	}
-	if v.failedAt != "" && v.in.Pin == nil {
-		request.Except = []string{v.failedAt} // in this round
-	} else if b := v.in.Before; b != nil && v.jobs == b.Jobs {
-		last, wait, request.Except, request.ExceptKeys, lacking = b.Last, b.Wait, b.Except, b.ExceptKeys, b.Lacking
+	var none activities.Job
+	until := v.Began.Add(time.Duration(v.in.Limits.Queue)) // from the first run
+	if v.Jobs > 0 {                                        // the queue limit does not include the time of the previous job
+		until = v.Again.Add(time.Duration(v.in.Limits.Queue))
 	}
 	for round := 0; ; round++ {
 		lastRound := round >= roundsMost
@@ -43,18 +29,19 @@ func (v *task) submit(ctx workflow.Context) (activities.Job, *providers.VideoFai
 			return none, v.cancelFailure(ctx), nil
 		}
 		if lastRound {
-			return none, nil, v.continueAsNew(ctx, Before{
-				Last: last, Wait: wait, Except: request.Except, ExceptKeys: request.ExceptKeys,
-				Lacking: lacking, Jobs: v.jobs, Again: v.again,
-			})
+			return none, nil, v.continueAsNew(ctx)
+		}
+		request := activities.AdmitInput{
+			Group: v.in.Group, Model: v.in.Model, Format: v.in.Format, Several: v.in.Several, Video: v.in.Video, Pin: v.in.Pin,
+			Waiter: v.waiter(), Except: v.Except, ExceptKeys: v.ExceptKeys,
 		}
 		admission := v.admit(ctx, request)
 		if admission.Full != nil {
 			queue := activities.AwaitInput{Admit: request, Waiting: *admission.Full, Until: until, Entry: v.entry()}
-			queue.Admit.Lacking = lacking
-			if len(request.Except) > len(lacking) || len(request.ExceptKeys) > 0 {
-				queue.ExceptUntil = workflow.Now(ctx).Add(wait)
-				wait = min(2*wait, queueMost)
+			queue.Admit.Lacking = v.Lacking
+			if len(v.Except) > len(v.Lacking) || len(v.ExceptKeys) > 0 {
+				queue.ExceptUntil = workflow.Now(ctx).Add(v.Wait)
+				v.Wait = min(2*v.Wait, queueMost)
 			}
 			var (
 				failure *providers.VideoFailure
@@ -63,24 +50,24 @@ func (v *task) submit(ctx workflow.Context) (activities.Job, *providers.VideoFai
 			if admission, failure, err = v.await(ctx, queue); err != nil || failure != nil {
 				return none, failure, err
 			}
-			request.Except, request.ExceptKeys = slices.Clone(lacking), nil
+			v.Except, v.ExceptKeys = slices.Clone(v.Lacking), nil
 		}
 		if admission.Assignment == nil {
-			if last != nil && last.NoModel && allLackModel(request, lacking, *admission.Refused) {
-				return none, refusal(*last), nil
+			if v.Last != nil && v.Last.NoModel && v.allLackModel(*admission.Refused) {
+				return none, refusal(*v.Last), nil
 			}
-			if last == nil || admission.Refused.RetryAfter > 0 {
-				last = admission.Refused
+			if v.Last == nil || admission.Refused.RetryAfter > 0 {
+				v.Last = admission.Refused
 			}
 			left := until.Sub(workflow.Now(ctx))
 			if left <= 0 {
-				return none, &providers.VideoFailure{Code: CodeQueueTimeout, Message: "No upstream took the task in time: " + clientMessage(*last)}, nil
+				return none, &providers.VideoFailure{Code: CodeQueueTimeout, Message: "No upstream took the task in time: " + clientMessage(*v.Last)}, nil
 			}
-			if err := v.pause(ctx, min(max(wait, last.RetryAfter), left)); err != nil {
+			if err := v.pause(ctx, min(max(v.Wait, v.Last.RetryAfter), left)); err != nil {
 				return none, nil, err
 			}
-			request.Except, request.ExceptKeys = slices.Clone(lacking), nil
-			wait = min(2*wait, queueMost)
+			v.Except, v.ExceptKeys = slices.Clone(v.Lacking), nil
+			v.Wait = min(2*v.Wait, queueMost)
 			continue
 		}
 		job, fault, err := v.attempt(ctx, *admission.Assignment)
@@ -97,37 +84,36 @@ func (v *task) submit(ctx workflow.Context) (activities.Job, *providers.VideoFai
 		case !fault.Retryable && (!fault.NoModel || v.in.Pin != nil):
 			return none, refusal(*fault), nil
 		}
-		last = fault
+		v.Last = fault
 		if fault.Archive { // not a fault of the channel
-			var failure *providers.VideoFailure
-			if wait, failure, err = v.awaitArchive(ctx, until, wait); err != nil || failure != nil {
+			if failure, err := v.awaitArchive(ctx, until); err != nil || failure != nil {
 				return none, failure, err
 			}
 			continue
 		}
 		to := admission.Assignment
-		if fault.NoModel && !fault.KeyOnly && !slices.Contains(lacking, to.Channel) {
-			lacking = append(lacking, to.Channel)
+		if fault.NoModel && !fault.KeyOnly && !slices.Contains(v.Lacking, to.Channel) {
+			v.Lacking = append(v.Lacking, to.Channel)
 		}
 		if fault.KeyOnly {
-			request.ExceptKeys = append(request.ExceptKeys, providers.KeyRef{Channel: to.Channel, Fingerprint: to.Key})
+			v.ExceptKeys = append(v.ExceptKeys, providers.KeyRef{Channel: to.Channel, Fingerprint: to.Key})
 		} else {
-			request.Except = append(request.Except, to.Channel)
+			v.Except = append(v.Except, to.Channel)
 		}
 	}
 }
 
 // allLackModel reports whether all candidates lack the model: no channel was excluded for another reason, and none will be available later.
-func allLackModel(request activities.AdmitInput, lacking []string, refused activities.Record) bool {
-	others := slices.ContainsFunc(request.Except, func(channel string) bool { return !slices.Contains(lacking, channel) })
-	return !others && len(request.ExceptKeys) == 0 && refused.RetryAfter == 0 && refused.Message != notChosen
+func (v *task) allLackModel(refused activities.Record) bool {
+	others := slices.ContainsFunc(v.Except, func(channel string) bool { return !slices.Contains(v.Lacking, channel) })
+	return !others && len(v.ExceptKeys) == 0 && refused.RetryAfter == 0 && refused.Message != notChosen
 }
 
 // admit chooses the channel of the next attempt. It is a local activity: a read of the worker's memory, and of Redis if the channel's
 // jobs are limited. If the worker is too busy for an answer, the result is a refusal, and the task tries again.
 func (v *task) admit(ctx workflow.Context, request activities.AdmitInput) activities.Admission {
 	var admission activities.Admission
-	request.Held = v.held
+	request.Held = v.Held
 	// A cancel is processed between the steps, not here.
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	if err := workflow.ExecuteLocalActivity(withAdmit(free), v.acts.Admitter.Admit, request).Get(free, &admission); err != nil {
@@ -165,18 +151,18 @@ func (v *task) await(ctx workflow.Context, in activities.AwaitInput) (activities
 }
 
 func (v *task) recordSlots(admission activities.Admission) {
-	v.held = nil
+	v.Held = nil
 	switch {
 	case admission.Full != nil:
-		v.held = admission.Full.Channels
+		v.Held = admission.Full.Channels
 	case admission.Assignment != nil && admission.Assignment.Slot:
-		v.held = []string{admission.Assignment.Channel}
+		v.Held = []string{admission.Assignment.Channel}
 	}
 }
 
 func (v *task) waiter() activities.Waiter {
 	return activities.Waiter{
-		TaskID: v.in.TaskID, Token: v.in.Token, Weight: v.in.Weight, Lane: v.in.Lane, Since: v.began.UTC(),
+		TaskID: v.in.TaskID, Token: v.in.Token, Weight: v.in.Weight, Lane: v.in.Lane, Since: v.Began.UTC(),
 	}
 }
 
@@ -193,34 +179,35 @@ func (v *task) pause(ctx workflow.Context, wait time.Duration) error {
 	return nil
 }
 
-// awaitArchive waits while the archive is unavailable: without it nothing is submitted. next is the following wait for a channel. It
-// starts again at queueFirst, except if the archive accepted a probe immediately after it had refused the attempt.
-func (v *task) awaitArchive(
-	ctx workflow.Context, until time.Time, wait time.Duration,
-) (next time.Duration, failure *providers.VideoFailure, err error) {
+// awaitArchive waits while the archive is unavailable: without it nothing is submitted. The waits for a channel start again at
+// queueFirst, except if the archive accepted a probe immediately after it had refused the attempt.
+func (v *task) awaitArchive(ctx workflow.Context, until time.Time) (*providers.VideoFailure, error) {
 	if err := v.enter(ctx, PhaseQueued); err != nil {
-		return wait, nil, err
+		return nil, err
 	}
 	v.showDetails(ctx)
 	began := workflow.Now(ctx)
 	in := activities.AwaitArchiveInput{TaskID: v.in.TaskID, Incarnation: v.in.Incarnation, Until: until}
 	left := max(until.Sub(began), time.Second)
-	err = workflow.ExecuteActivity(retried(ctx, left, awaitTry, "the archive is away"), v.acts.Submitter.AwaitArchive, in).Get(ctx, nil)
+	err := workflow.ExecuteActivity(retried(ctx, left, awaitTry, "the archive is away"), v.acts.Submitter.AwaitArchive, in).Get(ctx, nil)
 	now := workflow.Now(ctx)
 	switch {
 	case err == nil && now.Before(until):
 	case isCancelled(ctx):
-		return wait, nil, nil // submit checks for the cancel
+		return nil, nil //nolint:nilnil // submit checks for the cancel
 	default: // retries have no other bound than the queue limit
-		return wait, &providers.VideoFailure{
+		return &providers.VideoFailure{
 			Code:    CodeQueueTimeout,
 			Message: "No upstream took the task in time: the gateway's archive was away.",
 		}, nil
 	}
 	if now.Sub(began) >= queueFirst {
-		return queueFirst, nil, nil
+		v.Wait = queueFirst
+		return nil, nil //nolint:nilnil // the archive is back
 	}
-	return min(2*wait, queueMost), nil, v.pause(ctx, min(wait, until.Sub(now)))
+	wait := v.Wait
+	v.Wait = min(2*wait, queueMost)
+	return nil, v.pause(ctx, min(wait, until.Sub(now)))
 }
 
 // attempt submits the job to one channel. The fault's Accepted determines whether another attempt may follow.
@@ -228,8 +215,8 @@ func (v *task) attempt(ctx workflow.Context, to activities.Assignment) (activiti
 	if err := v.enter(ctx, PhaseSubmitting, Keyword(AttrChannel).ValueSet(to.Channel), Keyword(AttrVendor).ValueSet(to.Vendor)); err != nil {
 		return activities.Job{}, nil, err
 	}
-	v.tries = append(v.tries, Attempt{Number: v.attempted() + 1, Assignment: to})
-	this := &v.tries[len(v.tries)-1]
+	v.Attempts = append(v.Attempts, Attempt{Number: v.attempted() + 1, Assignment: to})
+	this := &v.Attempts[len(v.Attempts)-1]
 	v.showDetails(ctx)
 	in := activities.SubmitInput{
 		TaskID: v.in.TaskID, Incarnation: v.in.Incarnation, Attempt: v.attempted(), Assignment: to, Request: v.in.Request,

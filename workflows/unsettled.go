@@ -59,10 +59,10 @@ type FinishInput struct {
 // Finish settles a task that closed without settlement and starts its webhook.
 func Finish(ctx workflow.Context, in FinishInput) error {
 	refuseNewer(max(in.Revision, in.Task.Revision))
-	v := &task{state: state{in: in.Task, phase: PhaseFailed, began: in.Began}}
+	v := &task{in: in.Task, phase: PhaseFailed, Carried: Carried{Began: in.Began}}
 	if in.Channel != "" {
-		v.held = []string{in.Channel}
-		v.tries = []Attempt{{Number: 1, Assignment: activities.Assignment{Channel: in.Channel}}}
+		v.Held = []string{in.Channel}
+		v.Attempts = []Attempt{{Number: 1, Assignment: activities.Assignment{Channel: in.Channel}}}
 	}
 	delivery := v.notify(ctx, in.Result)
 	v.release(ctx, in.Result)

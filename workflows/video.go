@@ -32,7 +32,10 @@ func Video(ctx workflow.Context, in Input) (Result, error) {
 // begin returns the task of a run, and the context that a client's cancel or an operator's signal ends.
 func begin(ctx workflow.Context, in Input) (*task, workflow.Context) {
 	ctx, end := workflow.WithCancel(ctx)
-	v := resume(ctx, in)
+	v := &task{in: in, phase: PhaseQueued, Carried: Carried{Began: workflow.GetInfo(ctx).WorkflowStartTime, Wait: queueFirst}}
+	if in.Before != nil {
+		v.Carried = *in.Before
+	}
 	workflow.GoNamed(ctx, "operator", func(ctx workflow.Context) {
 		workflow.GetSignalChannel(ctx, SignalFail).Receive(ctx, &v.reason)
 		v.ended = true
@@ -42,7 +45,12 @@ func begin(ctx workflow.Context, in Input) (*task, workflow.Context) {
 }
 
 type task struct {
-	state
+	Carried
+
+	in    Input
+	phase Phase
+	// waitingAt lists the full channels at which the task waits, for operators.
+	waitingAt []string
 	// ended: an operator ended the task; reason is the message for the client, "" for none.
 	ended  bool
 	reason string
@@ -50,8 +58,6 @@ type task struct {
 	// occupies until its job there is cancelled.
 	deferred []func(free workflow.Context)
 	stopping string
-	// failedAt is the channel of the last job, if that failed in a way that permits another; else "".
-	failedAt string
 	// jobStatus is the vendor's report of the completed job.
 	jobStatus providers.VideoStatus
 	// acts only names the activities to the SDK; it stays empty and nothing calls it.
@@ -71,11 +77,11 @@ func (v *task) run(ctx workflow.Context) (Result, error) {
 		if job, failure, err = v.submit(ctx); err != nil || failure != nil {
 			return failed(failure, 0), err
 		}
-		v.jobs++
+		v.Jobs++
 		if status, failure, err = v.poll(ctx, job); err == nil && failure == nil {
 			break
 		}
-		if err != nil || !failure.Retryable || v.jobs >= v.in.Limits.Jobs || isCancelled(ctx) {
+		if err != nil || !failure.Retryable || v.Jobs >= v.in.Limits.Jobs || isCancelled(ctx) {
 			ended := failed(failure, max(0, status.Progress)).of(job)
 			ended.Price = status.Price
 			return ended, err
@@ -95,17 +101,19 @@ func (v *task) run(ctx workflow.Context) (Result, error) {
 
 // prepareNextJob prepares another job, first at another channel: the vendor reported a failure on its side without a charge.
 func (v *task) prepareNextJob(now time.Time, job activities.Job, failure providers.VideoFailure) {
-	v.tries[len(v.tries)-1].Fault = &activities.Record{
+	v.Attempts[len(v.Attempts)-1].Fault = &activities.Record{
 		Kind: providers.Upstream, Message: failure.Message, Code: failure.Code, Accepted: providers.NotAccepted, Retryable: true,
 	}
-	v.failedAt, v.again = job.Assignment.Channel, now
+	v.Again, v.Last, v.Wait, v.Except, v.ExceptKeys, v.Lacking = now, nil, queueFirst, nil, nil, nil
+	if v.in.Pin == nil {
+		v.Except = []string{job.Assignment.Channel}
+	}
 }
 
 // finish writes the result into the memo, settles the task, and starts its webhook. Reads need no worker then.
 func (v *task) finish(ctx workflow.Context, result Result) (Result, error) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	result.CompletedAt = workflow.Now(ctx).UTC()
-	phase := result.State.phase()
 	if result.State == Completed || v.in.Call != nil {
 		result.ExpiresAt = result.CompletedAt.Add(time.Duration(v.in.Limits.Retention))
 	}
@@ -119,7 +127,7 @@ func (v *task) finish(ctx workflow.Context, result Result) (Result, error) {
 	if len(v.deferred) > 0 {
 		more = append(more, dueAt(workflow.Now(ctx).Add(deferredLimit+endUsual)))
 	}
-	if err := v.enter(free, phase, more...); err != nil {
+	if err := v.enter(free, Phase(result.State), more...); err != nil {
 		return Result{}, err
 	}
 	v.showDetails(free)
@@ -143,11 +151,11 @@ func (v *task) deferWork(do func(free workflow.Context)) { v.deferred = append(v
 // release settles the task: as a local activity, which costs one history event, and if that fails as an activity with retries.
 func (v *task) release(free workflow.Context, result Result) {
 	in := activities.SettleInput{
-		TaskID: v.in.TaskID, Token: v.in.Token, Waiter: v.waiter(), Channels: v.held, Bill: v.bill(result),
-		Created: v.began.UTC(), Entry: v.entry(),
+		TaskID: v.in.TaskID, Token: v.in.Token, Waiter: v.waiter(), Channels: v.Held, Bill: v.bill(result),
+		Created: v.Began.UTC(), Entry: v.entry(),
 	}
 	if v.stopping != "" {
-		in.Channels = slices.DeleteFunc(slices.Clone(v.held), func(channel string) bool { return channel == v.stopping })
+		in.Channels = slices.DeleteFunc(slices.Clone(v.Held), func(channel string) bool { return channel == v.stopping })
 	}
 	if result.Failure != nil {
 		in.Code = result.Failure.Code
@@ -173,8 +181,8 @@ func (v *task) bill(result Result) activities.Bill {
 	if v.in.Call != nil {
 		return callBill(b, result)
 	}
-	if n := len(v.tries); n > 0 {
-		b.Channel = v.tries[n-1].Assignment.Channel
+	if n := len(v.Attempts); n > 0 {
+		b.Channel = v.Attempts[n-1].Assignment.Channel
 	}
 	switch {
 	case result.State == Completed:
