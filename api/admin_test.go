@@ -88,7 +88,7 @@ func newAdminEnvOn(t *testing.T, client redis.UniversalClient, change func(*api.
 					}
 					return token, nil
 				},
-				Tasks: o.operator, Webhooks: o.operator, Counter: o.operator,
+				Tasks:  o.operator,
 				Router: routes, Channels: desk{routes}, Tester: desk{routes}, Durations: taskindex.NewDurations(client),
 			}),
 		}
@@ -188,16 +188,14 @@ func (o *fakeOperator) Fail(_ context.Context, id, reason string) error {
 	return o.note("fail", id, reason)
 }
 
-func (o *fakeOperator) Wait(_ context.Context, id string, _ time.Duration) (tasks.Task, error) {
-	return tasks.Task{ID: id}, o.note("wait", id)
-}
+func (o *fakeOperator) Wait(_ context.Context, id string, _ time.Duration) { _ = o.note("wait", id) }
 
 func (o *fakeOperator) Runs(_ context.Context, id string) (bool, error) {
 	return false, o.note("runs", id)
 }
 
-func (o *fakeOperator) RetryArchive(_ context.Context, id string) (string, error) {
-	return "run", o.note("retry-archive", id)
+func (o *fakeOperator) RetryArchive(_ context.Context, id string) error {
+	return o.note("retry-archive", id)
 }
 
 func (o *fakeOperator) Redeliver(_ context.Context, id string, _ time.Duration) (tasks.Notice, error) {

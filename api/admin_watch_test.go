@@ -22,9 +22,9 @@ func (o *fakeOperator) Deliveries(
 		[]byte{byte(limit)}, o.err
 }
 
-func (o *fakeOperator) Counts(context.Context) (tasks.RecentCounts, error) {
-	return tasks.RecentCounts{
-		Counts: tasks.Counts{Phases: map[workflows.Phase]int64{workflows.PhaseQueued: 12, workflows.PhasePolling: 48}, Stuck: 3, Workers: 2},
+func (o *fakeOperator) Counts(context.Context) (tasks.Counts, error) {
+	return tasks.Counts{
+		Phases: map[workflows.Phase]int64{workflows.PhaseQueued: 12, workflows.PhasePolling: 48}, Stuck: 3, Workers: 2,
 		Failed: 2, Undelivered: 1, At: day,
 	}, o.err
 }

@@ -109,8 +109,8 @@ func TestOverview(t *testing.T) {
 	h.coolDown("b", "", 41*time.Second)
 	h.coolDown("c", c.Keys[0].Fingerprint(), time.Hour)
 	h.coolDown("c", c.Keys[1].Fingerprint(), 7*time.Second)
-	h.counts = tasks.RecentCounts{
-		Counts: tasks.Counts{Phases: map[workflows.Phase]int64{workflows.PhaseQueued: 12, workflows.PhasePolling: 48}, Stuck: 3, Workers: 1},
+	h.counts = tasks.Counts{
+		Phases: map[workflows.Phase]int64{workflows.PhaseQueued: 12, workflows.PhasePolling: 48}, Stuck: 3, Workers: 1,
 		Failed: 2, Undelivered: 1,
 	}
 	h.unsettled = []ledger.Reservation{{ID: "r1", Amount: 400_000_000, Lost: true}, {ID: "r2", Amount: 30_000_000, Lost: true}}

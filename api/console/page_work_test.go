@@ -44,8 +44,8 @@ func (h *house) fill(t *testing.T) {
 	h.server.o.Operator.Prices.Load(map[string]pricing.Price{"gpt-4o": priceOf(t, "2.5", "10")})
 	at := func(minute, second int) time.Time { return time.Date(2026, 11, 22, 12, minute, second, 0, time.UTC) }
 	h.tokens = []tokens.Token{{ID: "tok_app", Name: "mobile-app"}}
-	h.counts = tasks.RecentCounts{
-		Counts: tasks.Counts{Phases: map[workflows.Phase]int64{workflows.PhaseQueued: 12, workflows.PhasePolling: 48}, Stuck: 3}, Failed: 2,
+	h.counts = tasks.Counts{
+		Phases: map[workflows.Phase]int64{workflows.PhaseQueued: 12, workflows.PhasePolling: 48}, Stuck: 3, Failed: 2,
 		Undelivered: 1, At: at(0, 0),
 	}
 	h.listed = []tasks.Listed{

@@ -54,7 +54,7 @@ type stores struct {
 	deliveries []tasks.ListedDelivery
 	stories    map[string]tasks.Details
 	own        []tasks.Task // of every token
-	counts     tasks.RecentCounts
+	counts     tasks.Counts
 	models     []router.Model
 	windows    limits.Grant
 	router     *router.Router
@@ -69,7 +69,7 @@ func (s *stores) services() (*operator.Service, *account.Service) {
 	service := operator.New(operator.Options{
 		Tokens: s, CheckToken: func(_ *tokens.Token, token tokens.Token) (tokens.Token, error) { return token, nil },
 		Groups: func() map[string]operator.GroupRules { return s.groups },
-		Tasks:  operatorTasks{s}, Webhooks: operatorTasks{s}, Counter: operatorTasks{s},
+		Tasks:  operatorTasks{s},
 		Ledger: s, Money: s, Logs: logs.Options{Calls: s, Traffic: trafficReader{s}}, Audit: auditor{s},
 		Prices: pricing.NewList(nil), Router: s.router, Channels: channelHealth{s}, Tester: channelHealth{s}, Durations: usualDurations{},
 	})
@@ -235,21 +235,19 @@ func (s operatorTasks) Fail(_ context.Context, id, reason string) error {
 	return s.change("fail", id, reason)
 }
 
-func (s operatorTasks) Wait(_ context.Context, id string, _ time.Duration) (tasks.Task, error) {
-	return tasks.Task{ID: id}, nil
-}
+func (operatorTasks) Wait(context.Context, string, time.Duration) {}
 
 func (operatorTasks) Runs(context.Context, string) (bool, error) { return false, nil }
 
-func (s operatorTasks) RetryArchive(_ context.Context, id string) (string, error) {
-	return "run", s.change("retry-archive", id)
+func (s operatorTasks) RetryArchive(_ context.Context, id string) error {
+	return s.change("retry-archive", id)
 }
 
 func (s operatorTasks) Redeliver(_ context.Context, id string, _ time.Duration) (tasks.Notice, error) {
 	return tasks.Notice{}, s.change("redeliver", id)
 }
 
-func (s operatorTasks) Counts(context.Context) (tasks.RecentCounts, error) {
+func (s operatorTasks) Counts(context.Context) (tasks.Counts, error) {
 	return s.counts, s.read("counts")
 }
 

@@ -41,10 +41,8 @@ type Options struct {
 	CheckToken func(was *tokens.Token, token tokens.Token) (tokens.Token, error)
 	// Groups returns all groups by name.
 	Groups func() map[string]GroupRules
-	// Tasks has the tasks of all tokens, Webhooks their deliveries; Counter counts the tasks.
-	Tasks    TaskStore
-	Webhooks Redeliverer
-	Counter  Counter
+	// Tasks has the tasks of all tokens and the deliveries of their ends.
+	Tasks TaskStore
 	// Ledger has the usage, Money what tokens with a budget have spent and reserved, Prices the prices of models.
 	Ledger UsageReader
 	Money  Settler

@@ -5,7 +5,6 @@ import (
 	"context"
 	"time"
 
-	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/storage/audit"
@@ -24,21 +23,14 @@ type TaskStore interface {
 	Task(ctx context.Context, id string) (tasks.Task, error)
 	Cancel(ctx context.Context, id string) error
 	Fail(ctx context.Context, id, reason string) error
-	// Wait returns the task after its end, or its state after most.
-	Wait(ctx context.Context, id string, most time.Duration) (tasks.Task, error)
-	RetryArchive(ctx context.Context, id string) (run string, err error)
+	// Wait returns after the end of the task, or after most.
+	Wait(ctx context.Context, id string, most time.Duration)
+	RetryArchive(ctx context.Context, id string) error
 	// Runs reports whether the task's execution is open.
 	Runs(ctx context.Context, id string) (bool, error)
-}
-
-// Redeliverer delivers the end of a task to its webhook again; tasks.Client implements it.
-type Redeliverer interface {
+	// Redeliver delivers the end of a task to its webhook again.
 	Redeliver(ctx context.Context, id string, wait time.Duration) (tasks.Notice, error)
-}
-
-// Counter counts the tasks of all tokens; tasks.Counter implements it.
-type Counter interface {
-	Counts(ctx context.Context) (tasks.RecentCounts, error)
+	Counts(ctx context.Context) (tasks.Counts, error)
 }
 
 const (
@@ -107,19 +99,6 @@ type FailTask struct {
 type TaskFailure struct {
 	Reason string   `json:"reason" minLength:"1" maxLength:"1000" doc:"Reason that the client receives"`
 	_      struct{} `json:"-" additionalProperties:"false"`
-}
-
-// Notice is the state of a delivery.
-type Notice struct {
-	WorkflowID string     `json:"workflow_id" doc:"Id of the delivery's workflow in the Temporal UI"`
-	EventID    string     `json:"event_id" doc:"The event's id, the same in every try"`
-	Type       string     `json:"type" doc:"Type of the event, such as video.completed"`
-	State      string     `json:"state" enum:"delivering,delivered,undelivered"`
-	Host       string     `json:"host" doc:"The receiver's host name"`
-	Status     int        `json:"status" doc:"HTTP status of the receiver's last answer; 0: it has not answered"`
-	Tries      int        `json:"tries" doc:"Tries so far"`
-	Reason     string     `json:"reason" doc:"Why the last try failed"`
-	Next       *time.Time `json:"next" doc:"When it is tried again"`
 }
 
 // TaskCounts are the numbers of tasks.
@@ -209,7 +188,7 @@ func (s *Service) CountTasks(ctx context.Context, by Actor, _ *struct{}) (TaskCo
 	if err := reads(by, nil); err != nil {
 		return TaskCounts{}, err
 	}
-	counts, err := s.Counter.Counts(ctx)
+	counts, err := s.Tasks.Counts(ctx)
 	return TaskCounts{
 		Object: "task_counts", Queued: counts.Phases[workflows.PhaseQueued], Submitting: counts.Phases[workflows.PhaseSubmitting],
 		Polling: counts.Phases[workflows.PhasePolling], Archiving: counts.Phases[workflows.PhaseArchiving],
@@ -251,14 +230,14 @@ func (s *Service) ended(ctx context.Context, by Actor, in *EndTask, err error) (
 	if err != nil {
 		return tasks.Details{}, err
 	}
-	_, _ = s.Tasks.Wait(ctx, in.ID, time.Duration(cmp.Or(in.Wait, 2))*time.Second) // the next line reads the result
+	s.Tasks.Wait(ctx, in.ID, time.Duration(cmp.Or(in.Wait, 2))*time.Second)
 	return s.Task(ctx, by, &in.TaskName)
 }
 
 // RetryArchive makes a task that failed with archive_failed archive again.
 func (s *Service) RetryArchive(ctx context.Context, by Actor, in *TaskName) (tasks.Details, error) {
 	return change(ctx, s, by, "retry_archive", in.ID, nil, func(*audit.Entry) (tasks.Details, error) {
-		if _, err := s.Tasks.RetryArchive(ctx, in.ID); err != nil {
+		if err := s.Tasks.RetryArchive(ctx, in.ID); err != nil {
 			return tasks.Details{}, err
 		}
 		return s.Task(ctx, by, in)
@@ -266,13 +245,9 @@ func (s *Service) RetryArchive(ctx context.Context, by Actor, in *TaskName) (tas
 }
 
 // Redeliver delivers the event of a task's end to its webhook again, and waits for the receiver.
-func (s *Service) Redeliver(ctx context.Context, by Actor, in *RedeliverTask) (Notice, error) {
-	return change(ctx, s, by, "redeliver", in.ID, in, func(*audit.Entry) (Notice, error) {
-		n, err := s.Webhooks.Redeliver(ctx, in.ID, time.Duration(cmp.Or(in.Wait, 10))*time.Second)
-		return Notice{
-			WorkflowID: n.WorkflowID, EventID: n.EventID, Type: n.Type, State: string(n.State), Host: n.Delivery.Host,
-			Status: n.Delivery.Status, Tries: n.Delivery.Tries, Reason: n.Delivery.Reason, Next: body.OrNull(n.Delivery.Next),
-		}, err
+func (s *Service) Redeliver(ctx context.Context, by Actor, in *RedeliverTask) (tasks.Notice, error) {
+	return change(ctx, s, by, "redeliver", in.ID, in, func(*audit.Entry) (tasks.Notice, error) {
+		return s.Tasks.Redeliver(ctx, in.ID, time.Duration(cmp.Or(in.Wait, 10))*time.Second)
 	})
 }
 

@@ -80,7 +80,7 @@ type Setup struct {
 	Redis     redis.UniversalClient
 	Temporal  Temporal
 	Archive   *archive.Store
-	Tasks     *tasks.Counter
+	Tasks     *tasks.Operator
 	Usage     *ledger.Reader
 	Router    *router.Router
 	Prices    *pricing.List

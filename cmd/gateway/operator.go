@@ -13,17 +13,15 @@ import (
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/taskindex"
 	"modelrelay/storage/tokens"
-	"modelrelay/workflows/tasks"
 )
 
 // admin returns the dependencies of the operations under /admin.
-func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options {
-	counter := tasks.NewCounter(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue)
+func (p *parts) admin(store *tokens.Store) admin.Options {
 	return admin.Options{
 		Operators: p.operators,
 		Service: operator.New(operator.Options{
 			Tokens: store, CheckToken: p.checkToken, Groups: func() map[string]operator.GroupRules { return tokenGroups(p.current()) },
-			Tasks: p.taskOperator(), Webhooks: service, Counter: counter,
+			Tasks:  p.operator,
 			Ledger: ledger.NewReader(p.redis), Money: p.budgets(), Prices: p.prices, Logs: p.callLogs(), Audit: p.audit,
 			Router: p.router, Channels: p.health, Tester: p.tester(), Durations: taskindex.NewDurations(p.redis),
 			Checks: p.setup().Running(), Version: buildinfo.Read().Version,
@@ -68,14 +66,8 @@ func (m *Main) open(file string) (*cli.Services, error) {
 		return nil, err
 	}
 	return &cli.Services{
-		Config: cfg, Redis: p.redis, Index: p.index(), Operator: p.taskOperator(),
+		Config: cfg, Redis: p.redis, Index: p.index(), Operator: p.operator,
 		InProcess: func() (http.RoundTripper, error) { return p.inProcess(m) },
 		Connect:   p.setup().Before(),
 	}, nil
-}
-
-func (p *parts) taskOperator() *tasks.Operator {
-	operator := tasks.NewOperator(p.temporal, p.cfg.Temporal.Namespace)
-	operator.Charges, operator.Changes = p.budgets(), taskindex.NewChanges(p.redis)
-	return operator
 }

@@ -46,7 +46,7 @@ func (p *parts) measure(ctx context.Context) (countTasks func(context.Context), 
 	if closeMetrics, err = p.metrics.Listen(ctx, p.cfg.Metrics.Listen); err != nil {
 		return nil, nil, err
 	}
-	if countTasks, err = p.metrics.CountTasks(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue, slots.New(p.redis)); err != nil {
+	if countTasks, err = p.metrics.CountTasks(p.operator, slots.New(p.redis)); err != nil {
 		closeMetrics()
 		return nil, nil, err
 	}

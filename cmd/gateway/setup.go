@@ -10,7 +10,6 @@ import (
 	"modelrelay/cmd/gateway/internal/buildinfo"
 	"modelrelay/cmd/gateway/internal/engine"
 	"modelrelay/storage/ledger"
-	"modelrelay/workflows/tasks"
 )
 
 func (p *parts) setup() *setup.Setup {
@@ -24,7 +23,7 @@ func (p *parts) setup() *setup.Setup {
 			Current:   func(ctx context.Context) (bool, error) { return version.Current(ctx, p.temporal) },
 		},
 		Archive:   p.archive,
-		Tasks:     tasks.NewCounter(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue),
+		Tasks:     p.operator,
 		Usage:     ledger.NewReader(p.redis),
 		Router:    p.router,
 		Prices:    p.prices,

@@ -52,6 +52,7 @@ type parts struct {
 	tracer   trace.Tracer // nil: no traces
 	redis    redis.UniversalClient
 	temporal *engine.Engine
+	operator *tasks.Operator
 	archive  *archive.Store
 	events   *eventlog.Log
 	*upstreams
@@ -88,6 +89,8 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 		return nil, err
 	}
 	m.onClose(func() error { p.temporal.Close(); return nil })
+	p.operator = tasks.NewOperator(p.temporal, cfg.Temporal.Namespace, cfg.Temporal.TaskQueue)
+	p.operator.Charges, p.operator.Changes = p.budgets(), taskindex.NewChanges(p.redis)
 	if p.archive, err = archive.New(cfg.Archive.Store(buffersPerCopy * cfg.Video.Copies)); err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
 	}
@@ -154,7 +157,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	if err := p.metrics.WatchChannels(p.router.Health, calls.Waiting); err != nil {
 		return nil, err
 	}
-	operators := p.admin(tokens, tasks)
+	operators := p.admin(tokens)
 	server := api.New(api.Options{
 		Relay:  calls,
 		Router: p.router,

@@ -19,8 +19,12 @@ type Counts struct {
 	Phases map[workflows.Phase]int64
 	// Stuck counts those that have been in their phase for longer than usual.
 	Stuck int64
+	// Failed counts the tasks that failed within the last 24 hours, Undelivered the webhooks whose delivery failed in that time.
+	Failed, Undelivered int64
 	// Workers counts the processes that polled the task queue within the last minutes; 0: no worker is running.
 	Workers int64
+	// At is the time at which the requests began.
+	At time.Time
 }
 
 const (
@@ -36,50 +40,50 @@ const (
 	countsAtOnce = 3
 )
 
-// RecentCounts are Counts and the recent failures.
-type RecentCounts struct {
-	Counts
-
-	// Failed counts the tasks that failed within the last 24 hours, Undelivered the webhooks whose delivery failed in that time.
-	Failed, Undelivered int64
-	// At is the time at which the requests began.
-	At time.Time
-}
-
-// Counter counts a namespace's tasks and shares the result with all callers. It is safe for concurrent use.
-type Counter struct {
-	temporal             client.Client
-	namespace, taskQueue string
-	taken                *sharedCache[struct{}, RecentCounts]
-}
-
-// NewCounter returns a Counter over a Temporal client, which the caller closes.
-func NewCounter(temporal client.Client, namespace, taskQueue string) *Counter {
-	c := &Counter{temporal: temporal, namespace: namespace, taskQueue: taskQueue, taken: newSharedCache[struct{}, RecentCounts](countsTTL)}
-	c.taken.refreshAfter = countsRefresh
-	return c
-}
-
 // Counts returns counts of the last ten seconds, which all callers share. Its error is an Overloaded *providers.Fault.
-func (c *Counter) Counts(ctx context.Context) (RecentCounts, error) {
-	return c.taken.do(ctx, struct{}{}, func(ctx context.Context) (RecentCounts, error) {
-		ctx, cancel := context.WithTimeout(ctx, countsTimeout)
-		defer cancel()
-		counts := RecentCounts{At: time.Now().UTC()}
-		since := counts.At.Add(-countsPast).Format(time.RFC3339)
-		past := func(of string, phase workflows.Phase) string {
-			return fmt.Sprintf("%s AND %s = '%s' AND ExecutionStatus != 'ContinuedAsNew' AND CloseTime >= '%s'", of, workflows.AttrState, phase,
-				since)
-		}
-		var err error
-		counts.Counts, err = CountTasks(ctx, c.temporal, c.namespace, c.taskQueue,
-			tally{&counts.Failed, past(workflows.OfTasks, workflows.PhaseFailed)},
-			tally{&counts.Undelivered, past("WorkflowType = '"+workflows.NotifyType+"'", workflows.PhaseUndelivered)})
-		if err != nil {
-			return RecentCounts{}, unavailable("The task engine", err)
-		}
-		return counts, nil
+func (o *Operator) Counts(ctx context.Context) (Counts, error) {
+	return o.counts.do(ctx, struct{}{}, o.countTasks)
+}
+
+// countTasks sends one visibility request for each figure.
+func (o *Operator) countTasks(ctx context.Context) (Counts, error) {
+	ctx, cancel := context.WithTimeout(ctx, countsTimeout)
+	defer cancel()
+	c := Counts{At: time.Now().UTC()}
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(countsAtOnce)
+	all.Go(func() (err error) {
+		c.Workers, err = o.countWorkers(ctx)
+		return err
 	})
+	into := func(figure *int64, query string) {
+		all.Go(func() (err error) {
+			*figure, err = count(ctx, o.temporal, o.namespace, query)
+			return err
+		})
+	}
+	past := func(of string, phase workflows.Phase) string {
+		return fmt.Sprintf("%s AND %s = '%s' AND ExecutionStatus != 'ContinuedAsNew' AND CloseTime >= '%s'", of, workflows.AttrState, phase,
+			c.At.Add(-countsPast).Format(time.RFC3339))
+	}
+	into(&c.Failed, past(workflows.OfTasks, workflows.PhaseFailed))
+	into(&c.Undelivered, past("WorkflowType = '"+workflows.NotifyType+"'", workflows.PhaseUndelivered))
+	into(&c.Stuck, workflows.StuckQuery(c.At))
+	phases := []workflows.Phase{
+		workflows.PhaseQueued, workflows.PhaseSubmitting, workflows.PhasePolling, workflows.PhaseArchiving, workflows.PhaseCalling,
+	}
+	in := make([]int64, len(phases))
+	for i, phase := range phases {
+		into(&in[i], fmt.Sprintf(workflows.OfTasks+" AND ExecutionStatus = 'Running' AND %s = '%s'", workflows.AttrState, phase))
+	}
+	if err := all.Wait(); err != nil {
+		return Counts{}, unavailable("The task engine", err)
+	}
+	c.Phases = make(map[workflows.Phase]int64, len(phases))
+	for i, phase := range phases {
+		c.Phases[phase] = in[i]
+	}
+	return c, nil
 }
 
 func count(ctx context.Context, temporal client.Client, namespace, query string) (int64, error) {
@@ -92,49 +96,9 @@ func count(ctx context.Context, temporal client.Client, namespace, query string)
 	return answer.GetCount(), nil
 }
 
-type tally struct {
-	into  *int64
-	query string
-}
-
-// CountTasks counts the namespace's tasks, and others in addition. Each is one visibility request; a failed one ends the others.
-func CountTasks(ctx context.Context, temporal client.Client, namespace, taskQueue string, others ...tally) (Counts, error) {
-	var c Counts
-	phases := []workflows.Phase{
-		workflows.PhaseQueued, workflows.PhaseSubmitting, workflows.PhasePolling, workflows.PhaseArchiving,
-		workflows.PhaseCalling,
-	}
-	in := make([]int64, len(phases))
-	tallies := append(others, tally{&c.Stuck, workflows.StuckQuery(time.Now())})
-	for i, phase := range phases {
-		tallies = append(tallies, tally{&in[i], fmt.Sprintf(workflows.OfTasks+" AND ExecutionStatus = 'Running' AND %s = '%s'",
-			workflows.AttrState, phase)})
-	}
-	all, ctx := errgroup.WithContext(ctx)
-	all.SetLimit(countsAtOnce)
-	all.Go(func() (err error) {
-		c.Workers, err = countWorkers(ctx, temporal, taskQueue)
-		return err
-	})
-	for _, t := range tallies {
-		all.Go(func() (err error) {
-			*t.into, err = count(ctx, temporal, namespace, t.query)
-			return err
-		})
-	}
-	if err := all.Wait(); err != nil {
-		return Counts{}, err
-	}
-	c.Phases = make(map[workflows.Phase]int64, len(phases))
-	for i, phase := range phases {
-		c.Phases[phase] = in[i]
-	}
-	return c, nil
-}
-
 // countWorkers counts the processes that polled the task queue within the last minutes.
-func countWorkers(ctx context.Context, temporal client.Client, taskQueue string) (int64, error) {
-	queue, err := temporal.DescribeTaskQueue(interactive(ctx), taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
+func (o *Operator) countWorkers(ctx context.Context) (int64, error) {
+	queue, err := o.temporal.DescribeTaskQueue(interactive(ctx), o.taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
 	if err != nil {
 		return 0, fmt.Errorf("describe task queue: %w", err)
 	}

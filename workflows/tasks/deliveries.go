@@ -2,10 +2,16 @@ package tasks
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
 	"modelrelay/activities"
+	"modelrelay/providers"
 	"modelrelay/workflows"
 )
 
@@ -81,4 +87,93 @@ func deliveryOf(id string) (task, event string) {
 		}
 	}
 	return rest, ""
+}
+
+// Notice is the state of a delivery.
+type Notice struct {
+	WorkflowID string          `json:"workflow_id" doc:"Id of the delivery's workflow in the Temporal UI"`
+	EventID    string          `json:"event_id" doc:"The event's id, the same in every try"`
+	Type       string          `json:"type" doc:"Type of the event, such as video.completed"`
+	State      workflows.Phase `json:"state" enum:"delivering,delivered,undelivered"`
+	Host       string          `json:"host" doc:"The receiver's host name"`
+	Status     int             `json:"status" doc:"HTTP status of the receiver's last answer; 0: it has not answered"`
+	Tries      int             `json:"tries" doc:"Tries so far"`
+	Reason     string          `json:"reason" doc:"Why the last try failed"`
+	Next       *time.Time      `json:"next" doc:"When it is tried again"`
+}
+
+// Redeliver delivers the end of a task to its webhook again, with the same event id, whether the last delivery succeeded, waits for its
+// next try, or failed. The first try is at once, and retries continue for three days. It waits for the end of the delivery, at
+// most wait, and returns its state. Faults: NotFound, Conflict (the task has not ended), Overloaded (Temporal is unavailable).
+func (o *Operator) Redeliver(ctx context.Context, id string, wait time.Duration) (Notice, error) {
+	task, answer, err := o.find(ctx, id)
+	if err != nil {
+		return Notice{}, err
+	}
+	if !task.Ended() {
+		return Notice{}, providers.Faultf(providers.Conflict, "Task %s has not ended; its webhook is called when it does.", id)
+	}
+	starting, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	first, err := o.temporal.GetWorkflowHistory(starting, id, answer.GetWorkflowExecutionInfo().GetExecution().GetRunId(), false,
+		enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Next()
+	if err != nil {
+		return Notice{}, o.explain(id, err)
+	}
+	in, err := inputOf(id, first)
+	if err != nil {
+		return Notice{}, err
+	}
+	event, workflowID := in.Notice(task.State, task.CompletedAt), in.NotifyID(task.State)
+	if task.Call != nil && task.State == workflows.Completed {
+		event.Event = task.Call.Event
+	}
+	run, err := o.temporal.ExecuteWorkflow(starting, client.StartWorkflowOptions{
+		ID:                       workflowID,
+		TaskQueue:                o.taskQueue,
+		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING, // its next try may be hours away
+		StaticSummary:            event.Summary(),
+		TypedSearchAttributes:    event.Attributes(in.Model),
+	}, workflows.NotifyType, event)
+	if err != nil {
+		return Notice{}, unavailable("The task engine", fmt.Errorf("start %s: %w", workflowID, err))
+	}
+	ended, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	_ = run.Get(ended, nil) // the delivery may continue
+	return o.notice(ctx, workflowID, event)
+}
+
+// notice reads the state of a delivery.
+func (o *Operator) notice(ctx context.Context, workflowID string, in workflows.NotifyInput) (Notice, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	delivery, err := o.delivery(ctx, workflowID)
+	switch {
+	case err != nil:
+		return Notice{}, err
+	case delivery == nil:
+		return Notice{}, providers.Faultf(providers.NotFound, "The end of task %q was not delivered.", in.TaskID)
+	}
+	var last activities.Delivery
+	_ = json.Unmarshal(delivery.Result, &last) // before the first try there is none
+	n := Notice{
+		WorkflowID: workflowID, EventID: in.EventID, Type: in.EventType(), State: workflows.PhaseDelivering,
+		Host: last.Host, Status: last.Status, Tries: last.Tries, Reason: last.Reason,
+	}
+	if !last.Next.IsZero() {
+		n.Next = &last.Next
+	}
+	switch {
+	case delivery.Status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING.String():
+	case last.Delivered:
+		n.State = workflows.PhaseDelivered
+	default:
+		n.State = workflows.PhaseUndelivered
+		if delivery.Result == nil {
+			n.Reason = "The delivery was ended: " + delivery.Status
+		}
+	}
+	return n, nil
 }

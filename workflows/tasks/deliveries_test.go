@@ -128,7 +128,7 @@ func TestDeliveries(t *testing.T) {
 		listedExecution(t, "notify_video_3_completed", enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED,
 			map[string]string{workflows.AttrState: "delivering"}),
 	}}
-	operator := tasks.NewOperator(engine, "default")
+	operator := tasks.NewOperator(engine, "default", "video")
 	filter := tasks.DeliveryFilter{Token: "anna", Phase: workflows.PhaseUndelivered, Since: time.Unix(1000, 0), Until: time.Unix(2000, 0)}
 	found, next, err := operator.Deliveries(t.Context(), filter, nil, 50)
 	if err != nil || len(found) != 3 || string(next) != "next" {
@@ -167,7 +167,7 @@ func TestListOfCalls(t *testing.T) {
 		listedExecution(t, "video_1", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, map[string]string{workflows.AttrState: "completed"}),
 	}}
 	filter := tasks.Filter{Kind: "call", Operation: "POST /v1/rerank", Phase: workflows.PhaseCalling}
-	found, _, err := tasks.NewOperator(engine, "default").Page(t.Context(), filter, nil, 50)
+	found, _, err := tasks.NewOperator(engine, "default", "video").Page(t.Context(), filter, nil, 50)
 	if err != nil || len(found) != 2 || found[0].Kind != activities.KindCall || found[0].Operation != "POST /v1/rerank" ||
 		found[1].Kind != activities.KindVideo {
 		t.Fatalf("got %+v, %v", found, err)
@@ -185,7 +185,7 @@ func TestPagesAreShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		engine := &fakeCatalogue{}
-		operator := tasks.NewOperator(engine, "default")
+		operator := tasks.NewOperator(engine, "default", "video")
 		page := func(filter tasks.Filter, cursor string) {
 			if _, next, err := operator.Page(t.Context(), filter, []byte(cursor), 50); err != nil || string(next) != "next" {
 				t.Errorf("page: %q, %v", next, err)
@@ -231,7 +231,7 @@ func TestPagesShowRunningTasksAnew(t *testing.T) {
 		for i, info := range engine.executions {
 			info.Execution.RunId += strconv.Itoa(i)
 		}
-		operator := tasks.NewOperator(engine, "default")
+		operator := tasks.NewOperator(engine, "default", "video")
 		want := func(phases ...workflows.Phase) {
 			t.Helper()
 			found, _, err := operator.Page(t.Context(), tasks.Filter{}, nil, 50)
@@ -268,7 +268,7 @@ func TestPagesShowRunningTasksAnew(t *testing.T) {
 func TestCountsAsksAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		counter := tasks.NewCounter(&fakeCatalogue{takes: time.Second}, "default", "video")
+		counter := tasks.NewOperator(&fakeCatalogue{takes: time.Second}, "default", "video")
 		began := time.Now()
 		if _, err := counter.Counts(t.Context()); err != nil {
 			t.Fatal(err)
@@ -285,7 +285,7 @@ func TestCountsIsNotTakenTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		engine := &fakeCatalogue{}
-		counter := tasks.NewCounter(engine, "default", "video")
+		counter := tasks.NewOperator(engine, "default", "video")
 		ask := func(age, wait time.Duration) {
 			t.Helper()
 			began := time.Now()
@@ -312,8 +312,8 @@ func TestCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		engine := &fakeCatalogue{}
-		counter := tasks.NewCounter(engine, "default", "video")
-		var first tasks.RecentCounts
+		counter := tasks.NewOperator(engine, "default", "video")
+		var first tasks.Counts
 		for range 5 {
 			counts, err := counter.Counts(t.Context())
 			if err != nil {
@@ -343,7 +343,7 @@ func TestCounts(t *testing.T) {
 			t.Errorf("nine seconds later: taken at %s, %v, %d queries", next.At, err, engine.counts.Load())
 		}
 		engine.counts.Store(asked)
-		engine.takes, first = 0, tasks.RecentCounts{}
+		engine.takes, first = 0, tasks.Counts{}
 		<-time.After(10 * time.Second)
 		if next, err := counter.Counts(t.Context()); err != nil || !next.At.After(first.At) || engine.counts.Load() != 2*asked {
 			t.Errorf("ten seconds later: taken at %s, %v, %d queries", next.At, err, engine.counts.Load())

@@ -206,8 +206,8 @@ func (o *Operator) addHistory(
 			return in, o.explain(execution.GetWorkflowId(), err)
 		}
 		if event.GetWorkflowExecutionStartedEventAttributes() != nil {
-			if in, err = inputOf(event); err != nil {
-				return in, fmt.Errorf("read the input of %s: %w", execution.GetWorkflowId(), err)
+			if in, err = inputOf(execution.GetWorkflowId(), event); err != nil {
+				return in, err
 			}
 		}
 		if scheduled := event.GetActivityTaskScheduledEventAttributes(); scheduled != nil {
@@ -227,6 +227,15 @@ func (o *Operator) addHistory(
 		t.add(details)
 	}
 	return in, nil
+}
+
+// inputOf decodes the input of the task with the id from the first event of its history.
+func inputOf(id string, first *historypb.HistoryEvent) (in workflows.Input, err error) {
+	payloads := first.GetWorkflowExecutionStartedEventAttributes().GetInput()
+	if err = converter.GetDefaultDataConverter().FromPayloads(payloads, &in); err != nil {
+		err = fmt.Errorf("read the input of %s: %w", id, err)
+	}
+	return in, err
 }
 
 type activityEvents struct {
@@ -321,8 +330,8 @@ func (o *Operator) delivery(ctx context.Context, id string) (*Delivery, error) {
 		if err != nil {
 			return nil, unavailable("The task engine", fmt.Errorf("read the end of %s: %w", id, err))
 		}
-		for _, event := range closing.GetHistory().GetEvents() {
-			delivery.Result = document(event.GetWorkflowExecutionCompletedEventAttributes().GetResult())
+		if events := closing.GetHistory().GetEvents(); len(events) > 0 { // the last event first; a page has more than one
+			delivery.Result = document(events[0].GetWorkflowExecutionCompletedEventAttributes().GetResult())
 		}
 		return delivery, nil
 	}

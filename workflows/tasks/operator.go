@@ -27,8 +27,10 @@ type Operator struct {
 	// Changes reports the end of a call to its worker at once; nil: the worker learns of it with its next heartbeat.
 	Changes *taskindex.Changes
 
-	temporal  client.Client
-	namespace string
+	temporal             client.Client
+	namespace, taskQueue string
+	// counts holds the last counts of tasks.
+	counts *sharedCache[struct{}, Counts]
 	// turns bounds the concurrent reads of pages, which pages shares. described caches the descriptions of running tasks, by run.
 	turns     chan struct{}
 	pages     *sharedCache[pageKey, pageResult]
@@ -36,11 +38,14 @@ type Operator struct {
 }
 
 // NewOperator returns an Operator over a Temporal client, which the caller closes.
-func NewOperator(temporal client.Client, namespace string) *Operator {
-	return &Operator{
-		temporal: temporal, namespace: namespace, turns: make(chan struct{}, pagesAtOnce), pages: newSharedCache[pageKey, pageResult](pageFor),
+func NewOperator(temporal client.Client, namespace, taskQueue string) *Operator {
+	o := &Operator{
+		temporal: temporal, namespace: namespace, taskQueue: taskQueue, counts: newSharedCache[struct{}, Counts](countsTTL),
+		turns: make(chan struct{}, pagesAtOnce), pages: newSharedCache[pageKey, pageResult](pageFor),
 		described: newSharedCache[string, *workflowpb.WorkflowExecutionInfo](renewAfter),
 	}
+	o.counts.refreshAfter = countsRefresh
+	return o
 }
 
 // Runs reports whether the execution with the id, of a task or its removal, is open.
@@ -82,13 +87,11 @@ func (o *Operator) Task(ctx context.Context, id string) (Task, error) {
 	return task, err
 }
 
-// Wait returns the task when it has ended, or after most.
-func (o *Operator) Wait(ctx context.Context, id string, most time.Duration) (Task, error) {
-	ending, cancel := context.WithTimeout(ctx, most)
+// Wait returns when the task has ended, or after most.
+func (o *Operator) Wait(ctx context.Context, id string, most time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	awaitEnd(ending, o.temporal, id)
-	task, _, err := o.find(ctx, id)
-	return task, err
+	awaitEnd(ctx, o.temporal, id)
 }
 
 func (o *Operator) find(ctx context.Context, id string) (Task, *workflowservice.DescribeWorkflowExecutionResponse, error) {
@@ -127,42 +130,42 @@ func (o *Operator) explain(id string, err error) error {
 	return unavailable("The task engine", fmt.Errorf("read %s: %w", id, err))
 }
 
-// RetryArchive repeats the archive step of a task whose archive failed, with a new deadline. The result is the id of the new run.
-func (o *Operator) RetryArchive(ctx context.Context, id string) (run string, err error) {
+// RetryArchive repeats the archive step of a task whose archive failed, with a new deadline.
+func (o *Operator) RetryArchive(ctx context.Context, id string) error {
 	task, answer, err := o.find(ctx, id)
 	switch {
 	case err != nil:
-		return "", err
+		return err
 	case task.Failure == nil || task.Failure.Code != workflows.CodeArchiveFailed:
-		return "", providers.Faultf(providers.Conflict, "%s is %s: only a task that failed with %s can archive again.", id, task.State,
+		return providers.Faultf(providers.Conflict, "%s is %s: only a task that failed with %s can archive again.", id, task.State,
 			workflows.CodeArchiveFailed)
 	case answer.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
 		// The execution still removes objects with the names that the next try writes.
-		return "", providers.Faultf(providers.Conflict,
+		return providers.Faultf(providers.Conflict,
 			"%s failed a moment ago and still removes its archived objects; try again in a minute.", id)
 	}
 	// The new run would escape a removal that has read the old one.
 	switch removed, err := o.Runs(ctx, RemoveID(id, task.CreatedAt)); {
 	case err != nil:
-		return "", err
+		return err
 	case removed || task.removed:
-		return "", beingDeleted(id)
+		return beingDeleted(id)
 	}
 	execution := answer.GetWorkflowExecutionInfo().GetExecution()
 	step, err := o.archiveStep(ctx, execution)
 	if err != nil {
-		return "", err
+		return err
 	}
-	reset, err := o.temporal.ResetWorkflowExecution(ctx, &workflowservice.ResetWorkflowExecutionRequest{
+	_, err = o.temporal.ResetWorkflowExecution(ctx, &workflowservice.ResetWorkflowExecutionRequest{
 		Namespace: o.namespace, WorkflowExecution: execution, Reason: retryReason, WorkflowTaskFinishEventId: step,
 		RequestId: execution.GetRunId() + " " + retryReason, // a repeated request resets once
 		// The signals were for the try that failed.
 		ResetReapplyExcludeTypes: []enumspb.ResetReapplyExcludeType{enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL},
 	})
 	if err != nil {
-		return "", unavailable("The task engine", fmt.Errorf("reset %s: %w", id, err))
+		return unavailable("The task engine", fmt.Errorf("reset %s: %w", id, err))
 	}
-	return reset.GetRunId(), nil
+	return nil
 }
 
 // archiveStep returns the id of the event that completed the workflow task that scheduled the archive.

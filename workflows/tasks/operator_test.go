@@ -38,7 +38,7 @@ func TestOperatorEndsATask(t *testing.T) {
 				t.Fatal(err)
 			}
 			e.progress(t, made.ID, 60)
-			if err := do(t.Context(), tasks.NewOperator(e, "default"), made.ID); err != nil {
+			if err := do(t.Context(), tasks.NewOperator(e, "default", "video"), made.ID); err != nil {
 				t.Fatal(err)
 			}
 			if want := []string{name}; !slices.Equal(e.sent, want) {
@@ -67,7 +67,7 @@ func TestOperatorEndsACall(t *testing.T) {
 			defer cancel()
 			following.Go(func() { changes.Follow(ctx, ready, func(change taskindex.Change) { heard <- change }) })
 			<-ready
-			operator := tasks.NewOperator(e, "default")
+			operator := tasks.NewOperator(e, "default", "video")
 			operator.Changes = changes
 			if err := do(t.Context(), operator, made.ID); err != nil {
 				t.Fatal(err)
@@ -89,7 +89,9 @@ func TestWaitOutlivesALongPoll(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.waited = func() { e.endAs(t, made.ID, workflows.Result{State: workflows.Completed}) }
-	if task, err := tasks.NewOperator(e, "default").Wait(t.Context(), made.ID, time.Minute); err != nil || !task.Ended() {
+	operator := tasks.NewOperator(e, "default", "video")
+	operator.Wait(t.Context(), made.ID, time.Minute)
+	if task, err := operator.Task(t.Context(), made.ID); err != nil || !task.Ended() {
 		t.Errorf("waited until %s, %v; want its end", task.State, err)
 	}
 }
@@ -99,17 +101,17 @@ func TestWaitOutlivesALongPoll(t *testing.T) {
 func TestRetryArchiveOfADeletedTask(t *testing.T) {
 	t.Parallel()
 	service, engine, _ := newListing(storagetest.Redis(t))
-	operator := tasks.NewOperator(engine, "default")
+	operator := tasks.NewOperator(engine, "default", "video")
 	task := mustCreate(t, service, keyed("a", 0))
 	engine.endAs(t, task.ID, workflows.Result{State: workflows.Failed, Failure: &providers.VideoFailure{Code: workflows.CodeArchiveFailed}})
-	if _, err := operator.RetryArchive(t.Context(), task.ID); kindOf(err) != providers.Conflict ||
+	if err := operator.RetryArchive(t.Context(), task.ID); kindOf(err) != providers.Conflict ||
 		!strings.Contains(err.Error(), "no archive step") {
 		t.Errorf("before: %v, want that its history lacks the step", err)
 	}
 	if err := service.Delete(t.Context(), task.ID, "demo"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := operator.RetryArchive(t.Context(), task.ID); kindOf(err) != providers.Conflict ||
+	if err := operator.RetryArchive(t.Context(), task.ID); kindOf(err) != providers.Conflict ||
 		!strings.Contains(err.Error(), "being deleted") {
 		t.Errorf("during its removal: %v, want a conflict", err)
 	}
@@ -162,7 +164,7 @@ func (e *fakeSignalEngine) CancelWorkflow(context.Context, string, string) error
 func TestOperatorAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	service, engine, _ := newListing(storagetest.Redis(t))
-	operator := tasks.NewOperator(engine, "default")
+	operator := tasks.NewOperator(engine, "default", "video")
 	task := mustCreate(t, service, keyed("a", 0))
 	result := payload(t, workflows.Result{State: workflows.Failed, Failure: &providers.VideoFailure{Code: workflows.CodeArchiveFailed}})
 	engine.change(task.ID, func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse {
@@ -172,7 +174,7 @@ func TestOperatorAfterTheEnd(t *testing.T) {
 	for what, err := range map[string]error{
 		"has ended":     operator.Fail(t.Context(), task.ID, "late"),
 		"is failed":     operator.Cancel(t.Context(), task.ID),
-		"still removes": func() error { _, err := operator.RetryArchive(t.Context(), task.ID); return err }(),
+		"still removes": operator.RetryArchive(t.Context(), task.ID),
 	} {
 		if kindOf(err) != providers.Conflict || !strings.Contains(err.Error(), what) {
 			t.Errorf("got %v, want a conflict with %q", err, what)
@@ -189,8 +191,8 @@ func TestRetryArchiveForgetsWhatCalledItOff(t *testing.T) {
 	fake.events = []*historypb.HistoryEvent{scheduled(9, "Archive")}
 	fake.events[0].GetActivityTaskScheduledEventAttributes().WorkflowTaskCompletedEventId = 8
 	e := &fakeResetEngine{fakeEngine: fake}
-	if run, err := tasks.NewOperator(e, "default").RetryArchive(t.Context(), task.ID); err != nil || run != "next" {
-		t.Fatalf("got %q, %v", run, err)
+	if err := tasks.NewOperator(e, "default", "video").RetryArchive(t.Context(), task.ID); err != nil {
+		t.Fatal(err)
 	}
 	if without := e.asked.GetResetReapplyExcludeTypes(); e.asked.GetWorkflowTaskFinishEventId() != 8 ||
 		!slices.Contains(without, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL) {

@@ -56,7 +56,7 @@ func TestIndexLeavesRemovedTasks(t *testing.T) {
 		}
 	}
 	var found []string
-	err := tasks.NewOperator(fakeVisibility{engine}, "default").Index(t.Context(), func(task tasks.Indexed) error {
+	err := tasks.NewOperator(fakeVisibility{engine}, "default", "video").Index(t.Context(), func(task tasks.Indexed) error {
 		found = append(found, task.TaskID)
 		return nil
 	})

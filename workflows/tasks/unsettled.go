@@ -86,7 +86,7 @@ func (e Executions) finish(ctx context.Context, id, run string) error {
 		Revision: workflows.Revision, Result: unfinishedResult(info), Began: info.GetStartTime().AsTime(),
 		Channel: listed(info).Channel,
 	}
-	if in.Task, err = inputOf(first); err != nil {
+	if in.Task, err = inputOf(id, first); err != nil {
 		return nil //nolint:nilerr // as above
 	}
 	if b := in.Task.Before; b != nil {

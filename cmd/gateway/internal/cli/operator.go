@@ -158,12 +158,12 @@ type taskRedeliverCmd struct {
 
 // Run starts the delivery and shows its state. It fails if the delivery was given up.
 func (c *taskRedeliverCmd) Run(ctx context.Context, p *Program) error {
-	var n operator.Notice
+	var n tasks.Notice
 	err := p.callShown(ctx, http.MethodPost, taskPath(c.ID)+"/redeliver"+p.waiting(c.Wait), nil, &n, func() error {
 		return printFields(p.Stdout, fields{
 			{"workflow", n.WorkflowID},
 			{"event", n.EventID + " " + n.Type},
-			{"state", n.State},
+			{"state", string(n.State)},
 			{"receiver", n.Host},
 			{"last status", count(n.Status)},
 			{"tries", count(n.Tries)},
@@ -171,7 +171,7 @@ func (c *taskRedeliverCmd) Run(ctx context.Context, p *Program) error {
 			{"next try", moment(of(n.Next))},
 		})
 	})
-	if err == nil && n.State == string(workflows.PhaseUndelivered) {
+	if err == nil && n.State == workflows.PhaseUndelivered {
 		return errors.New("not delivered: " + n.Reason)
 	}
 	return err

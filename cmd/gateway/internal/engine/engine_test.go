@@ -146,7 +146,7 @@ func TestAwayFailsReads(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(e.Close)
-			operator, counter := tasks.NewOperator(e, "default"), tasks.NewCounter(e, "default", "videos")
+			operator := tasks.NewOperator(e, "default", "videos")
 			var all sync.WaitGroup
 			for what, look := range map[string]func(ctx context.Context) error{
 				"a page": func(ctx context.Context) error {
@@ -154,7 +154,7 @@ func TestAwayFailsReads(t *testing.T) {
 					return err
 				},
 				"the counts": func(ctx context.Context) error {
-					_, err := counter.Counts(ctx)
+					_, err := operator.Counts(ctx)
 					return err
 				},
 				"a task": func(ctx context.Context) error {

@@ -7,7 +7,6 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	"go.temporal.io/sdk/client"
 
 	"modelrelay/storage"
 	"modelrelay/storage/slots"
@@ -27,10 +26,9 @@ const (
 
 // taskCounter counts what all processes share: tasks in Temporal, and slots and queues in Redis.
 type taskCounter struct {
-	temporal         client.Client
-	namespace, queue string
-	slots            *slots.Store
-	limited          func() []string // the channels with limited jobs
+	operator *tasks.Operator
+	slots    *slots.Store
+	limited  func() []string // the channels with limited jobs
 
 	tasks atomic.Pointer[counted[tasks.Counts]]
 	lines atomic.Pointer[counted[map[string]slots.State]]
@@ -71,7 +69,7 @@ func (c *taskCounter) count(ctx context.Context) bool {
 		}
 		c.lines.Store(&counted[map[string]slots.State]{lines, time.Now()})
 	}
-	counts, err := tasks.CountTasks(ctx, c.temporal, c.namespace, c.queue)
+	counts, err := c.operator.Counts(ctx)
 	if err != nil {
 		return false
 	}
@@ -80,10 +78,8 @@ func (c *taskCounter) count(ctx context.Context) bool {
 }
 
 // CountTasks returns the function that counts tasks until its context ends, and reports the counts.
-func (m *Metrics) CountTasks(
-	temporal client.Client, namespace, taskQueue string, slots *slots.Store,
-) (run func(context.Context), err error) {
-	c := &taskCounter{temporal: temporal, namespace: namespace, queue: taskQueue, slots: slots, limited: m.limited}
+func (m *Metrics) CountTasks(operator *tasks.Operator, slots *slots.Store) (run func(context.Context), err error) {
+	c := &taskCounter{operator: operator, slots: slots, limited: m.limited}
 	return c.run, m.watchTasks(c)
 }
 
