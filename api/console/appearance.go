@@ -9,35 +9,40 @@ import (
 
 // Appearance has the settings of the console in a browser.
 type Appearance struct {
-	lang   string // of the pages
-	chosen choice
+	lang   string     // of the pages
+	chosen url.Values // the values of the cookie
+	// Theme is light, dark, or "" for the system's. Zone is the time zone, "" for the browser's.
+	Theme, Zone string
+	// Keys: single letters are shortcuts.
+	Keys bool
 }
-
-// choice has the values of the cookie; "": not chosen.
-type choice struct{ lang, theme, zone, keys string }
 
 // appearanceCookie contains no secret and no right, so it may be set for all paths, including the landing page.
 const appearanceCookie = "relay-appearance"
 
 func appearanceOf(r *http.Request) Appearance {
-	var chosen choice
+	var chosen url.Values
 	if c, err := r.Cookie(appearanceCookie); err == nil {
-		q, _ := url.ParseQuery(c.Value) // a malformed cookie has no choices
-		chosen = choice{lang: q.Get("l"), theme: q.Get("t"), zone: cut(q.Get("z"), 64), keys: q.Get("k")}
+		chosen, _ = url.ParseQuery(c.Value) // a malformed cookie has no choices
 	}
-	return Appearance{lang: words.Preferred(r, chosen.lang), chosen: chosen}
+	a := Appearance{lang: words.Preferred(r, chosen.Get("l")), chosen: chosen, Zone: cut(chosen.Get("z"), 64), Keys: chosen.Get("k") != "off"}
+	if theme := chosen.Get("t"); theme == "light" || theme == "dark" {
+		a.Theme = theme
+	}
+	return a
 }
 
 // setAppearance stores a choice in the browser, and redirects to the page of the form.
 func (s *Server) setAppearance(v *View) {
 	v.R.Body = http.MaxBytesReader(v.W, v.R.Body, maxEntry)
 	_ = v.R.ParseForm() // a body that does not arrive changes nothing
-	chosen := v.Appearance.chosen
-	values := url.Values{"l": {chosen.lang}, "t": {chosen.theme}, "z": {chosen.zone}, "k": {chosen.keys}}
+	values := make(url.Values)
 	for field, key := range map[string]string{"lang": "l", "theme": "t", "zone": "z", "keys": "k"} {
+		value := v.Appearance.chosen.Get(key)
 		if v.R.PostForm.Has(field) { //nolint:forbidigo // a request's form, not the client's function
-			values.Set(key, cut(v.R.PostFormValue(field), 64))
+			value = v.R.PostFormValue(field)
 		}
+		values.Set(key, cut(value, 64))
 	}
 	http.SetCookie(v.W, &http.Cookie{ //nolint:gosec // Secure if the console uses https
 		Name: appearanceCookie, Value: values.Encode(), Path: "/", MaxAge: 365 * 24 * 60 * 60, HttpOnly: true, Secure: s.secure() &&
@@ -61,17 +66,3 @@ func (a Appearance) Lang() string {
 	}
 	return a.lang
 }
-
-// Theme returns light, dark, or "" for the system's.
-func (a Appearance) Theme() string {
-	if a.chosen.theme == "light" || a.chosen.theme == "dark" {
-		return a.chosen.theme
-	}
-	return ""
-}
-
-// Zone returns the chosen time zone, "" for the browser's.
-func (a Appearance) Zone() string { return a.chosen.zone }
-
-// Keys reports whether single letters are shortcuts.
-func (a Appearance) Keys() bool { return a.chosen.keys != "off" }

@@ -116,6 +116,7 @@ func parseTemplates(w words.Texts, language string) map[string]*template.Templat
 	base := template.New("").Funcs(template.FuncMap{
 		"t":    func(key string, pairs ...any) string { return w.Text(language, key, pairs...) },
 		"dict": dict, "state": stateCell, "number": number, "browser": browserOf, "list": func(items ...any) []any { return items },
+		"quoted": quoted, "shell": shell, "lower": strings.ToLower,
 	})
 	base = template.Must(base.ParseFS(pageFiles, parts...))
 	pages := make(map[string]*template.Template)

@@ -10,7 +10,6 @@ import (
 
 	"modelrelay/api/account"
 	"modelrelay/api/console/chart"
-	"modelrelay/api/console/snippets"
 	"modelrelay/api/logs"
 	"modelrelay/api/operator"
 	"modelrelay/providers"
@@ -191,7 +190,7 @@ type callData struct {
 	// Left is what remains of the token's limits now, nil if unknown.
 	Left *account.Left
 	// Snippets are programs that make a similar call. The log does not have its content.
-	Snippets []snippets.Program
+	Snippets *program
 }
 
 // Lasted formats milliseconds for the template.
@@ -227,7 +226,7 @@ func showCall(v *View) (any, error) {
 	data.Parts = partsOf(data.Call)
 	data.Bars = chart.PartBars(data.Parts)
 	data.Attempts = attemptsTable(v, data.Call)
-	data.Snippets = snippets.ForCall(v.s.base(v.R), data.Operation, data.Model, data.Stream)
+	data.Snippets = programFor(v.s.base(v.R), data.Operation, data.Model, "Hello", data.Stream)
 	return data, nil
 }
 

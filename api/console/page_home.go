@@ -5,7 +5,6 @@ import (
 
 	"modelrelay/api/account"
 	"modelrelay/api/console/chart"
-	"modelrelay/api/console/snippets"
 	"modelrelay/api/logs"
 )
 
@@ -14,7 +13,7 @@ type homeData struct {
 
 	Recent []recent
 	// Snippets are programs that call one of its models.
-	Snippets []snippets.Program
+	Snippets *program
 	// More: the token has more models than the page shows.
 	More bool
 	// Left is the length of the budget's bar, 0 to 600.
@@ -46,7 +45,7 @@ func showHome(v *View) (any, error) {
 	}
 	d.Recent = []recent{calls, last}
 	if len(d.Models) > 0 {
-		d.Snippets = snippets.For(v.s.base(v.R), snippets.Chat, chatModel(d.Models), "Hello")
+		d.Snippets = programFor(v.s.base(v.R), createChat, chatModel(d.Models), "Hello", false)
 	}
 	d.More = len(d.Models) > shownNames
 	d.Models = d.Models[:min(len(d.Models), shownNames)]

@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"modelrelay/api/console/snippets"
 	"modelrelay/api/operator"
 	"modelrelay/api/setup"
 	"modelrelay/providers/health"
@@ -30,7 +29,7 @@ type setupData struct {
 	// Tested has the results of a test of all channels, nil for none.
 	Tested     *Table
 	Done       int
-	Try        []snippets.Program
+	Try        *program
 	Model      string
 	VideoModel string
 }
@@ -66,7 +65,7 @@ func readSetup(v *View) (data setupData, err error) {
 	if !v.Refreshes() {
 		models, _ = tryModels(v) // without a list, any name can be typed
 	}
-	data.Model, data.VideoModel = preferred(models, snippets.Chat), preferred(models, snippets.Video)
+	data.Model, data.VideoModel = preferred(models, "chat"), preferred(models, "video")
 	services := step{Word: "setup.services", Status: setup.OK}
 	for _, part := range data.Data {
 		needed := slices.Contains([]string{"redis", "temporal", "store", "workers"}, part.Name)
@@ -82,7 +81,7 @@ func readSetup(v *View) (data setupData, err error) {
 			data.Done++
 		}
 	}
-	data.Try = snippets.For(v.s.base(v.R), snippets.Chat, cmp.Or(data.Model, "MODEL"), "Hello")
+	data.Try = programFor(v.s.base(v.R), createChat, cmp.Or(data.Model, "MODEL"), "Hello", false)
 	return data, nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"modelrelay/api/console/snippets"
 	"modelrelay/api/logs"
 	"modelrelay/api/operator"
 	"modelrelay/providers"
@@ -40,7 +39,7 @@ type formToken struct{ operator.Token }
 type shownOnce struct {
 	Key, WebhookSecret string
 	Base               string
-	Snippets           []snippets.Program
+	Snippets           *program
 }
 
 // All returns the text of "copy all": the environment variables of a program.
@@ -216,7 +215,7 @@ func (d *tokenData) once(v *View) {
 	d.Now, d.Unread = modelsOf(v, d.Token.ID)
 	d.Secret = &shownOnce{Key: d.Token.Key, WebhookSecret: d.Token.WebhookSecret, Base: base}
 	if d.Secret.Key != "" {
-		d.Secret.Snippets = snippets.For(base, snippets.Chat, chatModel(d.Now), "Hello")
+		d.Secret.Snippets = programFor(base, createChat, chatModel(d.Now), "Hello", false)
 	}
 	d.Token.Key, d.Token.WebhookSecret = "", ""
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"modelrelay/api/console/snippets"
 	"modelrelay/api/operator"
 	"modelrelay/providers"
 	"modelrelay/providers/health"
@@ -84,7 +83,7 @@ type tryData struct {
 	Model            string
 	Prompt           string
 	Tokens           []operator.Token // the choices of an operator
-	Snippets         []snippets.Program
+	Snippets         *program
 	Unread           string
 	// Pays is another token that pays for an operator's tries, "" for none.
 	Pays string
@@ -109,9 +108,8 @@ func tryPage() page {
 			if data.Model == "" {
 				data.Model = preferred(data.Models, kind)
 			}
-			if kind == snippets.Chat || kind == snippets.Video {
-				data.Snippets = snippets.For(v.s.base(v.R), kind, "MODEL_HERE", "PROMPT_HERE")
-			}
+			operation := map[string]string{"chat": createChat, "video": createVideo}[kind]
+			data.Snippets = programFor(v.s.base(v.R), operation, "MODEL_HERE", "PROMPT_HERE", false)
 			return data, nil
 		},
 	}
@@ -196,7 +194,7 @@ const (
 // preferred returns the model that a form of a kind preselects: a well-known one, else the first that supports the kind, preferably with a
 // working channel; "" for none.
 func preferred(models []tryModel, kind string) string {
-	known, first, works := map[string]string{snippets.Chat: usualChat, snippets.Video: usualVideo}[kind], "", false
+	known, first, works := map[string]string{"chat": usualChat, "video": usualVideo}[kind], "", false
 	for _, m := range models {
 		if m.ID == known {
 			return known

@@ -1,10 +1,6 @@
 package console
 
-import (
-	"testing"
-
-	"modelrelay/api/console/snippets"
-)
+import "testing"
 
 // TestPreferredModel: a form preselects a model that an available channel serves, if there is one.
 func TestPreferredModel(t *testing.T) {
@@ -20,7 +16,7 @@ func TestPreferredModel(t *testing.T) {
 		{[]tryModel{fine, down}, "b"},
 		{[]tryModel{down, usual}, usualChat},
 	} {
-		if got := preferred(test.models, snippets.Chat); got != test.want {
+		if got := preferred(test.models, "chat"); got != test.want {
 			t.Errorf("%+v: got %q, want %q", test.models, got, test.want)
 		}
 	}

@@ -16,7 +16,6 @@ import (
 
 	"modelrelay/api/account"
 	"modelrelay/api/console/assets"
-	"modelrelay/api/console/snippets"
 	"modelrelay/api/console/words"
 	"modelrelay/api/operator"
 	"modelrelay/storage"
@@ -280,7 +279,7 @@ type landingData struct {
 	Base     string // the gateway's address in the browser
 	Health   string // ok, degraded, error, stopping
 	SignIn   bool   // people may sign in at this host
-	Snippets []snippets.Program
+	Snippets *program
 }
 
 // landing serves "/". It shows only what unauthenticated clients may know.
@@ -288,7 +287,7 @@ func (s *Server) landing(w http.ResponseWriter, r *http.Request) {
 	v := s.view(w, r)
 	known := s.knownHost(r)
 	data := landingData{Base: s.base(r), Health: s.health(v), SignIn: known}
-	data.Snippets = snippets.For(data.Base, snippets.Chat, "gpt-4o-mini", "Hello")[:3]
+	data.Snippets = programFor(data.Base, createChat, usualChat, "Hello", false)
 	if known {
 		_ = s.auth.find(v, s.auth.cookie(r)) // the landing page requires no session
 	}

@@ -14,11 +14,6 @@ func money(value any) string {
 	switch a := value.(type) {
 	case nil:
 		return ""
-	case *float64:
-		if a == nil {
-			return ""
-		}
-		f = *a
 	case float64:
 		f = a
 	case pricing.Money:

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"mime"
 	"net/http"
 	"path"
 	"strconv"
@@ -57,10 +56,8 @@ func contentType(name string) string {
 		return "text/css; charset=utf-8"
 	case ".js":
 		return "text/javascript; charset=utf-8"
-	case ".svg":
-		return "image/svg+xml"
 	default:
-		return mime.TypeByExtension(path.Ext(name))
+		return "image/svg+xml"
 	}
 }
 
