@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -116,7 +117,7 @@ func parseTemplates(w words.Texts, language string) map[string]*template.Templat
 	base := template.New("").Funcs(template.FuncMap{
 		"t":    func(key string, pairs ...any) string { return w.Text(language, key, pairs...) },
 		"dict": dict, "state": stateCell, "number": number, "browser": browserOf, "list": func(items ...any) []any { return items },
-		"quoted": quoted, "shell": shell, "lower": strings.ToLower,
+		"quoted": quoted, "shell": shell, "lower": strings.ToLower, "join": strings.Join, "json": encoded,
 	})
 	base = template.Must(base.ParseFS(pageFiles, parts...))
 	pages := make(map[string]*template.Template)
@@ -127,6 +128,12 @@ func parseTemplates(w words.Texts, language string) map[string]*template.Templat
 		}
 	}
 	return pages
+}
+
+// encoded returns JSON as a text, which the templates escape.
+func encoded(value any) (string, error) {
+	raw, err := json.Marshal(value)
+	return string(raw), err
 }
 
 // dict returns a map for a part of a template: name, value, name, value.

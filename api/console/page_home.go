@@ -6,6 +6,7 @@ import (
 	"modelrelay/api/account"
 	"modelrelay/api/console/chart"
 	"modelrelay/api/logs"
+	"modelrelay/api/operator"
 )
 
 type homeData struct {
@@ -21,7 +22,7 @@ type homeData struct {
 }
 
 // Try returns the address at which one of its models can be tried, "" if no kind of try supports it.
-func (homeData) Try(v *View, model string) string { return tryLink(v, tryModel{ID: model}) }
+func (homeData) Try(v *View, model string) string { return tryLink(v, operator.Model{ID: model}) }
 
 func showHome(v *View) (any, error) {
 	var d homeData

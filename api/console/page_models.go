@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"modelrelay/api/operator"
-	"modelrelay/providers/health"
 	"modelrelay/providers/router"
 	"modelrelay/storage/tokens"
 )
@@ -81,17 +80,17 @@ func showModels(v *View) (*modelsData, error) {
 func modelRow(v *View, model operator.Model) Row {
 	name := Cell{Text: model.ID}
 	if v.May() {
-		name.Link = tryLink(v, tryModel{ID: model.ID, Video: model.Video})
+		name.Link = tryLink(v, model)
 	}
 	if model.AliasOf != "" {
 		name.Note = v.T("model.alias", "name", model.AliasOf)
 	}
 	// The first channel that does not cool down serves the model now.
-	serves, usual := "", Cell{}
+	serving, usual := "", Cell{}
 	var others []string
 	for _, channel := range model.Channels {
-		if serves == "" && (channel.State == health.StateClosed || channel.State == "") {
-			serves = channel.Name
+		if serving == "" && answers(channel) {
+			serving = channel.Name
 		} else {
 			others = append(others, channel.Name)
 		}
@@ -102,8 +101,8 @@ func modelRow(v *View, model operator.Model) Row {
 	if model.MoreChannels > 0 {
 		others = append(others, v.T("model.more", "n", number(model.MoreChannels)))
 	}
-	channels := Cell{Text: serves, Mark: "working", Note: strings.Join(others, ", ")}
-	if serves == "" {
+	channels := Cell{Text: serving, Mark: "working", Note: strings.Join(others, ", ")}
+	if serving == "" {
 		channels.Word, channels.Mark = "model.unserved", "failed"
 	}
 	price := Cell{Text: priceText(v, model.Price)}
@@ -204,9 +203,9 @@ func draftPrices(v *View) (string, any, error) {
 }
 
 // tryLink returns the address at which a model can be tried, "" if no kind of try supports it.
-func tryLink(v *View, model tryModel) string {
+func tryLink(v *View, model operator.Model) string {
 	for _, kind := range tryKinds() {
-		if model.serves(kind) {
+		if serves(model, kind) {
 			return v.To("try") + "?" + url.Values{"kind": {kind}, "model": {model.ID}}.Encode()
 		}
 	}

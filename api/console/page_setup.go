@@ -61,7 +61,7 @@ func readSetup(v *View) (data setupData, err error) {
 	if data.Setup, err = v.s.o.Operator.Setup(v.R.Context(), v.actor(), nil); err != nil {
 		return data, err
 	}
-	var models []tryModel
+	var models []operator.Model
 	if !v.Refreshes() {
 		models, _ = tryModels(v) // without a list, any name can be typed
 	}

@@ -24,12 +24,12 @@ type tokenData struct {
 	// Now are the models that the token can call. Unread is why they are unknown.
 	Now    []string
 	Unread string
-	// Groups are the options of the form; nil: they could not be read.
-	Groups []tokenGroup
+	// Groups are the options of the form; nil: they could not be read. Unknown is the token's group if it is missing among them.
+	Groups  []operator.Group
+	Unknown string
 	// Link is a sign-in link that only this answer shows.
 	Link string
-	// Month is the usage in thirty days, Recent the last calls, tasks and changes; nil for a new token.
-	Month  *month
+	// Recent are the usage, and the last calls, tasks and changes; nil for a new token.
 	Recent []recent
 }
 
@@ -68,7 +68,7 @@ func newTokenPage() page {
 				}
 				data.Token.Name, data.Token.ID, data.Token.Seeded = "", "", false
 			}
-			data.Groups = groupsFor(v, data.Token.Group)
+			data.readGroups(v)
 			return data, nil
 		},
 		acts: map[string]act{"create": {roles: []Role{Operator}, do: createToken}},
@@ -127,11 +127,9 @@ func showToken(v *View) (data tokenData, err error) {
 	if data.Token.State == "active" {
 		data.Now, data.Unread = modelsOf(v, id)
 	}
-	data.Groups = groupsFor(v, data.Token.Group)
-	if data.Month, err = monthOf(v, id); err != nil {
-		return data, err
-	}
+	data.readGroups(v)
 	for _, read := range []func() (recent, error){
+		func() (recent, error) { return recentUsage(v, id) },
 		func() (recent, error) { return lastCallsOf(v, data.Token.Token) },
 		func() (recent, error) { return recentTasks(v, id) },
 		func() (recent, error) { return recentAudit(v, id) },
@@ -320,52 +318,20 @@ func (t formToken) Until() string {
 	return t.Expires.UTC().Format(time.RFC3339)
 }
 
-// List returns a list in the form's format.
-func (t formToken) List(name string) string {
-	if name == "networks" {
-		return strings.Join(t.Networks, ", ")
-	}
-	return strings.Join(t.Models, ", ")
-}
-
-// tokenGroup is a group that a token may have, with a description in lines.
-type tokenGroup struct {
-	Name  string
-	Lines []string
-}
-
-// groupsFor returns the configured groups and a token's own group, which may be missing in the file. nil: they could not be read.
-func groupsFor(v *View, own string) []tokenGroup {
+// readGroups reads the configured groups. If they cannot be read, the operator can type a name.
+func (d *tokenData) readGroups(v *View) {
 	list, err := v.s.o.Operator.ListGroups(v.R.Context(), v.actor(), nil)
-	if err != nil { // the operator can type a name
-		return nil
+	if err != nil {
+		return
 	}
-	groups := make([]tokenGroup, 0, len(list.Data)+1)
-	for _, group := range list.Data {
-		shown := tokenGroup{Name: group.Name}
-		for _, line := range []struct{ word, text string }{
-			{"token.group.channels", strings.Join(group.Channels, ", ")},
-			{"token.group.defaults", limitsLine(v, group.Defaults)},
-			{"token.group.ceilings", limitsLine(v, group.Ceilings)},
-			{"token.group.forbid", strings.Join(group.Forbid, ", ")},
-		} {
-			if line.text != "" {
-				shown.Lines = append(shown.Lines, v.T(line.word, "what", line.text))
-			}
-		}
-		if len(group.Channels) == 0 {
-			shown.Lines = append(shown.Lines, v.T("token.group.nowhere"))
-		}
-		groups = append(groups, shown)
+	d.Groups = list.Data
+	if !slices.ContainsFunc(d.Groups, func(g operator.Group) bool { return g.Name == d.Token.Group }) {
+		d.Unknown = d.Token.Group
 	}
-	if own != "" && !slices.ContainsFunc(groups, func(g tokenGroup) bool { return g.Name == own }) {
-		groups = append(groups, tokenGroup{Name: own, Lines: []string{v.T("token.group.unknown")}})
-	}
-	return groups
 }
 
-// limitsLine lists the limits, "" for none.
-func limitsLine(v *View, l operator.Limits) string {
+// Limits lists limits in one line, "" for none.
+func (v *View) Limits(l operator.Limits) string {
 	var parts []string
 	for _, limit := range tokens.ListLimits(l.All()) {
 		if limit.Value > 0 {

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -16,16 +15,8 @@ import (
 // stored.
 const consoleToken = "console"
 
-type tryModel struct {
-	ID    string
-	Video *providers.VideoTable
-	Price *operator.ModelPrice
-	// Down: according to the known state, no channel can serve it now.
-	Down bool
-}
-
 // tryModels lists the selectable models: the first ones by name, and the models that forms preselect.
-func tryModels(v *View) ([]tryModel, error) {
+func tryModels(v *View) ([]operator.Model, error) {
 	list, err := v.s.o.Operator.ListModels(v.R.Context(), v.actor(), &operator.NamesOf{Limit: operator.MostPage})
 	if err == nil && list.HasMore {
 		var usual operator.ModelList
@@ -36,50 +27,24 @@ func tryModels(v *View) ([]tryModel, error) {
 			}
 		}
 	}
-	models := make([]tryModel, len(list.Data))
-	for i, model := range list.Data {
-		answers := func(c operator.ModelChannel) bool { return c.State == health.StateClosed || c.State == "" }
-		models[i] = tryModel{ID: model.ID, Video: model.Video, Price: model.Price, Down: !slices.ContainsFunc(model.Channels, answers)}
-	}
-	return models, err
+	return list.Data, err
 }
 
-func ownTryModel(model router.Model) tryModel {
-	own := tryModel{ID: model.ID}
+// answers reports whether, according to the known state, the channel can serve its model now.
+func answers(c operator.ModelChannel) bool { return c.State == health.StateClosed || c.State == "" }
+
+// ownTryModel returns what a holder's form needs of a model.
+func ownTryModel(model router.Model) operator.Model {
+	own := operator.Model{ID: model.ID}
 	if model.Video != nil {
 		own.Video = new(model.Video.Table())
 	}
 	return own
 }
 
-// Seconds returns the lengths of a video model as an attribute.
-func (m tryModel) Seconds() string {
-	if m.Video == nil {
-		return ""
-	}
-	return strings.Join(m.Video.Seconds, " ")
-}
-
-// Sizes returns the sizes of a video model as an attribute.
-func (m tryModel) Sizes() string {
-	if m.Video == nil {
-		return ""
-	}
-	return strings.Join(m.Video.Sizes, " ")
-}
-
-// Cost returns the model's price as JSON, "" for none.
-func (m tryModel) Cost() string {
-	if m.Price == nil {
-		return ""
-	}
-	raw, _ := json.Marshal(m.Price) // numbers always encode
-	return string(raw)
-}
-
 type tryData struct {
 	Kind, As, AsName string
-	Models           []tryModel
+	Models           []operator.Model
 	Model            string
 	Prompt           string
 	Tokens           []operator.Token // the choices of an operator
@@ -104,7 +69,7 @@ func tryPage() page {
 			if err := data.choose(v); err != nil {
 				return nil, err
 			}
-			data.Models = slices.DeleteFunc(data.Models, func(m tryModel) bool { return !m.serves(kind) })
+			data.Models = slices.DeleteFunc(data.Models, func(m operator.Model) bool { return !serves(m, kind) })
 			if data.Model == "" {
 				data.Model = preferred(data.Models, kind)
 			}
@@ -164,8 +129,8 @@ func (d *tryData) read(v *View, token *tokens.Token, err error) {
 	}
 }
 
-// serves reports whether a model may support a kind: by its formats if they are known, else by its table and its name.
-func (m tryModel) serves(kind string) bool {
+// serves reports whether a model may support a kind, by its table and its name.
+func serves(m operator.Model, kind string) bool {
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(m.ID), word) })
 	}
@@ -193,14 +158,15 @@ const (
 
 // preferred returns the model that a form of a kind preselects: a well-known one, else the first that supports the kind, preferably with a
 // working channel; "" for none.
-func preferred(models []tryModel, kind string) string {
+func preferred(models []operator.Model, kind string) string {
 	known, first, works := map[string]string{"chat": usualChat, "video": usualVideo}[kind], "", false
 	for _, m := range models {
 		if m.ID == known {
 			return known
 		}
-		if (first == "" || !works && !m.Down) && m.serves(kind) {
-			first, works = m.ID, !m.Down
+		up := slices.ContainsFunc(m.Channels, answers)
+		if (first == "" || !works && up) && serves(m, kind) {
+			first, works = m.ID, up
 		}
 	}
 	return first

@@ -1,20 +1,26 @@
 package console
 
-import "testing"
+import (
+	"testing"
+
+	"modelrelay/api/operator"
+	"modelrelay/providers/health"
+)
 
 // TestPreferredModel: a form preselects a model that an available channel serves, if there is one.
 func TestPreferredModel(t *testing.T) {
 	t.Parallel()
-	down, fine, usual := tryModel{ID: "a", Down: true}, tryModel{ID: "b"}, tryModel{ID: usualChat}
+	up := []operator.ModelChannel{{State: health.StateClosed}}
+	down, fine, usual := operator.Model{ID: "a"}, operator.Model{ID: "b", Channels: up}, operator.Model{ID: usualChat}
 	for _, test := range []struct {
-		models []tryModel
+		models []operator.Model
 		want   string
 	}{
 		{nil, ""},
-		{[]tryModel{down}, "a"},
-		{[]tryModel{down, fine}, "b"},
-		{[]tryModel{fine, down}, "b"},
-		{[]tryModel{down, usual}, usualChat},
+		{[]operator.Model{down}, "a"},
+		{[]operator.Model{down, fine}, "b"},
+		{[]operator.Model{fine, down}, "b"},
+		{[]operator.Model{down, usual}, usualChat},
 	} {
 		if got := preferred(test.models, "chat"); got != test.want {
 			t.Errorf("%+v: got %q, want %q", test.models, got, test.want)

@@ -14,10 +14,11 @@ import (
 // recentMost is the number of rows of a page's last calls, tasks and entries.
 const recentMost = 5
 
-// recent is a part of a page with the last rows of a list, or the reason why it is absent.
+// recent is a part of a page with the last rows of a list or a chart, or the reason why it is absent.
 type recent struct {
 	Word  string // key of the heading
 	Table *Table
+	Chart *chart.Series
 	// Away is why it is unknown. Link is the address of the whole list, "" for none.
 	Away, Link string
 }
@@ -66,28 +67,23 @@ func recentAudit(v *View, subject string) (recent, error) {
 	return r.with(v, func() *Table { return auditTable(v, list.Data) }, "", err)
 }
 
-// month is the usage of a token in thirty days, with a bar for each day.
-type month struct {
-	Chart chart.Series
-	// Away is why it is unknown, "" if it is known.
-	Away string
-}
-
-func monthOf(v *View, token string) (*month, error) {
-	m := new(month)
+// recentUsage is the usage of a token in thirty days, with a bar for each day.
+func recentUsage(v *View, token string) (r recent, err error) {
+	r.Word = "token.month"
 	list, err := v.s.o.Operator.Usage(v.R.Context(), v.actor(), &operator.UsageQuery{Token: token, By: []string{ledger.ByDay}})
 	if err != nil {
-		m.Away, err = v.away(err)
-		return m, err
+		r.Away, err = v.away(err)
+		return r, err
 	}
 	var calls, tasks int64
 	var cost pricing.Money
-	m.Chart = usageChart("month", "token.month", list, func(row operator.UsageRow) chart.Point {
+	days := usageChart("month", r.Word, list, func(row operator.UsageRow) chart.Point {
 		calls, tasks, cost = calls+row.Requests, tasks+row.Tasks, cost+row.Cost
 		return chart.Point{Value: float64(row.Requests + row.Tasks), Bad: float64(row.Failed), Text: number(row.Requests + row.Tasks)}
 	})
-	m.Chart.Figure = v.T("token.month.sum", "calls", number(calls), "tasks", number(tasks), "cost", v.Money(cost))
-	return m, nil
+	days.Figure = v.T("token.month.sum", "calls", number(calls), "tasks", number(tasks), "cost", v.Money(cost))
+	r.Chart = &days
+	return r, nil
 }
 
 func usageChart(id, word string, list operator.UsageList, point func(operator.UsageRow) chart.Point) chart.Series {
