@@ -46,7 +46,7 @@ func Add(api huma.API, format *edge.Format, o Options) {
 	addUsage(g, o.Service)
 	addTasks(g, o.Service)
 	addContent(g, o.Service, o.Content)
-	(&auditOperations{o.Service}).add(g)
+	addAudit(g, o.Service)
 	logs.AddOperator(g, Root, o.Service.Logs, o.Service.TokenID)
 }
 

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -13,61 +12,39 @@ import (
 	"modelrelay/storage/audit"
 )
 
-func auditRow(e audit.Entry) []string {
-	changes := make([]string, len(e.Changes))
-	for i, change := range e.Changes {
-		changes[i] = change.String()
-	}
-	return []string{
-		e.Time.Format(time.RFC3339), string(e.By), e.Who, e.From, e.What, e.Subject, strings.Join(changes, "; "), e.Outcome, e.Reason,
-		e.RequestID,
-	}
-}
-
-type auditOperations struct{ *operator.Service }
-
-func (o *auditOperations) add(g *edge.Group) {
+func addAudit(g *edge.Group, s *operator.Service) {
 	text := &huma.Schema{Type: huma.TypeString}
-	filter := func(name, doc string) *huma.Param {
-		return &huma.Param{Name: name, In: "query", Schema: text, Description: doc}
-	}
+	words := func(list ...any) *huma.Schema { return &huma.Schema{Type: huma.TypeString, Enum: list} }
+	limit := &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(float64(operator.MostPage))}
 	g.Handle(huma.Operation{
 		OperationID: "adminAudit", Method: http.MethodGet, Path: Root + "/audit", Summary: "List changes",
 		Description: "The last 10,000 changes and refused changes, made by this interface, the command line and the configuration file. " +
 			"The archive has finished days as audit/<day>.jsonl for audit.retention.",
-		Parameters: []*huma.Param{
-			{
-				Name: "by", In: "query", Description: "Only changes by this kind of actor",
-				Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"operator", "token", "cli", "file", "nobody"}},
-			},
-			filter("who", "Only changes by this operator name or token id"), filter("what", "Only changes by this operation"),
-			filter("subject", "Only changes of the object with this id or name"),
-			{
-				Name: "outcome", In: "query", Description: "Only changes with this outcome",
-				Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{audit.Done, audit.Refused}},
-			},
-			filter("since", "Only changes since this date or RFC 3339 time"), filter("until", "Only changes before this date or RFC 3339 time"),
-			filter("after", "The cursor of the previous page"),
-			{
-				Name: "limit", In: "query", Description: "Length of the page; 50 by default. Without it, a table has all entries",
-				Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(float64(operator.MostPage))},
-			},
-			edge.FormatParameter(),
-		},
+		Parameters: edge.TableParameters([]*huma.Param{
+			{Name: "by", Schema: words("operator", "token", "cli", "file", "nobody"), Description: "Only changes by this kind of actor"},
+			{Name: "who", Schema: text, Description: "Only changes by this operator name or token id"},
+			{Name: "what", Schema: text, Description: "Only changes by this operation"},
+			{Name: "subject", Schema: text, Description: "Only changes of the object with this id or name"},
+			{Name: "outcome", Schema: words(audit.Done, audit.Refused), Description: "Only changes with this outcome"},
+			{Name: "since", Schema: text, Description: "Only changes since this date or RFC 3339 time"},
+			{Name: "until", Schema: text, Description: "Only changes before this date or RFC 3339 time"},
+			{Name: "after", Schema: text, Description: "The cursor of the previous page"},
+			{Name: "limit", Schema: limit, Description: "Length of the page; 50 by default. Without it, a table has all entries"},
+		}...),
 		Responses: body.DeclareTable[operator.AuditList](g.OpenAPI().Components.Schemas, "The entries, newest first"),
-	}, o.read)
+	}, func(x *edge.Request, r *http.Request) error { return serveAudit(x, r, s) })
 }
 
-func (o *auditOperations) read(x *edge.Request, r *http.Request) error {
+func serveAudit(x *edge.Request, r *http.Request, s *operator.Service) error {
 	q := edge.NewQuery(r)
 	in := operator.AuditQuery{
 		By: q.Text("by"), Who: q.Text("who"), What: q.Text("what"), Subject: q.Text("subject"), Outcome: q.Text("outcome"),
 		Since: q.Text("since"), Until: q.Text("until"),
 		PageOf: operator.PageOf{After: q.Text("after"), Limit: q.Number("limit", 0, 1, operator.MostPage)},
 	}
-	read := o.ListAudit
+	read := s.ListAudit
 	if q.CSV() {
-		read = o.TableAudit
+		read = s.TableAudit
 	}
 	if err := q.Err(); err != nil {
 		return err
@@ -81,7 +58,10 @@ func (o *auditOperations) read(x *edge.Request, r *http.Request) error {
 	}
 	out := edge.AnswerTable(x, "", []string{"time", "by", "who", "from", "what", "subject", "changes", "outcome", "reason", "request_id"})
 	for _, entry := range list.Data {
-		out.Write(auditRow(entry))
+		out.Write([]string{
+			entry.Time.Format(time.RFC3339), string(entry.By), entry.Who, entry.From, entry.What, entry.Subject, entry.Changes.String(),
+			entry.Outcome, entry.Reason, entry.RequestID,
+		})
 	}
 	return out.End()
 }

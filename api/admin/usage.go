@@ -53,30 +53,29 @@ func UsageParameters(groups UsageGroups) []*huma.Param {
 	}
 	last := len(groups.Standard) - 1
 	list := []*huma.Param{
-		{Name: "from", In: "query", Schema: text, Description: "First day (UTC), a date or a time; by default 30 days up to the last day"},
-		{Name: "to", In: "query", Schema: text, Description: "Last day; today by default"},
-		{Name: "token", In: "query", Schema: text, Description: "Id or name"},
-		{Name: "model", In: "query", Schema: text, Description: "Public name"},
+		{Name: "from", Schema: text, Description: "First day (UTC), a date or a time; by default 30 days up to the last day"},
+		{Name: "to", Schema: text, Description: "Last day; today by default"},
+		{Name: "token", Schema: text, Description: "Id or name"},
+		{Name: "model", Schema: text, Description: "Public name"},
 		{
-			Name: "group_by", In: "query", Schema: words, Explode: new(false),
+			Name: "group_by", Schema: words, Explode: new(false),
 			Description: "Fields of the sums, separated by commas; " + strings.Join(groups.Standard[:last], ", ") + " and " +
 				groups.Standard[last] +
 				" by default. Empty: one sum of all",
 		},
-		{Name: "after", In: "query", Schema: text, Description: "The cursor of the previous page"},
+		{Name: "after", Schema: text, Description: "The cursor of the previous page"},
 		{
-			Name: "limit", In: "query",
+			Name: "limit",
 			Schema: &huma.Schema{
 				Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(float64(operator.MostUsage)), Default: operator.DefaultUsage,
 			},
 			Description: "Length of the page; a table has all rows",
 		},
-		edge.FormatParameter(),
 	}
 	if !groups.Tokens {
 		list = slices.DeleteFunc(list, func(p *huma.Param) bool { return p.Name == "token" })
 	}
-	return list
+	return edge.TableParameters(list...)
 }
 
 func addUsage(g *edge.Group, s *operator.Service) {

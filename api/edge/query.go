@@ -76,12 +76,16 @@ func (q *Query) Words(name string, known, standard []string) []string {
 	return words
 }
 
-// FormatParameter declares the parameter that CSV reads.
-func FormatParameter() *huma.Param {
-	return &huma.Param{
-		Name: "format", In: "query", Description: "The header Accept: text/csv also selects csv",
+// TableParameters declares the query of a list that is also available as a table: its parameters, and the one that CSV reads.
+func TableParameters(list ...*huma.Param) []*huma.Param {
+	list = append(list, &huma.Param{
+		Name: "format", Description: "The header Accept: text/csv also selects csv",
 		Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"json", "csv"}},
+	})
+	for _, p := range list {
+		p.In = "query"
 	}
+	return list
 }
 
 // CSV reports whether the client requests CSV: by the parameter format, else by the header Accept.

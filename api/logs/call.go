@@ -12,22 +12,11 @@ import (
 	"modelrelay/storage/calllog"
 )
 
-// Call is a call of the log in JSON.
+// Call is a call of the log in JSON: its ids and caller, its request, its end, and what it used.
 type Call struct {
 	Object string    `json:"object" enum:"call"`
 	At     time.Time `json:"at" doc:"When the request arrived"`
-	CallNames
-	CallAsked
-	CallOutcome
-	CallUsed
-	Attempts []Attempt `json:"attempts" nullable:"false" doc:"The call's requests to upstreams, in order"`
-	Skipped  int64     `json:"skipped,omitempty" doc:"Calls of the same token that were refused in the same second and have no record of their own"`
-	Cursor   string    `json:"cursor" doc:"The call's position in the log"`
-	Others   []string  `json:"other_ids,omitempty" doc:"If the call was found by the client's value: ids of other calls with that value, newest first, at most 20"`
-}
 
-// CallNames are the ids of a call, and its caller.
-type CallNames struct {
 	ID        string `json:"id" doc:"The request's id. Its answer has it in x-request-id, unless the client sent a value of its own"`
 	ClientID  string `json:"client_request_id,omitempty" doc:"The value that the client sent as x-request-id. Calls of several tokens may have it"`
 	TraceID   string `json:"trace_id,omitempty" doc:"Id of the trace"`
@@ -36,18 +25,12 @@ type CallNames struct {
 	Token     string `json:"token,omitempty" doc:"Token id; absent if no token was accepted"`
 	TokenName string `json:"token_name,omitempty" doc:"Token name"`
 	UserAgent string `json:"user_agent,omitempty" doc:"First 80 bytes of the header User-Agent"`
-}
 
-// CallAsked is the request of a call.
-type CallAsked struct {
 	Operation string `json:"operation" doc:"The operation's id in this document"`
 	Format    string `json:"format" doc:"Format of the client"`
 	Model     string `json:"model,omitempty" doc:"Public name; absent if the gateway refused the call before it read the name"`
 	Stream    bool   `json:"stream" doc:"The answer is a stream of events"`
-}
 
-// CallOutcome is how a call ended, and when.
-type CallOutcome struct {
 	Channel   string   `json:"channel,omitempty" doc:"The channel that answered"`
 	Status    int      `json:"status" doc:"499: the client disconnected before the end"`
 	Fault     string   `json:"fault,omitempty" doc:"Kind of fault; absent if the call did not fail"`
@@ -57,10 +40,7 @@ type CallOutcome struct {
 	FirstByte *float64 `json:"first_byte_ms" doc:"Milliseconds until the client received the first byte of the upstream's answer; null: there was none"`
 	MS        float64  `json:"ms" doc:"Milliseconds until the end"`
 	Bytes     int64    `json:"bytes" doc:"Bytes of the answer"`
-}
 
-// CallUsed is what a call used, and its cost.
-type CallUsed struct {
 	InputTokens  int64         `json:"input_tokens" doc:"Input tokens, cached ones included"`
 	CachedTokens int64         `json:"cached_tokens" doc:"Input tokens that the vendor served from its cache"`
 	OutputTokens int64         `json:"output_tokens" doc:"Tokens of the answer"`
@@ -69,6 +49,11 @@ type CallUsed struct {
 	Cost         pricing.Money `json:"cost" doc:"In the currency of the prices"`
 	Priced       bool          `json:"priced" doc:"The model had a price"`
 	Estimated    bool          `json:"estimated" doc:"The upstream did not report what was used"`
+
+	Attempts []Attempt `json:"attempts" nullable:"false" doc:"The call's requests to upstreams, in order"`
+	Skipped  int64     `json:"skipped,omitempty" doc:"Calls of the same token that were refused in the same second and have no record of their own"`
+	Cursor   string    `json:"cursor" doc:"The call's position in the log"`
+	Others   []string  `json:"other_ids,omitempty" doc:"If the call was found by the client's value: ids of other calls with that value, newest first, at most 20"`
 }
 
 // Attempt is one request to an upstream.
@@ -85,20 +70,12 @@ const outcomeOK = "ok"
 // NewCall renders a call for operators.
 func NewCall(c calllog.Call) Call {
 	call := Call{
-		Object: "call", At: c.At, Cursor: c.Place, Attempts: make([]Attempt, len(c.Tries)), Skipped: c.Skipped,
-		CallNames: CallNames{
-			ID: c.ID, ClientID: c.Client, TraceID: c.Trace, VendorID: c.VendorID(), TaskID: c.Task, Token: c.Token, TokenName: c.TokenName,
-			UserAgent: c.Agent,
-		},
-		CallAsked: CallAsked{Operation: c.Operation, Format: c.Format, Model: c.Model, Stream: c.Stream},
-		CallOutcome: CallOutcome{
-			Channel: c.Channel, Status: c.Status, Fault: c.Fault, Message: c.Words, Code: c.Code, BeforeMS: inMS(c.Before), MS: inMS(c.Took),
-			Bytes: c.Bytes,
-		},
-		CallUsed: CallUsed{
-			InputTokens: c.Input, CachedTokens: c.Cached, OutputTokens: c.Output, Images: c.Images, AudioSeconds: c.Audio.Seconds(),
-			Cost: pricing.Money(c.Cost), Priced: c.Priced, Estimated: c.Estimated,
-		},
+		Object: "call", At: c.At, ID: c.ID, ClientID: c.Client, TraceID: c.Trace, VendorID: c.VendorID(), TaskID: c.Task, Token: c.Token,
+		TokenName: c.TokenName, UserAgent: c.Agent, Operation: c.Operation, Format: c.Format, Model: c.Model, Stream: c.Stream,
+		Channel: c.Channel, Status: c.Status, Fault: c.Fault, Message: c.Words, Code: c.Code, BeforeMS: inMS(c.Before), MS: inMS(c.Took),
+		Bytes: c.Bytes, InputTokens: c.Input, CachedTokens: c.Cached, OutputTokens: c.Output, Images: c.Images,
+		AudioSeconds: c.Audio.Seconds(), Cost: pricing.Money(c.Cost), Priced: c.Priced, Estimated: c.Estimated,
+		Attempts: make([]Attempt, len(c.Tries)), Skipped: c.Skipped, Cursor: c.Place,
 	}
 	if c.First > 0 {
 		call.FirstByte = new(inMS(c.First))

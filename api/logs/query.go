@@ -44,7 +44,6 @@ func parameters(operators bool) []*huma.Param {
 		{Name: "after", Schema: text, Description: "The cursor of an earlier page: the list continues after it"},
 		{Name: "newer", Schema: text, Description: "The cursor newest of an earlier page: only newer calls"},
 		{Name: "limit", Schema: limit, Description: "Calls of a page: 50 by default, at most 1,000; of a table: 1,000, at most 10,000"},
-		edge.FormatParameter(),
 	}
 	if operators {
 		list = append([]*huma.Param{
@@ -52,10 +51,7 @@ func parameters(operators bool) []*huma.Param {
 			{Name: "channel", Schema: text, Description: "Channel that answered, or that failed to answer"},
 		}, list...)
 	}
-	for _, p := range list {
-		p.In = "query"
-	}
-	return list
+	return edge.TableParameters(list...)
 }
 
 // ParseQuery parses the query of a request. table: the answer is a table.

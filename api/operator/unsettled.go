@@ -34,13 +34,6 @@ const (
 	lookupsAtOnce = 16
 )
 
-// unsettled is a reservation that no process will settle, with the reason.
-type unsettled struct {
-	ledger.Reservation
-
-	why string
-}
-
 // UnsettledRow is a reservation that no process will settle.
 type UnsettledRow struct {
 	ID     string        `json:"id" doc:"Reservation id; a task's reservation has the task's id"`
@@ -49,6 +42,8 @@ type UnsettledRow struct {
 	Amount pricing.Money `json:"amount" doc:"In the currency of the prices"`
 	Since  time.Time     `json:"since" doc:"When it was reserved"`
 	Why    string        `json:"why" doc:"Why the gateway does not settle it"`
+
+	reservation ledger.Reservation
 }
 
 // UnsettledList has reservations and their sum.
@@ -73,17 +68,16 @@ type UnsettledName struct {
 // everyUnsettled is the path value that selects all of the query.
 const everyUnsettled = "all"
 
-func newUnsettledList(found []unsettled) UnsettledList {
-	list := UnsettledList{Object: "list", Data: make([]UnsettledRow, len(found))}
-	for i, u := range found {
-		list.Data[i] = UnsettledRow{ID: u.ID, Token: u.Token, Model: u.Model, Amount: pricing.Money(u.Amount), Since: u.Since, Why: u.why}
-		list.Amount += list.Data[i].Amount
+func newUnsettledList(rows []UnsettledRow) UnsettledList {
+	list := UnsettledList{Object: "list", Data: orNone(rows)}
+	for _, row := range rows {
+		list.Amount += row.Amount
 	}
 	return list
 }
 
 // unsettled lists the reservations of calls without a gateway process, and of tasks that do not run; id selects one of them, "" all.
-func (s *Service) unsettled(ctx context.Context, id string, in *UnsettledQuery) ([]unsettled, error) {
+func (s *Service) unsettled(ctx context.Context, id string, in *UnsettledQuery) ([]UnsettledRow, error) {
 	token, err := s.TokenID(ctx, in.Token)
 	if err != nil {
 		return nil, err
@@ -92,28 +86,28 @@ func (s *Service) unsettled(ctx context.Context, id string, in *UnsettledQuery) 
 	if err != nil {
 		return nil, StoreFault("reservation", id, err)
 	}
-	found := make([]unsettled, len(list))
+	rows := make([]UnsettledRow, len(list))
 	var lookups errgroup.Group
 	lookups.SetLimit(lookupsAtOnce)
 	for i, r := range list {
-		found[i].Reservation = r
+		rows[i] = UnsettledRow{ID: r.ID, Token: r.Token, Model: r.Model, Amount: pricing.Money(r.Amount), Since: r.Since, reservation: r}
 		switch {
 		case in.Model != "" && r.Model != in.Model, id != "" && r.ID != id:
 		case r.Lost:
-			found[i].why = "its gateway is gone"
+			rows[i].Why = "its gateway is gone"
 		case r.Task && time.Since(r.Since) > startsWithin:
 			lookups.Go(func() error {
 				task, _, _ := strings.Cut(r.ID, ".")
 				runs, err := s.Tasks.Runs(ctx, task)
 				if err == nil && !runs {
-					found[i].why = "the task does not run"
+					rows[i].Why = "the task does not run"
 				}
 				return err
 			})
 		}
 	}
 	err = lookups.Wait()
-	return slices.DeleteFunc(found, func(u unsettled) bool { return u.why == "" }), StoreFault("reservation", id, err)
+	return slices.DeleteFunc(rows, func(row UnsettledRow) bool { return row.Why == "" }), StoreFault("reservation", id, err)
 }
 
 // ListUnsettled returns the reservations of calls without a gateway process, and of tasks that do not run.
@@ -146,17 +140,17 @@ func (s *Service) endUnsettled(ctx context.Context, by Actor, what string, in *U
 		if err != nil {
 			return UnsettledList{}, err
 		}
-		var ended []unsettled
-		for _, u := range list {
-			if err = s.Money.Release(ctx, u.Reservation, charge); errors.Is(err, storage.ErrNotFound) {
+		var ended []UnsettledRow
+		for _, row := range list {
+			if err = s.Money.Release(ctx, row.reservation, charge); errors.Is(err, storage.ErrNotFound) {
 				err = nil
 				continue
 			}
 			if err != nil {
 				break
 			}
-			ended = append(ended, u)
-			entry.Changes = append(entry.Changes, audit.Change{Field: u.ID, Old: json.RawMessage(pricing.Money(u.Amount).String())})
+			ended = append(ended, row)
+			entry.Changes = append(entry.Changes, audit.Change{Field: row.ID, Old: json.RawMessage(row.Amount.String())})
 		}
 		if err == nil && len(ended) == 0 && id != "" {
 			return UnsettledList{}, StoreFault("unsettled reservation", in.ID, storage.ErrNotFound)

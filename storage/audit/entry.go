@@ -52,11 +52,11 @@ type Entry struct {
 	By   Kind      `json:"by" enum:"operator,token,cli,file,nobody" doc:"Kind of actor: an operator, the holder of a token, the command line, the configuration file when the gateway reads it again, or an unauthenticated client"`
 	Who  string    `json:"who,omitempty" doc:"The operator's name or the token's id"`
 	// From is the client's address, or the host of a command.
-	From    string   `json:"from,omitempty" doc:"Client address, or the host of a command or process"`
-	What    string   `json:"what" doc:"The operation, such as create_token for adminCreateToken; also sign_in, sign_out, view_video, try_as_token, reload"`
-	Subject string   `json:"subject,omitempty" doc:"The id or name of the changed object"`
-	Changes []Change `json:"changes,omitempty"`
-	Outcome string   `json:"outcome" enum:"done,refused"`
+	From    string  `json:"from,omitempty" doc:"Client address, or the host of a command or process"`
+	What    string  `json:"what" doc:"The operation, such as create_token for adminCreateToken; also sign_in, sign_out, view_video, try_as_token, reload"`
+	Subject string  `json:"subject,omitempty" doc:"The id or name of the changed object"`
+	Changes Changes `json:"changes,omitempty"`
+	Outcome string  `json:"outcome" enum:"done,refused"`
 	// Reason is why the action was refused.
 	Reason    string `json:"reason,omitempty" doc:"Reason of the refusal"`
 	RequestID string `json:"request_id,omitempty"`
@@ -75,10 +75,11 @@ func (c Change) String() string {
 	return c.Field + ": " + value(c.Old) + " → " + value(c.New)
 }
 
-// changes formats the changes of one entry for logs that are not JSON.
-type changes []Change
+// Changes are the changes of one entry.
+type Changes []Change
 
-func (all changes) String() string {
+// String returns all changes in one line.
+func (all Changes) String() string {
 	lines := make([]string, len(all))
 	for i, change := range all {
 		lines[i] = change.String()
@@ -173,7 +174,7 @@ func (e Entry) attrs() []slog.Attr {
 		}
 	}
 	if len(e.Changes) > 0 {
-		list = append(list, slog.Any("changes", changes(e.Changes)))
+		list = append(list, slog.Any("changes", e.Changes))
 	}
 	return list
 }
