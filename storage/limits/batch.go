@@ -59,12 +59,12 @@ func (l *Limiter) admit(ctx context.Context, asked []*admission) {
 			}
 		}
 		l.memory.giveBack(settles)
-		l.wakeUpkeep()
+		l.loop.Wake()
 		l.admitHere(now, asked...)
 		return
 	}
 	if l.memory.redisAnswers() {
-		l.wakeUpkeep()
+		l.loop.Wake()
 	}
 }
 

@@ -62,11 +62,7 @@ type Limiter struct {
 	leases   atomic.Uint64 // number of leases
 	failures atomic.Int64
 
-	wake chan struct{} // settlements wait
-	// timed: the upkeep has a timer for the waiting settlements, so it need not be woken.
-	timed atomic.Bool
-	stop  context.CancelFunc
-	done  chan struct{} // closed when the upkeep has ended
+	loop *storage.Loop // of upkeep
 }
 
 // Cost is what one call requests.
@@ -126,24 +122,18 @@ type admission struct {
 // New starts a Limiter over the client, which the caller closes. opts may be nil. Close ends it.
 func New(client redis.UniversalClient, opts *Options) *Limiter {
 	opts = cmp.Or(opts, new(Options))
-	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // the context of the upkeep, which ends with Close
 	l := &Limiter{
 		client:  client,
 		log:     cmp.Or(opts.Log, slog.New(slog.DiscardHandler)),
-		lease:   opts.Lease,
+		lease:   cmp.Or(opts.Lease, time.Minute),
 		memory:  newMemory(),
 		process: rand.Text()[:ledger.ProcessLetters],
-		wake:    make(chan struct{}, 1),
-		stop:    stop,
-		done:    make(chan struct{}),
-	}
-	if l.lease <= 0 {
-		l.lease = time.Minute
+		loop:    storage.NewLoop(),
 	}
 	l.batch = newBatch(l.process, l.lease)
 	l.out = storage.Outage{Log: l.log, What: "limits: each process enforces its own"}
 	l.admissions = storage.Batch[*admission]{Most: admitMost, Work: l.admit}
-	go l.upkeep(ctx)
+	l.loop.Start(l.lease/3, l.upkeep)
 	return l
 }
 
@@ -226,7 +216,7 @@ func (g Grant) end(tokens int, cost int64) {
 
 func (l *Limiter) settle(h *held, s settlement) {
 	if l.memory.settle(h, s) {
-		l.wakeUpkeep()
+		l.loop.Wake()
 	}
 }
 

@@ -9,41 +9,26 @@ import (
 	"modelrelay/storage/ledger"
 )
 
-func (l *Limiter) wakeUpkeep() {
-	if l.timed.Swap(true) {
+// upkeep sends settlements that no admission took along. At a tick it renews leases and the process's sign of life.
+func (l *Limiter) upkeep(ctx context.Context, ticked bool) {
+	now := time.Now()
+	if ticked && l.memory.renew() && !l.out.CoolingDown(now) {
+		l.confirm(ctx)
+	}
+	waiting, since := l.memory.unsettled()
+	if waiting == 0 {
 		return
 	}
-	select {
-	case l.wake <- struct{}{}:
-	default:
+	wait := settleAfter - now.Sub(since)
+	if l.out.CoolingDown(now) {
+		wait = storage.Pause
 	}
-}
-
-// upkeep sends settlements that no admission took along, and renews leases and the process's sign of life, until Close.
-func (l *Limiter) upkeep(ctx context.Context) {
-	defer close(l.done)
-	renew := time.NewTicker(l.lease / 3)
-	defer renew.Stop()
-	wait := time.NewTimer(settleAfter)
-	defer wait.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-l.wake:
-			wait.Reset(settleAfter)
-		case <-wait.C:
-			l.timed.Store(false)
-			if again := l.flush(ctx); again > 0 {
-				wait.Reset(again)
-			}
-		case <-renew.C:
-			if l.memory.renew() && !l.out.CoolingDown(time.Now()) {
-				l.confirm(ctx)
-			}
-			wait.Reset(settleAfter)
-		}
+	if wait > 0 {
+		_ = storage.Sleep(ctx, wait) // its error ends the loop
+	} else {
+		l.admissions.Do(ctx, &admission{settle: true}, make(chan bool, 1))
 	}
+	l.loop.Wake() // for what still waits
 }
 
 // confirm renews the process's sign of life, which its reservations depend on.
@@ -53,34 +38,10 @@ func (l *Limiter) confirm(ctx context.Context) {
 	}
 }
 
-// flush sends settlements and returns the wait until the next flush; 0: until there are new ones.
-func (l *Limiter) flush(ctx context.Context) time.Duration {
-	waiting, since := l.memory.unsettled()
-	if waiting == 0 {
-		return 0
-	}
-	if young := settleAfter - time.Since(since); young > 0 { // an admission took the older ones along
-		l.timed.Store(true)
-		return young
-	}
-	if !l.out.CoolingDown(time.Now()) {
-		l.admissions.Do(ctx, &admission{settle: true}, make(chan bool, 1))
-	}
-	waiting, _ = l.memory.unsettled()
-	switch {
-	case waiting == 0:
-		return 0
-	case l.out.CoolingDown(time.Now()):
-		return storage.Pause
-	}
-	return time.Millisecond
-}
-
 // Close sends the waiting settlements and stops the upkeep. No call may be admitted after it; running calls lose their leases a minute
 // later. It returns storage.ErrUnavailable if Redis did not accept all settlements.
 func (l *Limiter) Close(ctx context.Context) error {
-	l.stop()
-	<-l.done
+	l.loop.Stop()
 	for {
 		if waiting, _ := l.memory.unsettled(); waiting == 0 {
 			return nil
