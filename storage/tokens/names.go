@@ -13,23 +13,17 @@ import (
 
 // find returns a token by id or by name. Of several tokens of one name, it is the one that is not revoked, else the newest.
 func (s *records) find(ctx context.Context, idOrName string) (record, error) {
-	hash, err := s.client.HGet(ctx, tokensKey, idOrName).Result()
-	if errors.Is(err, redis.Nil) {
-		var id string
-		if id, err = s.client.HGet(ctx, tokenNamesKey, idOrName).Result(); err == nil {
-			hash, err = s.client.HGet(ctx, tokensKey, id).Result()
-		}
+	r, err := s.byID(ctx, idOrName)
+	if !errors.Is(err, storage.ErrNotFound) {
+		return r, err
 	}
+	id, err := s.client.HGet(ctx, tokenNamesKey, idOrName).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return record{}, storage.RedisError("read token", err)
 	}
-	if sum, ok := parseKeySum(hash); ok {
-		found, err := s.read(ctx, []keySum{sum})
-		if err != nil {
-			return record{}, err
-		}
-		if found[0].raw != "" {
-			return found[0], nil
+	if id != "" {
+		if r, err = s.byID(ctx, id); !errors.Is(err, storage.ErrNotFound) {
+			return r, err
 		}
 	}
 	// A revoked token no longer has its name, but operators still look for it.
@@ -45,11 +39,14 @@ func (s *records) find(ctx context.Context, idOrName string) (record, error) {
 
 // byID is find, but only by id.
 func (s *records) byID(ctx context.Context, id string) (record, error) {
-	r, err := s.find(ctx, id)
-	if err == nil && r.token.ID != id {
-		err = storage.ErrNotFound
+	_, found, err := s.ofIDs(ctx, []string{id})
+	if err != nil {
+		return record{}, err
 	}
-	return r, err
+	if len(found) == 0 || found[0].raw == "" {
+		return record{}, storage.ErrNotFound
+	}
+	return found[0], nil
 }
 
 // page is Store.Page.
@@ -60,9 +57,9 @@ func (s *records) page(ctx context.Context, q PageQuery) (Page, error) {
 		from = "(" + q.After
 	}
 	for read := 0; read < PageReads; {
-		entries, err := s.between(ctx, from, "+", readTogether)
+		entries, err := s.between(ctx, from, "+")
 		if err != nil {
-			return Page{}, storage.RedisError("list tokens", err)
+			return Page{}, err
 		}
 		found, err := s.entries(ctx, entries)
 		if err != nil {
@@ -74,7 +71,10 @@ func (s *records) page(ctx context.Context, q PageQuery) (Page, error) {
 				continue
 			}
 			if page.Tokens = append(page.Tokens, r.token); len(page.Tokens) == q.Limit {
-				return s.last(ctx, page)
+				if i == len(entries)-1 && len(entries) < readTogether {
+					page.Next = ""
+				}
+				return page, nil
 			}
 		}
 		if len(entries) < readTogether {
@@ -87,21 +87,11 @@ func (s *records) page(ctx context.Context, q PageQuery) (Page, error) {
 	return page, nil
 }
 
-// between returns at most so many index entries within a range, whose ends are in the syntax of ZRANGE BYLEX.
-func (s *records) between(ctx context.Context, from, to string, most int64) ([]string, error) {
-	return s.client.ZRangeArgs(ctx, redis.ZRangeArgs{Key: tokenIndexKey, Start: from, Stop: to, ByLex: true, Count: most}).Result()
-}
-
-// last removes the cursor of a page if it is the last one.
-func (s *records) last(ctx context.Context, page Page) (Page, error) {
-	more, err := s.between(ctx, "("+page.Next, "+", 1)
-	if err != nil {
-		return Page{}, storage.RedisError("list tokens", err)
-	}
-	if len(more) == 0 {
-		page.Next = ""
-	}
-	return page, nil
+// between returns the first readTogether index entries within a range, whose ends are in the syntax of ZRANGE BYLEX.
+func (s *records) between(ctx context.Context, from, to string) ([]string, error) {
+	names := redis.ZRangeArgs{Key: tokenIndexKey, Start: from, Stop: to, ByLex: true, Count: readTogether}
+	entries, err := s.client.ZRangeArgs(ctx, names).Result()
+	return entries, storage.RedisError("list tokens", err)
 }
 
 // indexEntry returns a token's entry in the index, which is ordered by name, then by id.
@@ -116,36 +106,26 @@ func (s *records) entries(ctx context.Context, entries []string) ([]record, erro
 	for i, entry := range entries {
 		ids[i] = entry[strings.LastIndexByte(entry, 0)+1:]
 	}
-	hashes, err := s.client.HMGet(ctx, tokensKey, ids...).Result()
-	if err != nil {
-		return nil, storage.RedisError("read tokens", err)
-	}
-	found := make([]record, len(entries))
-	var sums []keySum
-	var at []int
-	for i, hash := range hashes {
-		text, _ := hash.(string)
-		if sum, ok := parseKeySum(text); ok {
-			sums, at = append(sums, sum), append(at, i)
-		}
-	}
-	read, err := s.read(ctx, sums)
+	_, read, err := s.ofIDs(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	for i, r := range read {
-		if indexEntry(r.token.Name, r.token.ID) == entries[at[i]] { // else it was replaced meanwhile
-			found[at[i]] = r
-		}
+	byEntry := make(map[string]record, len(read)) // a replaced token has another entry
+	for _, r := range read {
+		byEntry[indexEntry(r.token.Name, r.token.ID)] = r
+	}
+	found := make([]record, len(entries))
+	for i, entry := range entries {
+		found[i] = byEntry[entry]
 	}
 	return found, nil
 }
 
 // named returns the tokens that have or had the name, the newest last.
 func (s *records) named(ctx context.Context, name string) ([]record, error) {
-	entries, err := s.between(ctx, "["+name+"\x00", "("+name+"\x01", readTogether)
+	entries, err := s.between(ctx, "["+name+"\x00", "("+name+"\x01")
 	if err != nil {
-		return nil, storage.RedisError("read token", err)
+		return nil, err
 	}
 	found, err := s.entries(ctx, entries)
 	if err != nil {

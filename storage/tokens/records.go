@@ -33,31 +33,26 @@ type record struct {
 
 // read reads tokens by their sums, one record each, in order.
 func (s *records) read(ctx context.Context, sums []keySum) ([]record, error) {
-	found := make([]record, len(sums))
-	names := make([]string, 0, min(len(sums), readTogether))
-	for from := 0; from < len(sums); from += readTogether {
-		part := sums[from:min(len(sums), from+readTogether)]
-		names = names[:0]
-		for _, sum := range part {
-			names = append(names, tokenKey(sum.String()))
+	found := make([]record, 0, len(sums))
+	for part := range slices.Chunk(sums, readTogether) {
+		keys := make([]string, len(part))
+		for i, sum := range part {
+			keys[i] = tokenKey(sum.String())
 		}
-		values, err := s.client.MGet(ctx, names...).Result()
+		values, err := s.client.MGet(ctx, keys...).Result()
 		if err != nil {
 			return nil, storage.RedisError("read tokens", err)
 		}
 		for i, sum := range part {
-			r := &found[from+i]
-			r.sum = sum
-			raw, ok := values[i].(string)
-			if !ok {
-				continue
+			r := record{sum: sum}
+			if raw, ok := values[i].(string); ok {
+				if r.token, err = decodeToken(raw); err == nil {
+					r.raw = raw
+				} else { // a broken record counts as absent, so that the others are still read
+					s.log.LogAttrs(ctx, slog.LevelError, "token record is broken", slog.String("hash", sum.String()[:8]))
+				}
 			}
-			if r.token, err = decodeToken(raw); err != nil {
-				// A broken record counts as absent, so that the others are still read.
-				s.log.LogAttrs(ctx, slog.LevelError, "token record is broken", slog.String("hash", r.sum.String()[:8]))
-				continue
-			}
-			r.raw = raw
+			found = append(found, r)
 		}
 	}
 	return found, nil
@@ -78,22 +73,6 @@ func (s *records) ofIDs(ctx context.Context, ids []string, sums ...keySum) (inde
 	}
 	found, err = s.read(ctx, sums)
 	return index, found, err
-}
-
-// scan calls each for the fields of a hash, scanTogether of them per round trip. A field that changes meanwhile may come twice.
-func (s *records) scan(ctx context.Context, key string, each func(field, value string)) error {
-	for cursor := uint64(0); ; {
-		fields, next, err := s.client.HScan(ctx, key, cursor, "", scanTogether).Result()
-		if err != nil {
-			return storage.RedisError("read tokens", err)
-		}
-		for i := 0; i+1 < len(fields); i += 2 {
-			each(fields[i], fields[i+1])
-		}
-		if cursor = next; next == 0 {
-			return nil
-		}
-	}
 }
 
 // count returns the number of tokens, including revoked ones.
@@ -143,8 +122,7 @@ type replacement struct {
 	claim claim
 	// displaced is the token whose key this one takes over; the script removes it. Without an ID there is none.
 	displaced Token
-	// digest is a seed's digest, by which a process recognizes an unchanged seed; "" for other tokens.
-	digest string
+	seed      bool // the token is in the configuration file
 }
 
 // claim is what happens to the token's name.
@@ -160,7 +138,7 @@ const (
 //
 //	KEYS tokens, names, old record, new record, changes, index, seeded
 //	ARGV id, name, present hash of the id or "", new hash, old record or "", new record, claim, nonce, displaced id or "", its name,
-//	     digest of a seed or ""
+//	     SADD or SREM for seeded
 const replaceScript = `
 if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[3] then return 'changed' end
 if (redis.call('GET', KEYS[3]) or '') ~= ARGV[5] then return 'changed' end
@@ -173,13 +151,9 @@ if ARGV[9] ~= '' and redis.call('HGET', KEYS[1], ARGV[9]) == ARGV[4] then
 	redis.call('HDEL', KEYS[1], ARGV[9])
 	if redis.call('HGET', KEYS[2], ARGV[10]) == ARGV[9] then redis.call('HDEL', KEYS[2], ARGV[10]) end
 	redis.call('ZREM', KEYS[6], ARGV[10] .. '\0' .. ARGV[9])
-	redis.call('HDEL', KEYS[7], ARGV[9])
+	redis.call('SREM', KEYS[7], ARGV[9])
 end
-if ARGV[11] ~= '' then
-	redis.call('HSET', KEYS[7], ARGV[1], ARGV[11])
-else
-	redis.call('HDEL', KEYS[7], ARGV[1])
-end
+redis.call(ARGV[11], KEYS[7], ARGV[1])
 redis.call('SET', KEYS[4], ARGV[6])
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[4])
 redis.call('ZADD', KEYS[6], 0, ARGV[2] .. '\0' .. ARGV[1])
@@ -193,7 +167,28 @@ redis.call('LTRIM', KEYS[5], 0, 255)
 return 'done'
 `
 
-func replaceTokens() *redis.Script { return redis.NewScript(replaceScript) }
+// run returns the call of the script.
+func (r replacement) run(ctx context.Context) (func(to redis.Scripter) *redis.Cmd, error) {
+	raw, err := encodeToken(r.token)
+	if err != nil {
+		return nil, err
+	}
+	newKey := tokenKey(r.sum.String())
+	oldKey := newKey
+	if r.old.raw != "" {
+		oldKey = tokenKey(r.old.sum.String())
+	}
+	seed := "SREM"
+	if r.seed {
+		seed = "SADD"
+	}
+	keys := []string{tokensKey, tokenNamesKey, oldKey, newKey, tokenChangesKey, tokenIndexKey, seededTokensKey}
+	args := []any{
+		r.token.ID, r.token.Name, r.index, r.sum.String(), r.old.raw, raw, string(r.claim), rand.Text()[:12],
+		r.displaced.ID, r.displaced.Name, seed,
+	}
+	return func(to redis.Scripter) *redis.Cmd { return to.Eval(ctx, replaceScript, keys, args...) }, nil
+}
 
 // replaceError decodes the error of the script's answer.
 func replaceError(answer *redis.Cmd) error {
@@ -208,63 +203,29 @@ func replaceError(answer *redis.Cmd) error {
 	return nil
 }
 
-// arguments returns the keys and arguments of the script.
-func (r replacement) arguments() (keys []string, args []any, err error) {
-	raw, err := encodeToken(r.token)
-	if err != nil {
-		return nil, nil, err
-	}
-	newKey := tokenKey(r.sum.String())
-	oldKey := newKey
-	if r.old.raw != "" {
-		oldKey = tokenKey(r.old.sum.String())
-	}
-	keys = []string{tokensKey, tokenNamesKey, oldKey, newKey, tokenChangesKey, tokenIndexKey, seededTokensKey}
-	args = []any{
-		r.token.ID, r.token.Name, r.index, r.sum.String(), r.old.raw, raw, string(r.claim), rand.Text()[:12],
-		r.displaced.ID, r.displaced.Name, r.digest,
-	}
-	return keys, args, nil
-}
-
 // replace writes a token. errChanged: it has changed since it was read. storage.ErrExists: the claimed name is in use.
 func (s *records) replace(ctx context.Context, r replacement) error {
-	keys, args, err := r.arguments()
+	run, err := r.run(ctx)
 	if err != nil {
 		return err
 	}
-	return replaceError(replaceTokens().Run(ctx, s.client, keys, args...))
+	return replaceError(run(s.client))
 }
 
-// replaceAll writes tokens in two round trips. changed: it skipped a token that has changed since it was read.
+// replaceAll writes tokens in one round trip. changed: it skipped a token that has changed since it was read.
 func (s *records) replaceAll(ctx context.Context, all []replacement) (changed bool, err error) {
-	script := replaceTokens()
-	answers := make([]*redis.Cmd, 0, len(all))
-	type runner = func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd
-	send := func(ctx context.Context, to redis.Scripter, part []replacement, run runner) error {
-		for _, r := range part {
-			keys, args, err := r.arguments()
-			if err != nil {
-				return err
-			}
-			answers = append(answers, run(ctx, to, keys, args...))
+	runs := make([]func(redis.Scripter) *redis.Cmd, len(all))
+	for i, r := range all {
+		if runs[i], err = r.run(ctx); err != nil {
+			return false, err
 		}
-		return nil
 	}
-	first := min(1, len(all))
-	if err := send(ctx, s.client, all[:first], script.Run); err != nil { // then Redis has the script
-		return false, err
-	}
-	if len(all) > first {
-		_, err = s.client.Pipelined(ctx, func(p redis.Pipeliner) error { return send(ctx, p, all[first:], script.EvalSha) })
-	}
+	answers, err := storage.Pipelined(ctx, s.client, "write tokens", runs,
+		func(pipe redis.Pipeliner, run func(redis.Scripter) *redis.Cmd) *redis.Cmd { return run(pipe) })
 	for _, answer := range answers {
-		switch answerErr := replaceError(answer); {
-		case errors.Is(answerErr, errChanged):
+		if errors.Is(replaceError(answer), errChanged) {
 			changed = true
-		case answerErr != nil:
-			return changed, answerErr
 		}
 	}
-	return changed, storage.RedisError("write tokens", err)
+	return changed, err
 }

@@ -2,8 +2,6 @@ package tokens
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -31,11 +29,8 @@ const (
 
 // seeded is a seed in memory, without its key.
 type seeded struct {
-	sum    keySum
-	digest string // of the key and the token as the file has them
-	token  atomic.Pointer[held]
-	// found is the number of the last scan that found the digest in Redis. seeds.writing guards it.
-	found uint64
+	sum   keySum
+	token atomic.Pointer[held]
 }
 
 // take records that an operator revoked the key, even under another name of the token. Nothing else in Redis overrides the file.
@@ -78,7 +73,6 @@ type seeds struct {
 
 	// writing is held while seeds are written, which may take long.
 	writing sync.Mutex
-	scans   uint64 // number of scans
 
 	mu  sync.Mutex
 	due seedsDue
@@ -131,12 +125,6 @@ func (s *seeds) build(given []Seed) (*seedList, error) {
 		}
 		token := seed.Token
 		token.ID, token.Seeded, token.Revoked, token.Hint, token.CreatedAt = token.Name, true, false, hint(seed.Key), time.Time{}
-		raw, err := encodeToken(token)
-		if err != nil {
-			return nil, fmt.Errorf("token %q: %w", token.Name, err)
-		}
-		digest := sha256.Sum256(append(one.sum[:], raw...))
-		one.digest = hex.EncodeToString(digest[:digestBytes])
 		if was := before.bySum[one.sum]; was != nil && was.token.Load().own.Revoked {
 			token.Disabled, token.Revoked = true, true
 		}
@@ -145,9 +133,6 @@ func (s *seeds) build(given []Seed) (*seedList, error) {
 	}
 	return next, nil
 }
-
-// digestBytes is the length of a stored digest.
-const digestBytes = 12
 
 // bySum returns the seed of a key; false: there is none.
 func (s *seeds) bySum(sum keySum) (*seeded, bool) {

@@ -10,82 +10,68 @@ import (
 	"modelrelay/storage"
 )
 
-const (
-	// writeTogether is the number of seeds that are written before changes are followed again. It is below the number of changes that
-	// Redis stores, so that a long write does not force its own process to read everything again.
-	writeTogether = 100
-	// scanTogether is the number of fields of a hash in one round trip.
-	scanTogether = 1000
-)
+// writeTogether is the number of seeds that are written before changes are followed again. It is below the number of changes that Redis
+// stores, so that a long write does not force its own process to read everything again.
+const writeTogether = 100
 
-// write writes the due seeds. It reads the digests of the seeded tokens, and the records of those that differ from the file. So its cost
-// depends on the file and its changes, not on the number of tokens in Redis. Processes with different files do not overwrite each other:
-// only a Seed call writes all seeds. write calls between after each round trip of records, so that the caller follows changes during a long
-// write. wrote: it put seeds into Redis, or tried to. The caller holds s.writing.
+// write writes the due seeds whose records differ from the file. So its cost depends on the file, not on the number of tokens in Redis.
+// Processes with different files do not overwrite each other: only a Seed call writes all seeds. write calls between after each round trip
+// of records, so that the caller follows changes during a long write. wrote: it put seeds into Redis, or tried to. The caller holds
+// s.writing.
 func (s *seeds) write(ctx context.Context, between func(context.Context) error) (wrote bool, err error) {
 	due, list := s.take(), s.list.Load()
 	if due == seedsWritten || due == seedsMissing && len(list.byID) == 0 {
 		return false, nil
 	}
-	incomplete := true
+	changed := false
 	defer func() {
-		if incomplete || err != nil {
+		if changed || err != nil {
 			s.raise(due)
 		}
 	}()
-	left, err := s.scan(ctx, list)
-	if err != nil {
-		return false, err
-	}
-	var differ []*seeded
-	for _, one := range list.byID {
-		if one.found != s.scans {
-			differ = append(differ, one)
-		}
-	}
-	changed := false
-	for part := range slices.Chunk(differ, writeTogether) {
-		again, touched, err := s.writePart(ctx, part, due)
-		wrote, changed = wrote || touched, changed || again
+	replace := func(all []replacement, err error) error {
 		if err != nil {
-			return wrote, err
+			return err
 		}
-		if err := between(ctx); err != nil {
+		again, err := s.records.replaceAll(ctx, all)
+		wrote, changed = wrote || len(all) > 0, changed || again
+		if err != nil {
+			return err
+		}
+		return between(ctx)
+	}
+	for part := range slices.Chunk(slices.Collect(maps.Values(list.byID)), writeTogether) {
+		if err := replace(s.changes(ctx, part, due)); err != nil {
 			return wrote, err
 		}
 	}
 	if due == seedsWhole {
+		left, err := s.left(ctx, list)
+		if err != nil {
+			return wrote, err
+		}
 		for part := range slices.Chunk(left, writeTogether) {
-			again, err := s.disable(ctx, part)
-			wrote, changed = true, changed || again
-			if err != nil {
-				return wrote, err
-			}
-			if err := between(ctx); err != nil {
+			if err := replace(s.disabled(ctx, part)); err != nil {
 				return wrote, err
 			}
 		}
 	}
-	incomplete = changed
 	return wrote, nil
 }
 
-// scan marks the seeds whose digest is in Redis, and returns the ids of seeded tokens that are not in the file.
-func (s *seeds) scan(ctx context.Context, list *seedList) (left []string, err error) {
-	s.scans++
-	err = s.records.scan(ctx, seededTokensKey, func(id, digest string) {
-		switch one := list.byID[id]; {
-		case one == nil:
-			left = append(left, id)
-		case one.digest == digest:
-			one.found = s.scans
+// left returns the ids of seeded tokens that are not in the file.
+func (s *seeds) left(ctx context.Context, list *seedList) (left []string, err error) {
+	ids := s.records.client.SScan(ctx, seededTokensKey, 0, "", readTogether).Iterator()
+	for ids.Next(ctx) {
+		if list.byID[ids.Val()] == nil {
+			left = append(left, ids.Val())
 		}
-	})
-	return left, err
+	}
+	return left, storage.RedisError("read tokens", ids.Err())
 }
 
-// writePart puts seeds into Redis. changed: another process changed one meanwhile, so it must be written again. wrote: it sent a write.
-func (s *seeds) writePart(ctx context.Context, part []*seeded, due seedsDue) (changed, wrote bool, err error) {
+// changes returns the replacements that put seeds into Redis.
+func (s *seeds) changes(ctx context.Context, part []*seeded, due seedsDue) (all []replacement, err error) {
 	ids := make([]string, len(part))
 	sums := make([]keySum, len(part))
 	for i, one := range part {
@@ -93,20 +79,18 @@ func (s *seeds) writePart(ctx context.Context, part []*seeded, due seedsDue) (ch
 	}
 	index, found, err := s.records.ofIDs(ctx, ids, sums...)
 	if err != nil {
-		return false, false, err
+		return nil, err
 	}
 	at := make(map[keySum]record, len(found))
 	for _, r := range found {
 		at[r.sum] = r
 	}
-	var changes []replacement
 	for i, one := range part {
 		if change, differs := s.change(ctx, one, index[i], at, due); differs {
-			changes = append(changes, change)
+			all = append(all, change)
 		}
 	}
-	changed, err = s.records.replaceAll(ctx, changes)
-	return changed, len(changes) > 0, err
+	return all, nil
 }
 
 // change returns the replacement that puts a seed into Redis; false: there is nothing to write. index is the present key hash of its id.
@@ -137,24 +121,22 @@ func (s *seeds) change(ctx context.Context, one *seeded, index string, at map[ke
 			token.succeed(known.token, now, now.Add(SecretOverlap))
 		}
 	}
-	digest := one.digest
-	if token.Revoked {
-		digest = "" // the next process reads the revocation from the record
+	if raw, err := encodeToken(token); err == nil && raw == here.raw && index == one.sum.String() {
+		return replacement{}, false
 	}
-	return replacement{sum: one.sum, old: old, index: index, token: token, claim: claimTake, displaced: displaced, digest: digest}, true
+	return replacement{sum: one.sum, old: old, index: index, token: token, claim: claimTake, displaced: displaced, seed: true}, true
 }
 
-// disable disables tokens that left the file, by their ids. changed: another process changed one meanwhile.
-func (s *seeds) disable(ctx context.Context, ids []string) (changed bool, err error) {
+// disabled returns the replacements that disable tokens that left the file, by their ids. It forgets ids of other tokens.
+func (s *seeds) disabled(ctx context.Context, ids []string) (all []replacement, err error) {
 	_, found, err := s.records.ofIDs(ctx, ids)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	stale := make(map[string]bool, len(ids))
 	for _, id := range ids {
 		stale[id] = true
 	}
-	var changes []replacement
 	for _, r := range found {
 		if r.raw == "" || !r.token.Seeded || r.token.Revoked || !stale[r.token.ID] {
 			continue
@@ -165,11 +147,10 @@ func (s *seeds) disable(ctx context.Context, ids []string) (changed bool, err er
 		}
 		gone := r.token
 		gone.Disabled = true
-		changes = append(changes, replacement{old: r, index: r.sum.String(), sum: r.sum, token: gone})
+		all = append(all, replacement{old: r, index: r.sum.String(), sum: r.sum, token: gone})
 	}
-	changed, err = s.records.replaceAll(ctx, changes)
-	if err == nil && len(stale) > 0 {
-		err = s.records.client.HDel(ctx, seededTokensKey, slices.Collect(maps.Keys(stale))...).Err()
+	if len(stale) > 0 {
+		err = s.records.client.SRem(ctx, seededTokensKey, slices.Collect(maps.Keys(stale))).Err()
 	}
-	return changed, storage.RedisError("disable tokens", err)
+	return all, storage.RedisError("disable tokens", err)
 }

@@ -23,7 +23,7 @@ const readTogether = 512
 //	token:<key hash>  string  one token as JSON
 //	tokens            hash    token id -> key hash
 //	token-names       hash    token name -> token id, only names in use
-//	tokens-seeded     hash    id of a token of the configuration file -> digest of its key and settings
+//	tokens-seeded     set     ids of the tokens of the configuration files
 //	token-index       zset    "<name> NUL <id>" of every token, all with score 0: ordered by name
 //	token-changes     list    "<nonce> <key hash>", newest first, the last 256 changes
 const (

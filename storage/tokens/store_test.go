@@ -146,6 +146,9 @@ func TestTokensKeepNoKeyAndShowNoSecret(t *testing.T) {
 		case "zset":
 			members, _ := server.ZMembers(name)
 			held += strings.Join(members, "")
+		case "set":
+			members, _ := server.Members(name)
+			held += strings.Join(members, "")
 		default:
 			t.Fatalf("%s is a %s: look into it too", name, server.Type(name))
 		}
