@@ -47,6 +47,11 @@ func NewChecker[Fields any](registry huma.Registry, extra ...string) *Checker {
 // AllowSnakeCase also accepts each camelCase name in snake case, as parsers of protocol buffers do.
 func (c *Checker) AllowSnakeCase() { c.rule.addSnakeCase() }
 
+// Optional permits the absence of a top-level field that the schema requires.
+func (c *Checker) Optional(name string) {
+	c.rule.required = slices.DeleteFunc(c.rule.required, func(field int) bool { return c.rule.titles[field] == name })
+}
+
 // Names returns the names of the top-level fields, with the extra ones.
 func (c *Checker) Names() []string { return c.rule.titles }
 

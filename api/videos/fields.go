@@ -88,9 +88,10 @@ func (c fieldChecks) readBody(x *edge.Request, r *http.Request, check *body.Chec
 	return c.read(b)
 }
 
-// read reads the fields that a create's format documents, except other names of the model, and the remaining members.
-func (c fieldChecks) read(b *body.JSON) (req providers.VideoRequest, err error) {
-	req.Model = b.Text("model")
+// read reads the fields that a create's format documents, except other names of the model, and the remaining members. references precede
+// the inputs of the body.
+func (c fieldChecks) read(b *body.JSON, references ...providers.Media) (req providers.VideoRequest, err error) {
+	req.Model, req.Inputs = b.Text("model"), references
 	if req.Metadata, req.Extra, err = c.readFreely(b); err != nil {
 		return req, err
 	}

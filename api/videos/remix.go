@@ -77,42 +77,19 @@ func (c *creator) remix(x *edge.Request, r *http.Request, ch *calls.Charge, in w
 
 // readRemix reads the changes. It refuses fields that a remix takes from its source.
 func (c fieldChecks) readRemix(x *edge.Request, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
-	var req providers.VideoRequest
-	if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
-		given, err := readSoraForm(x, r, boundary)
-		if err != nil {
-			return req, err
-		}
-		for _, field := range [...]struct {
-			name  string
-			given bool
-		}{
-			{"model", given.Model != ""},
-			{"seconds", given.Seconds != ""},
-			{"size", given.Size != ""},
-			{"input_reference", len(given.Inputs) > 0},
-		} {
-			if field.given {
-				return req, ofTheSource(field.name)
-			}
-		}
-		req = providers.VideoRequest{
-			Prompt: given.Prompt, Metadata: given.Metadata, WebhookURL: given.WebhookURL, Extra: given.Extra,
-		}
-	} else {
-		b, err := readJSON(x, r, check)
-		if err != nil {
-			return req, err
-		}
-		if req, err = c.read(b); err != nil {
-			return req, err
-		}
+	b, form, err := readSora(x, r, check)
+	if err == nil && len(form.references)+len(form.others) > 0 {
+		err = ofTheSource("input_reference")
 	}
-	if err := c.refuseFields(&req); err != nil {
-		return req, err
+	if err != nil {
+		return providers.VideoRequest{}, err
 	}
-	if req.Prompt == "" {
-		return req, providers.InvalidField("prompt", "Invalid request: 'prompt' is required.")
+	req, err := c.read(b)
+	if err == nil {
+		err = c.refuseFields(&req)
 	}
-	return req, nil
+	if err == nil && req.Prompt == "" {
+		err = providers.InvalidField("prompt", "Invalid request: 'prompt' is required.")
+	}
+	return req, err
 }

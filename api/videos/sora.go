@@ -106,10 +106,13 @@ func (s *Service) addSoraCreate(g *edge.Group, tags []string) {
 	}, s.creator.create(dialect{
 		format: providers.OpenAI,
 		read: func(x *edge.Request, r *http.Request) (providers.VideoRequest, error) {
-			if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
-				return readSoraForm(x, r, boundary)
+			b, form, err := readSora(x, r, check)
+			if err != nil {
+				return providers.VideoRequest{}, err
 			}
-			return s.checks.readBody(x, r, check)
+			req, err := s.checks.read(b, form.references...)
+			req.Inputs = append(req.Inputs, form.others...)
+			return req, err
 		},
 		show: func(_ *edge.Request, task tasks.Task) any { return newOpenAIVideo(task) },
 	}))

@@ -36,64 +36,74 @@ type openAIVideoForm struct {
 	WebhookURL      string      `json:"webhook_url,omitempty" doc:"Address that receives the event at the task's end; requires a token with a webhook secret"`
 }
 
+// videoForm is a multipart body: a JSON body with its texts, and its inputs.
 type videoForm struct {
-	req providers.VideoRequest
-	// others are files of the common fields. Those of input_reference precede them, for input_reference_role.
-	others providers.VideoRequest
-	roles  []string // of the input_references
-	// reference has the members of an input_reference in separate parts.
-	reference map[string]string
-	metadata  map[string]string
-	// sources: the video may be the id of a task, which is stored in source.
-	sources   bool
-	source    string
-	extra     []*formValue
-	seen      map[string]bool
-	extraSize int // bytes of extra
+	fields []*formField
+	// references are the inputs of input_reference, for input_reference_role. others are those of the common fields.
+	references, others []providers.Media
 }
 
-// formValue is an undocumented field. A repeated field, or one named "name[]", is an array.
-type formValue struct {
-	name  string
-	texts []string
-	array bool
+// formField is a field with texts. A repeated field, or one named "name[]", is an array, and one with members an object.
+type formField struct {
+	name    string
+	texts   []string
+	array   bool
+	members map[string]string
 }
 
-func readSoraForm(x *edge.Request, r *http.Request, boundary string) (providers.VideoRequest, error) {
-	return new(videoForm).read(x, r, boundary)
-}
-
-func (f *videoForm) read(x *edge.Request, r *http.Request, boundary string) (providers.VideoRequest, error) {
+// readSora reads and checks the body of an operation: JSON, or a form with the same fields.
+func readSora(x *edge.Request, r *http.Request, check *body.Checker) (b *body.JSON, form videoForm, err error) {
 	raw, err := x.ReadBody(r)
 	if err != nil {
-		return providers.VideoRequest{}, err
+		return nil, form, err
 	}
-	parts, err := body.ParseForm(raw, boundary)
-	if err != nil {
-		return providers.VideoRequest{}, err
-	}
-	if len(parts) > maxFormParts {
-		return providers.VideoRequest{}, providers.InvalidField("", "The multipart body has too many parts.")
-	}
-	f.seen = make(map[string]bool)
-	for _, part := range parts {
-		if err := f.add(part); err != nil {
-			return providers.VideoRequest{}, err
+	if boundary, isForm := body.IsForm(r.Header.Get("Content-Type")); isForm {
+		if raw, err = form.read(raw, boundary, check); err != nil {
+			return nil, form, err
 		}
 	}
-	return f.request()
+	b, err = check.Check(raw)
+	return b, form, err
 }
 
-func (f *videoForm) add(part body.Part) error {
+// read returns the JSON body of a form.
+func (f *videoForm) read(raw []byte, boundary string, check *body.Checker) ([]byte, error) {
+	parts, err := body.ParseForm(raw, boundary)
+	if err != nil {
+		return nil, err
+	}
+	if len(parts) > maxFormParts {
+		return nil, providers.InvalidField("", "The multipart body has too many parts.")
+	}
+	for _, part := range parts {
+		if err := f.add(part, check); err != nil {
+			return nil, err
+		}
+	}
+	members := make([]body.Member, len(f.fields))
+	for i, field := range f.fields {
+		value, err := field.value()
+		if err != nil {
+			return nil, err
+		}
+		members[i] = body.Named(field.name, value)
+	}
+	return body.WithMembers(nil, members...), nil
+}
+
+func (f *videoForm) add(part body.Part, check *body.Checker) error {
 	name := part.Name
 	field, member := splitName(name)
-	role, takesFile := commonInputs()[field]
-	takesFile = takesFile || field == "input_reference"
+	role, isInput := commonInputs()[field]
+	isReference, inputs := field == "input_reference", &f.others
+	if isReference {
+		inputs = &f.references
+	}
 	switch {
 	case part.Encoded:
 		return providers.InvalidField(name, "Invalid request: '%s' must not be encoded.", name)
-	case part.FileName != "" || part.Typed && takesFile:
-		if !takesFile || member != "" {
+	case part.FileName != "" || part.Typed && (isInput || isReference):
+		if !isInput && !isReference || member != "" {
 			return providers.InvalidField(name, "Invalid request: '%s' must not be a file.", name)
 		}
 		base := part.FileName
@@ -101,19 +111,37 @@ func (f *videoForm) add(part body.Part) error {
 			base = filepath.Base(base) // RFC 7578: ignore the path
 		}
 		input, err := newUpload(role, field, base, part.Content)
-		if err != nil {
-			return err
-		}
-		if field != "input_reference" {
-			return addInput(&f.others, field, input)
-		}
-		return addInput(&f.req, field, input)
-	case len(part.Content) > body.MaxPartText && !takesFile: // a data URL may be as long as a file
+		*inputs = append(*inputs, input)
+		return err
+	case len(part.Content) > body.MaxPartText && !isInput && !isReference: // a data URL may be as long as a file
 		return providers.InvalidField(name, "Invalid request: '%s' is too long.", name)
 	case !utf8.Valid(part.Content):
 		return providers.InvalidField(name, "Invalid request: '%s' is not valid UTF-8.", name)
 	}
-	return f.addText(name, field, member, string(part.Content))
+	text := string(part.Content)
+	switch {
+	case member != "" && (field == "metadata" || isReference), field == "video" && member == "id":
+		f.field(field).setMember(member, text)
+	case isReference:
+		var own providers.VideoRequest
+		err := addReferences(&own, objectOrText(text))
+		*inputs = append(*inputs, own.Inputs...)
+		return err
+	case isInput && (field != "video" || !tasks.IsTaskID(text)):
+		input, err := newMedia(role, field, part.Content)
+		*inputs = append(*inputs, input)
+		return err
+	case field == "input_reference_role":
+		f.field(field).addText(text, true)
+	default:
+		name, array := strings.CutSuffix(name, "[]")
+		value := f.field(name)
+		if check.Has(name) && value.texts != nil {
+			return providers.InvalidField(name, "Invalid request: '%s' is given more than once.", name)
+		}
+		value.addText(text, array)
+	}
+	return nil
 }
 
 // splitName splits "metadata[style]", and "metadata.style" in the syntax of openai-go. It does not split an array's "name[]".
@@ -129,139 +157,46 @@ func splitName(name string) (field, member string) {
 	return field, member
 }
 
-func (f *videoForm) addText(name, field, member, text string) error {
-	if member == "" && slices.Contains([]string{"model", "prompt", "size", "seconds", "metadata", "webhook_url"}, field) {
-		if f.seen[field] {
-			return providers.InvalidField(field, "Invalid request: '%s' is given more than once.", field)
-		}
-		f.seen[field] = true
-	}
-	role, takesFile := commonInputs()[field]
-	var err error
-	switch {
-	case field == "metadata" && member != "":
-		f.metadata = withMember(f.metadata, member, text)
-	case field == "input_reference" && member != "":
-		f.reference = withMember(f.reference, member, text)
-	case f.sources && field == "video" && (member == "id" || tasks.IsTaskID(text)):
-		f.source = text
-	case takesFile:
-		var input providers.Media
-		if input, err = newMedia(role, field, []byte(text)); err == nil {
-			err = addInput(&f.others, field, input)
-		}
-	case field == "input_reference_role":
-		f.roles = append(f.roles, text)
-	case name == "model":
-		f.req.Model = text
-	case name == "prompt":
-		f.req.Prompt = text
-	case name == "size":
-		f.req.Size = text
-		f.req.Width, f.req.Height = parseSize(text)
-	case name == "seconds":
-		f.req.Seconds, err = parseSeconds("seconds", text)
-	case name == "metadata":
-		f.req.Metadata, err = parseMetadata(text)
-	case field == "input_reference":
-		err = addTextReference(&f.req, text)
-	case name == "webhook_url":
-		f.req.WebhookURL = text
-	default:
-		err = f.addExtra(name, text)
-	}
-	return err
-}
-
-func (f *videoForm) addExtra(name, text string) error {
-	if f.extraSize += len(name) + len(text); f.extraSize > maxExtra {
-		return tooMuchExtra()
-	}
-	name, array := strings.CutSuffix(name, "[]")
-	at := slices.IndexFunc(f.extra, func(other *formValue) bool { return other.name == name })
+// field returns the field with the name.
+func (f *videoForm) field(name string) *formField {
+	at := slices.IndexFunc(f.fields, func(other *formField) bool { return other.name == name })
 	if at < 0 {
-		at = len(f.extra)
-		f.extra = append(f.extra, &formValue{name: name})
+		at = len(f.fields)
+		f.fields = append(f.fields, &formField{name: name})
 	}
-	value := f.extra[at]
-	value.texts = append(value.texts, text)
-	value.array = value.array || array || len(value.texts) > 1
-	return nil
+	return f.fields[at]
 }
 
-func withMember(members map[string]string, name, text string) map[string]string {
-	if members == nil {
-		members = make(map[string]string)
-	}
-	members[name] = text
-	return members
+func (f *formField) addText(text string, array bool) {
+	f.texts = append(f.texts, text)
+	f.array = f.array || array || len(f.texts) > 1
 }
 
-// addTextReference reads an input_reference in a text part: a URL or a JSON object.
-func addTextReference(req *providers.VideoRequest, text string) error {
-	if raw := []byte(strings.TrimSpace(text)); len(raw) > 0 && raw[0] == '{' && json.Valid(raw) {
-		return addReferences(req, raw)
+func (f *formField) setMember(name, text string) {
+	if f.members == nil {
+		f.members = make(map[string]string)
 	}
-	image, err := newImage("input_reference", []byte(text))
-	if err != nil {
-		return err
-	}
-	return addInput(req, "input_reference", image)
+	f.members[name] = text
 }
 
-func parseMetadata(text string) (json.RawMessage, error) {
-	raw := []byte(strings.TrimSpace(text))
-	if len(raw) == 0 || raw[0] != '{' || !json.Valid(raw) {
-		return nil, providers.InvalidField("metadata", "Invalid request: 'metadata' must be a JSON object.")
+// value returns the field in JSON.
+func (f *formField) value() ([]byte, error) {
+	switch {
+	case f.texts == nil:
+		return json.Marshal(f.members)
+	case f.array:
+		return json.Marshal(f.texts)
+	case f.name == "metadata":
+		return objectOrText(f.texts[0]), nil
+	default:
+		return rawjson.Quote(f.texts[0]), nil
 	}
-	return raw, checkNesting("metadata", raw)
 }
 
-func (f *videoForm) request() (providers.VideoRequest, error) {
-	if f.reference != nil {
-		image, err := referenceOf(func(name string) []byte { return []byte(f.reference[name]) })
-		if err != nil {
-			return providers.VideoRequest{}, err
-		}
-		if err := addInput(&f.req, "input_reference", image); err != nil {
-			return providers.VideoRequest{}, err
-		}
+// objectOrText returns a text that is a JSON object as it is, and any other text as a JSON string.
+func objectOrText(text string) rawjson.Value {
+	if raw := rawjson.Trim([]byte(text)); raw.IsObject() && rawjson.Valid(raw) {
+		return raw
 	}
-	if f.roles != nil {
-		raw, err := json.Marshal(f.roles)
-		if err == nil {
-			err = takeRoles(&f.req, raw)
-		}
-		if err != nil {
-			return providers.VideoRequest{}, err
-		}
-	}
-	for _, input := range f.others.Inputs {
-		if err := addInput(&f.req, "input_reference", input); err != nil {
-			return providers.VideoRequest{}, err
-		}
-	}
-	if f.metadata != nil && f.req.Metadata == nil {
-		raw, err := json.Marshal(f.metadata)
-		if err != nil {
-			return providers.VideoRequest{}, err
-		}
-		f.req.Metadata = raw
-	}
-	var out []byte
-	for _, field := range f.extra {
-		var value any = field.texts
-		if !field.array {
-			value = field.texts[0]
-		}
-		text, err := json.Marshal(value)
-		if err != nil {
-			return providers.VideoRequest{}, err
-		}
-		out = body.AppendMember(out, rawjson.Quote(field.name), text)
-	}
-	if out != nil {
-		f.req.Extra = append(out, '}')
-	}
-	return f.req, nil
+	return rawjson.Value(rawjson.Quote(text))
 }

@@ -2,6 +2,7 @@ package videos
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -57,6 +58,7 @@ func (videoSource) Schema(huma.Registry) *huma.Schema {
 func (s *Service) addSources(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[openAISourceBody](registry)
+	check.Optional("video") // a form may have a file
 	const words = "The source is a completed video task of the token, an upload or a URL. The other fields have the same meaning as in a " +
 		"create. The answer is 400 if no channel of the model accepts such a source."
 	for _, operation := range [...]struct {
@@ -93,34 +95,13 @@ func (s *Service) addSources(g *edge.Group, tags []string) {
 func (c fieldChecks) readSource(
 	x *edge.Request, r *http.Request, check *body.Checker,
 ) (req providers.VideoRequest, source string, err error) {
-	if boundary, isForm := body.IsForm(r.Header.Get("Content-Type")); isForm {
-		form := videoForm{sources: true}
-		req, err = form.read(x, r, boundary)
-		source = form.source
-	} else {
-		req, source, err = c.readSourceBody(x, r, check)
-	}
-	switch {
-	case err != nil:
-	case req.Prompt == "":
-		err = providers.InvalidField("prompt", "Invalid request: 'prompt' is required.")
-	case source == "" && len(req.Of(providers.SourceVideo)) == 0:
-		err = providers.InvalidField("video", "Invalid request: 'video' is required.")
-	case source != "" && len(req.Of(providers.SourceVideo)) > 0:
-		err = providers.InvalidField("video", "Invalid request: 'video' is given more than once.")
-	}
-	return req, source, err
-}
-
-func (c fieldChecks) readSourceBody(
-	x *edge.Request, r *http.Request, check *body.Checker,
-) (req providers.VideoRequest, source string, err error) {
-	b, err := readJSON(x, r, check)
+	b, form, err := readSora(x, r, check)
 	if err != nil {
 		return req, "", err
 	}
 	req = providers.VideoRequest{
 		Model: b.Text("model"), Prompt: b.Text("prompt"), Size: b.Text("size"), WebhookURL: b.Text("webhook_url"),
+		Inputs: slices.Concat(form.references, form.others),
 	}
 	req.Width, req.Height = parseSize(req.Size)
 	if req.Metadata, req.Extra, err = c.readFreely(b); err != nil {
@@ -132,16 +113,20 @@ func (c fieldChecks) readSourceBody(
 		}
 	}
 	video := b.Value("video")
-	if video == nil {
-		return req, "", nil
-	}
 	if video.IsObject() {
-		if id := video.Get("id"); id != nil {
-			return req, id.Text().String(), nil
-		}
-		video = video.Get("url")
+		source, video = video.Get("id").Text().String(), video.Get("url")
 	} else if id := video.Text().String(); tasks.IsTaskID(id) {
-		return req, id, nil
+		source, video = id, nil
+	}
+	switch uploaded := len(req.Of(providers.SourceVideo)) > 0; {
+	case req.Prompt == "":
+		return req, "", providers.InvalidField("prompt", "Invalid request: 'prompt' is required.")
+	case uploaded && (source != "" || video != nil):
+		return req, "", providers.InvalidField("video", "Invalid request: 'video' is given more than once.")
+	case uploaded || source != "":
+		return req, source, nil
+	case video == nil:
+		return req, "", providers.InvalidField("video", "Invalid request: 'video' is required.")
 	}
 	input, err := newMedia(providers.SourceVideo, "video", video.Text().Decoded())
 	if err != nil {
