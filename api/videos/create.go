@@ -21,13 +21,34 @@ const (
 	maxEchoed = 128 << 10
 )
 
-// dialect parses the creates of one format and renders its tasks.
+// dialect is a format of creates.
 type dialect struct {
 	format providers.Format
-	read   func(x *edge.Request, r *http.Request) (providers.VideoRequest, error)
-	show   func(x *edge.Request, task tasks.Task) any
+	// names are the format's names of fields that channels refuse, by those of providers.VideoModel.Check, if they differ.
+	names map[string]string
 	// bare: a create needs neither a prompt nor an image.
 	bare bool
+}
+
+func dialectOf(format providers.Format) dialect {
+	return dialect{format, map[providers.Format]map[string]string{
+		providers.Generic: {"seconds": "duration"},
+		providers.OpenAI:  {"image": "input_reference", "width": "size"},
+		providers.VendorC: {"seconds": "frames", "image": "image_urls"},
+		providers.Gemini: {
+			"seconds": "durationSeconds", "aspect_ratio": "aspectRatio", "negative_prompt": "negativePrompt", "generate_audio": "generateAudio",
+			"n": "sampleCount", "last_image": "lastFrame", "reference_images": "referenceImages",
+		},
+	}[format], format == providers.VendorC} // a req_key may suffice
+}
+
+// fault returns a fault with the format's name of the field.
+func (d dialect) fault(fault *providers.Fault) *providers.Fault {
+	name, other := d.names[fault.Param]
+	if !other {
+		return fault
+	}
+	return providers.InvalidField(name, "%s", strings.ReplaceAll(fault.Message, "'"+fault.Param+"'", "'"+name+"'"))
 }
 
 // creator creates the tasks of canonical requests. It completes a request, checks that a channel supports it, starts the task, and finds
@@ -41,21 +62,21 @@ type creator struct {
 	defaultModel string
 }
 
-// create returns the handler of a format's creates: it reads the body into a canonical request, and starts the task.
-func (c *creator) create(d dialect) edge.Handler {
+// create returns the handler of creates: read reads the body into a canonical request, and show renders the task.
+func (c *creator) create(
+	in dialect, read func(x *edge.Request, r *http.Request) (providers.VideoRequest, work, error),
+	show func(x *edge.Request, task tasks.Task) any,
+) edge.Handler {
 	return c.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
-		req, err := d.read(x, r)
+		req, on, err := read(x, r)
 		if err != nil {
 			return err
 		}
-		if err := c.complete(x, &req, d.bare); err != nil {
-			return err
-		}
-		task, err := c.start(x, r, ch, wordsOf(d.format), req)
+		task, err := c.begin(x, r, ch, in, req, on)
 		if err != nil {
 			return err
 		}
-		return x.JSON(d.show(x, task))
+		return x.JSON(show(x, task))
 	})
 }
 
@@ -98,7 +119,7 @@ func tooLong(name string) *providers.Fault {
 }
 
 // start starts the task of a canonical request if its caller may use the model and a channel supports the request.
-func (c *creator) start(x *edge.Request, r *http.Request, ch *calls.Charge, in wording, req providers.VideoRequest) (tasks.Task, error) {
+func (c *creator) start(x *edge.Request, r *http.Request, ch *calls.Charge, in dialect, req providers.VideoRequest) (tasks.Task, error) {
 	create, err := apitasks.NewCreate(x, r, in.format, req)
 	if err != nil {
 		return tasks.Task{}, err
@@ -162,7 +183,7 @@ func (c *creator) forbidden(x *edge.Request, req providers.VideoRequest) error {
 }
 
 // served returns nil if the caller may use the model and a channel supports the request, if its circuit is open too, and else the reason.
-func (c *creator) served(x *edge.Request, in wording, req providers.VideoRequest) error {
+func (c *creator) served(x *edge.Request, in dialect, req providers.VideoRequest) error {
 	shape := req.Shape()
 	pick := router.Request{
 		Group: x.Caller.Group, Model: req.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask}, Several: req.N > 1, Video: &shape,
@@ -188,31 +209,4 @@ func (c *creator) served(x *edge.Request, in wording, req providers.VideoRequest
 		return in.fault(providers.InvalidField("n", "Invalid request: 'n' above 1 is not possible with this model."))
 	}
 	return calls.ModelNotFound(req.Named())
-}
-
-// wording has a format's names of the fields that channels refuse.
-type wording struct {
-	format providers.Format
-	// names are the names that differ from those of providers.VideoModel.Check, by the latter.
-	names map[string]string
-}
-
-func wordsOf(format providers.Format) wording {
-	return wording{format, map[providers.Format]map[string]string{
-		providers.Generic: {"seconds": "duration"},
-		providers.OpenAI:  {"image": "input_reference", "width": "size"},
-		providers.VendorC: {"seconds": "frames", "image": "image_urls"},
-		providers.Gemini: {
-			"seconds": "durationSeconds", "aspect_ratio": "aspectRatio", "negative_prompt": "negativePrompt", "generate_audio": "generateAudio",
-			"n": "sampleCount", "last_image": "lastFrame", "reference_images": "referenceImages",
-		},
-	}[format]}
-}
-
-func (w wording) fault(fault *providers.Fault) *providers.Fault {
-	name, other := w.names[fault.Param]
-	if !other {
-		return fault
-	}
-	return providers.InvalidField(name, "%s", strings.ReplaceAll(fault.Message, "'"+fault.Param+"'", "'"+name+"'"))
 }

@@ -3,13 +3,11 @@ package videos
 import (
 	"bytes"
 	"cmp"
-	"net/http"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/body"
-	"modelrelay/api/edge"
 	"modelrelay/providers"
 )
 
@@ -78,14 +76,6 @@ func (c fieldChecks) takeFields(req *providers.VideoRequest) error {
 		req.Metadata = bytes.Clone(metadata)
 	}
 	return take(req, b)
-}
-
-func (c fieldChecks) readBody(x *edge.Request, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
-	b, err := readJSON(x, r, check)
-	if err != nil {
-		return providers.VideoRequest{}, err
-	}
-	return c.read(b)
 }
 
 // read reads the fields that a create's format documents, except other names of the model, and the remaining members. references precede

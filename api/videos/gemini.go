@@ -74,9 +74,7 @@ func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
 			Parameters:  []*huma.Param{edge.PathParameter("model", "Model id; it may contain slashes and colons"), idempotencyParameter()},
 			RequestBody: body.DeclareJSON[geminiVideoBody](registry), Responses: body.DeclareAnswer[geminiStarted](registry, "The operation"),
 		},
-		Access: creates(), Handle: func(x *edge.Request, r *http.Request, model string) error {
-			return s.creator.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error { return f.begin(x, r, ch, model) })(x, r)
-		},
+		Access: creates(), Handle: f.begin,
 	}
 	read = edge.PathOperation{
 		Operation: &huma.Operation{
@@ -113,20 +111,15 @@ func (f gemini) addFiles(g *edge.Group, tags []string) {
 	}
 }
 
-func (f gemini) begin(x *edge.Request, r *http.Request, ch *calls.Charge, model string) error {
-	if err := calls.CheckModel(model); err != nil {
-		return err
-	}
-	req, source, err := readGemini(x, r, f.check)
-	if err != nil {
-		return err
-	}
-	req.Model = model
-	task, err := f.service.creator.workOn(x, r, ch, wordsOf(providers.Gemini), req, work{source, providers.ExtendVideo})
-	if err != nil {
-		return err
-	}
-	return x.JSON(geminiStarted{Name: operationName(task)})
+func (f gemini) begin(x *edge.Request, r *http.Request, model string) error {
+	return f.service.creator.create(dialectOf(providers.Gemini), func(x *edge.Request, r *http.Request) (providers.VideoRequest, work, error) {
+		if err := calls.CheckModel(model); err != nil {
+			return providers.VideoRequest{}, work{}, err
+		}
+		req, source, err := readGemini(x, r, f.check)
+		req.Model = model
+		return req, work{source, providers.ExtendVideo}, err
+	}, func(_ *edge.Request, task tasks.Task) any { return geminiStarted{Name: operationName(task)} })(x, r)
 }
 
 func (f gemini) read(x *edge.Request, r *http.Request, id string) error {

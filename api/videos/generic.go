@@ -92,13 +92,13 @@ func (s *Service) addGenericCreate(g *edge.Group, tags []string) {
 		Parameters:  []*huma.Param{idempotencyParameter()},
 		RequestBody: body.DeclareJSON[genericVideoBody](registry),
 		Responses:   body.DeclareAnswer[GenericCreated](registry, "The task"),
-	}, s.creator.create(dialect{
-		format: providers.Generic,
-		read: func(x *edge.Request, r *http.Request) (providers.VideoRequest, error) {
-			return s.checks.readBody(x, r, check)
-		},
-		show: func(_ *edge.Request, task tasks.Task) any { return newGenericCreated(task) },
-	}))
+	}, s.creator.create(dialectOf(providers.Generic), func(x *edge.Request, r *http.Request) (req providers.VideoRequest, on work, err error) {
+		b, err := readJSON(x, r, check)
+		if err == nil {
+			req, err = s.checks.read(b)
+		}
+		return req, on, err
+	}, func(_ *edge.Request, task tasks.Task) any { return newGenericCreated(task) }))
 }
 
 // genericVideoBody is the body of a create in the generic format. It is never filled: the schema and the field checks are compiled from it.

@@ -187,7 +187,7 @@ func (a interactions) begin(x *edge.Request, r *http.Request, ch *calls.Charge, 
 	if err != nil {
 		return true, err
 	}
-	task, err := a.service.creator.workOn(x, r, ch, interactionWords(), req, on)
+	task, err := a.service.creator.begin(x, r, ch, interactionDialect(), req, on)
 	if err != nil {
 		return true, err
 	}
@@ -224,9 +224,9 @@ func (a interactions) remove(x *edge.Request, r *http.Request, id string) (any, 
 	return struct{}{}, a.service.tasks.Delete(r.Context(), id, x.Caller.ID)
 }
 
-func interactionWords() wording {
+func interactionDialect() dialect {
 	const response = "response_format."
-	return wording{providers.Gemini, map[string]string{
+	return dialect{format: providers.Gemini, names: map[string]string{
 		"seconds": response + "duration", "aspect_ratio": response + "aspect_ratio", "resolution": response + "resolution", "prompt": "input",
 		"image": "input", "last_image": "input", "reference_images": "input", "video": "input", "audio": "input",
 		"seed": "generation_config.seed",

@@ -39,22 +39,15 @@ func (s *Service) addRemix(g *edge.Group, tags []string) {
 		Parameters:  []*huma.Param{edge.PathParameter("task_id", "Id of the video to remix"), idempotencyParameter()},
 		RequestBody: body.DeclareEither[openAIRemixBody, openAIRemixForm](registry),
 		Responses:   body.DeclareAnswer[openAIVideo](registry, "The new task"),
-	}, s.creator.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
+	}, s.creator.create(dialectOf(providers.OpenAI), func(x *edge.Request, r *http.Request) (providers.VideoRequest, work, error) {
 		req, err := s.checks.readRemix(x, r, check)
-		if err != nil {
-			return err
-		}
 		req.RemixOf = r.PathValue("task_id")
-		task, err := s.creator.remix(x, r, ch, wordsOf(providers.OpenAI), req)
-		if err != nil {
-			return err
-		}
-		return x.JSON(newOpenAIVideo(task))
-	}))
+		return req, work{}, err
+	}, showOpenAIVideo))
 }
 
 // remix starts the remix of the video RemixOf. A repeat does not require that video.
-func (c *creator) remix(x *edge.Request, r *http.Request, ch *calls.Charge, in wording, req providers.VideoRequest) (tasks.Task, error) {
+func (c *creator) remix(x *edge.Request, r *http.Request, ch *calls.Charge, in dialect, req providers.VideoRequest) (tasks.Task, error) {
 	source, err := c.tasks.Find(r.Context(), req.RemixOf, x.Caller.ID)
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
 		create, bad := apitasks.NewCreate(x, r, in.format, req)

@@ -63,6 +63,8 @@ func newOpenAIVideo(task tasks.Task) openAIVideo {
 	return video
 }
 
+func showOpenAIVideo(_ *edge.Request, task tasks.Task) any { return newOpenAIVideo(task) }
+
 func newFailure(failure *providers.VideoFailure) *openAIFailure {
 	if failure == nil {
 		return nil
@@ -103,19 +105,15 @@ func (s *Service) addSoraCreate(g *edge.Group, tags []string) {
 		Parameters:  []*huma.Param{idempotencyParameter()},
 		RequestBody: body.DeclareEither[openAIVideoBody, openAIVideoForm](registry),
 		Responses:   body.DeclareAnswer[openAIVideo](registry, "The task"),
-	}, s.creator.create(dialect{
-		format: providers.OpenAI,
-		read: func(x *edge.Request, r *http.Request) (providers.VideoRequest, error) {
-			b, form, err := readSora(x, r, check)
-			if err != nil {
-				return providers.VideoRequest{}, err
-			}
-			req, err := s.checks.read(b, form.references...)
-			req.Inputs = append(req.Inputs, form.others...)
-			return req, err
-		},
-		show: func(_ *edge.Request, task tasks.Task) any { return newOpenAIVideo(task) },
-	}))
+	}, s.creator.create(dialectOf(providers.OpenAI), func(x *edge.Request, r *http.Request) (req providers.VideoRequest, on work, err error) {
+		b, form, err := readSora(x, r, check)
+		if err != nil {
+			return req, on, err
+		}
+		req, err = s.checks.read(b, form.references...)
+		req.Inputs = append(req.Inputs, form.others...)
+		return req, on, err
+	}, showOpenAIVideo))
 }
 
 type videoListQuery struct {

@@ -7,7 +7,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/body"
-	"modelrelay/api/calls"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/workflows/tasks"
@@ -77,17 +76,10 @@ func (s *Service) addSources(g *edge.Group, tags []string) {
 			Summary: operation.summary, Description: operation.description, Parameters: []*huma.Param{idempotencyParameter()},
 			RequestBody: body.DeclareEither[openAISourceBody, openAISourceForm](registry),
 			Responses:   body.DeclareAnswer[openAIVideo](registry, "The new task"),
-		}, s.creator.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
+		}, s.creator.create(dialectOf(providers.OpenAI), func(x *edge.Request, r *http.Request) (providers.VideoRequest, work, error) {
 			req, source, err := s.checks.readSource(x, r, check)
-			if err != nil {
-				return err
-			}
-			task, err := s.creator.workOn(x, r, ch, wordsOf(providers.OpenAI), req, work{source, operation.role})
-			if err != nil {
-				return err
-			}
-			return x.JSON(newOpenAIVideo(task))
-		}))
+			return req, work{source, operation.role}, err
+		}, showOpenAIVideo))
 	}
 }
 

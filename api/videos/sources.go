@@ -14,16 +14,21 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// work is an edit or an extension of a video, by the role. The source is the id of a task or of its file, "" for a video in the inputs.
+// work is an edit or an extension of a video, by the role; zero for a video of its own. The source is the id of a task or of its file, ""
+// for a video in the inputs.
 type work struct {
 	source string
 	role   providers.InputRole
 }
 
-// workOn starts the edit or the extension of a source. An edit that no model supports becomes a remix if that is equivalent.
-func (c *creator) workOn(
-	x *edge.Request, r *http.Request, ch *calls.Charge, in wording, req providers.VideoRequest, on work,
+// begin starts the task of a create: of a new video, of work on a source, or of the remix of a task. An edit that no model supports becomes
+// a remix if that is equivalent.
+func (c *creator) begin(
+	x *edge.Request, r *http.Request, ch *calls.Charge, in dialect, req providers.VideoRequest, on work,
 ) (tasks.Task, error) {
+	if req.RemixOf != "" {
+		return c.remix(x, r, ch, in, req)
+	}
 	asked := req
 	if on.source != "" {
 		model, err := c.addSource(x, r, &req, on)
@@ -35,24 +40,27 @@ func (c *creator) workOn(
 			asked.Model = "" // the source's own model is the default
 		}
 	}
-	if err := c.complete(x, &req, false); err != nil {
+	if err := c.complete(x, &req, in.bare); err != nil {
 		return tasks.Task{}, err
 	}
 	for i := range req.Inputs {
 		if req.Inputs[i].Role == providers.SourceVideo {
-			req.Inputs[i].Role = on.role
+			req.Inputs[i].Role = cmp.Or(on.role, providers.SourceVideo)
 		}
+	}
+	if !c.remixes(asked, on) {
+		return c.start(x, r, ch, in, req)
 	}
 	refused := c.served(x, in, req)
-	if fault, ok := errors.AsType[*providers.Fault](refused); ok && fault.Param == cmp.Or(in.names["video"], "video") && c.remixes(asked, on) {
-		asked.RemixOf, _ = parseSource(on.source)
-		task, err := c.remix(x, r, ch, in, asked)
-		if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Param == "video_id" { // the upstream does not remix either
-			return tasks.Task{}, refused
-		}
-		return task, err
+	if fault, ok := errors.AsType[*providers.Fault](refused); !ok || fault.Param != cmp.Or(in.names["video"], "video") {
+		return c.start(x, r, ch, in, req)
 	}
-	return c.start(x, r, ch, in, req)
+	asked.RemixOf, _ = parseSource(on.source)
+	task, err := c.remix(x, r, ch, in, asked)
+	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Param == "video_id" { // the upstream does not remix either
+		return tasks.Task{}, refused
+	}
+	return task, err
 }
 
 // remixes reports whether a remix is equivalent to the requested edit: only the prompt differs from the source.
@@ -63,7 +71,7 @@ func (c *creator) remixes(asked providers.VideoRequest, on work) bool {
 
 // repeatedWork returns the task of an earlier equal edit or extension if its source no longer exists, and otherwise the failure.
 func (c *creator) repeatedWork(
-	x *edge.Request, r *http.Request, ch *calls.Charge, in wording, asked providers.VideoRequest, on work, otherwise error,
+	x *edge.Request, r *http.Request, ch *calls.Charge, in dialect, asked providers.VideoRequest, on work, otherwise error,
 ) (tasks.Task, error) {
 	req := asked
 	create, err := apitasks.NewCreate(x, r, in.format, req)

@@ -68,12 +68,8 @@ func newEnvelope[Data any](x *edge.Request, data Data) vendorCEnvelope[Data] {
 func (s *Service) addVendorC(g *edge.Group) {
 	registry := g.OpenAPI().Components.Schemas
 	v := vendorC{service: s, check: body.NewChecker[vendorCBody](registry)}
-	v.submit = s.creator.create(dialect{
-		format: providers.VendorC, bare: true, // a req_key may suffice
-		read: v.readSubmit,
-		show: func(x *edge.Request, task tasks.Task) any {
-			return newEnvelope(x, vendorCSubmitted{TaskID: task.ID})
-		},
+	v.submit = s.creator.create(dialectOf(providers.VendorC), v.readSubmit, func(x *edge.Request, task tasks.Task) any {
+		return newEnvelope(x, vendorCSubmitted{TaskID: task.ID})
 	})
 	operation := huma.Operation{
 		OperationID: "vendorCVideo", Method: http.MethodPost, Path: "/vendorC/", Tags: []string{edge.VideoTag},

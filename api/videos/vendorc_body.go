@@ -38,20 +38,17 @@ type vendorCBody struct {
 	Wait       int      `json:"wait,omitempty" doc:"For a result: seconds to wait for the next change, 60 at most; also accepted in the query"`
 }
 
-func (v vendorC) readSubmit(x *edge.Request, r *http.Request) (providers.VideoRequest, error) {
+func (v vendorC) readSubmit(x *edge.Request, r *http.Request) (req providers.VideoRequest, on work, err error) {
 	b, err := readJSON(x, r, v.check)
 	if err != nil {
-		return providers.VideoRequest{}, err
+		return req, on, err
 	}
-	req, err := v.service.checks.read(b)
-	if err != nil {
-		return req, err
-	}
+	req, err = v.service.checks.read(b)
 	req.Model = cmp.Or(req.Model, b.Text("req_key"))
-	if req.Prompt == "" && len(req.Inputs) == 0 && b.Text("req_key") == "" {
-		return req, noPrompt()
+	if err == nil && req.Prompt == "" && len(req.Inputs) == 0 && b.Text("req_key") == "" {
+		err = noPrompt()
 	}
-	return req, nil
+	return req, on, err
 }
 
 // readResult reads the body of a result: the task's id, and the wait for a change.
