@@ -88,6 +88,28 @@ func (c fieldChecks) read(b *body.JSON, references ...providers.Media) (req prov
 	return req, take(&req, b)
 }
 
+// takeNamed takes the fields of a format with other names: known has them by their names in the other formats. extra are the members that
+// the format does not document. Neither object has its closing brace.
+func (c fieldChecks) takeNamed(req *providers.VideoRequest, in dialect, known, extra []byte) error {
+	if known != nil {
+		b, err := c.fields.Check(append(known, '}'))
+		if err == nil {
+			err = take(req, b)
+		}
+		if err != nil {
+			return in.fault(providers.AsFault(err))
+		}
+	}
+	switch {
+	case len(extra) > maxExtra:
+		return tooMuchExtra()
+	case extra != nil:
+		req.Extra = append(extra, '}')
+		return checkNesting("", req.Extra)
+	}
+	return nil
+}
+
 // take reads fields that mean the same in all video formats. Lengths and numbers must agree with those that the request has.
 func take(req *providers.VideoRequest, b *body.JSON) (err error) {
 	req.Prompt, req.WebhookURL = cmp.Or(req.Prompt, b.Text("prompt")), cmp.Or(req.WebhookURL, b.Text("webhook_url"))

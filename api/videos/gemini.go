@@ -86,7 +86,7 @@ func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
 			},
 			Responses: body.DeclareAnswer[geminiOperation](registry, "The operation"),
 		},
-		Access: reads(), Handle: f.read,
+		Access: reads(), Handle: f.get,
 	}
 	f.addFiles(g, tags)
 	return begin, read
@@ -116,13 +116,13 @@ func (f gemini) begin(x *edge.Request, r *http.Request, model string) error {
 		if err := calls.CheckModel(model); err != nil {
 			return providers.VideoRequest{}, work{}, err
 		}
-		req, source, err := readGemini(x, r, f.check)
+		req, source, err := f.read(x, r)
 		req.Model = model
 		return req, work{source, providers.ExtendVideo}, err
 	}, func(_ *edge.Request, task tasks.Task) any { return geminiStarted{Name: operationName(task)} })(x, r)
 }
 
-func (f gemini) read(x *edge.Request, r *http.Request, id string) error {
+func (f gemini) get(x *edge.Request, r *http.Request, id string) error {
 	wait, err := apitasks.ParseWait([]byte(r.URL.Query().Get("wait")))
 	if err != nil {
 		return err

@@ -1,9 +1,9 @@
 package videos
 
 import (
-	"bytes"
+	"cmp"
 	"net/http"
-	"strings"
+	"slices"
 
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
@@ -62,43 +62,37 @@ type geminiVideoWebhook struct {
 	URIs []string `json:"uris,omitempty" nullable:"false" doc:"One address that receives the event at the task's end; requires a token with a webhook secret"`
 }
 
-// readGemini reads a predictLongRunning. Undocumented members of the instance and the parameters reach the vendor as its own parameters.
-func readGemini(x *edge.Request, r *http.Request, check *body.Checker) (req providers.VideoRequest, source string, err error) {
-	b, err := readJSON(x, r, check)
+// read reads a predictLongRunning. Undocumented members of the instance and the parameters reach the vendor as its own parameters.
+func (f gemini) read(x *edge.Request, r *http.Request) (req providers.VideoRequest, source string, err error) {
+	b, err := readJSON(x, r, f.check)
 	if err != nil {
 		return req, "", err
 	}
-	instances, parameters := b.Value("instances"), b.Value("parameters")
-	var extra []byte
-	count := 0
+	instances := b.Value("instances")
+	if instances.Len() != 1 {
+		return req, "", providers.InvalidField("instances", "Invalid request: 'instances' must contain one instance.")
+	}
+	var known, extra []byte
 	for _, instance := range instances.Items() {
-		if count++; count > 1 {
-			break
-		}
-		source, err = readInstance(&req, instance, &extra)
-		if err != nil {
+		if source, err = readInstance(&req, instance, &extra); err != nil {
 			return req, "", err
 		}
 	}
-	if count != 1 {
-		return req, "", providers.InvalidField("instances", "Invalid request: 'instances' must contain one instance.")
-	}
-	if err := readParameters(&req, parameters, &extra); err != nil {
-		return req, "", err
+	in := dialectOf(providers.Gemini)
+	for name, value := range b.Value("parameters").Members() {
+		parameter := rawjson.Camel(name.String())
+		field := func(field string) bool { return cmp.Or(in.names[field], field) == parameter }
+		fields := []string{"seconds", "aspect_ratio", "resolution", "negative_prompt", "generate_audio", "seed", "n", "fps"}
+		if at := slices.IndexFunc(fields, field); at >= 0 {
+			known = body.AppendMember(known, rawjson.Quote(fields[at]), value)
+		} else if !isNull(value) {
+			extra = body.AppendMember(extra, name, value)
+		}
 	}
 	if req.WebhookURL, err = readWebhook(b.Value("webhookConfig"), "webhookConfig"); err != nil {
 		return req, "", err
 	}
-	switch {
-	case len(req.NegativePrompt) > maxEchoed:
-		err = tooLong("negativePrompt")
-	case len(extra) > maxExtra:
-		err = tooMuchExtra()
-	case extra != nil:
-		req.Extra = append(extra, '}')
-		err = checkNesting("", req.Extra)
-	}
-	return req, source, err
+	return req, source, f.service.checks.takeNamed(&req, in, known, extra)
 }
 
 // readWebhook returns the only address of a webhook configuration, "" for none.
@@ -152,7 +146,7 @@ func readInstance(req *providers.VideoRequest, instance rawjson.Value, extra *[]
 
 // addGeminiMedia adds an input from its bytes or its address; null adds none.
 func addGeminiMedia(req *providers.VideoRequest, role providers.InputRole, param string, object rawjson.Value) error {
-	if bytes.Equal(object, []byte("null")) {
+	if isNull(object) {
 		return nil
 	}
 	data := object.GetAny("bytesBase64Encoded", "bytes_base64_encoded", "encodedVideo", "encoded_video", "uri")
@@ -164,42 +158,4 @@ func addGeminiMedia(req *providers.VideoRequest, role providers.InputRole, param
 		return err
 	}
 	return addInput(req, param, input)
-}
-
-func readParameters(req *providers.VideoRequest, parameters rawjson.Value, extra *[]byte) (err error) {
-	for name, value := range parameters.Members() {
-		if bytes.Equal(value, []byte("null")) {
-			continue
-		}
-		switch field := rawjson.Camel(name.String()); field {
-		case "durationSeconds":
-			req.Seconds, err = parseSeconds(field, numeral(value))
-		case "aspectRatio", "resolution":
-			word := strings.ToLower(strings.TrimSpace(value.Text().String()))
-			if len(word) > maxWord {
-				return providers.InvalidField(field, "Invalid request: '%s' is too long.", field)
-			}
-			if field == "resolution" {
-				req.Resolution = word
-			} else {
-				req.AspectRatio = word
-			}
-		case "negativePrompt":
-			req.NegativePrompt = value.Text().String()
-		case "generateAudio":
-			err = takeSwitch(&req.GenerateAudio, field, value)
-		case "seed":
-			req.Seed, err = readSeed(value)
-		case "sampleCount":
-			req.N, err = positive(field, value)
-		case "fps":
-			req.FPS, err = positive(field, value)
-		default:
-			*extra = body.AppendMember(*extra, name, value)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

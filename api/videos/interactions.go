@@ -183,7 +183,7 @@ func (a interactions) begin(x *edge.Request, r *http.Request, ch *calls.Charge, 
 	if err := x.Permit(edge.VideoPermission); err != nil {
 		return true, err
 	}
-	req, on, err := readInteraction(b)
+	req, on, err := a.service.checks.readInteraction(b)
 	if err != nil {
 		return true, err
 	}

@@ -31,7 +31,7 @@ func videoFormat(format rawjson.Value) rawjson.Value {
 }
 
 // readInteraction reads an interaction that requests a video. Members that it does not know reach the vendor as its own parameters.
-func readInteraction(b *body.JSON) (req providers.VideoRequest, on work, err error) {
+func (c fieldChecks) readInteraction(b *body.JSON) (req providers.VideoRequest, on work, err error) {
 	refuse := func(field, why string) error {
 		return providers.InvalidField(field, "Invalid request: '%s' %s.", field, why)
 	}
@@ -45,14 +45,12 @@ func readInteraction(b *body.JSON) (req providers.VideoRequest, on work, err err
 		return req, on, refuse("response_format", "must be one video")
 	}
 	req.Model = b.Text("model")
-	if err := readResponse(&req, videoFormat(format)); err != nil {
-		return req, on, err
-	}
-	var extra []byte
-	task, err := readGeneration(&req, b.Value("generation_config"), &extra)
+	fields, err := readResponse(videoFormat(format))
 	if err != nil {
 		return req, on, err
 	}
+	var extra []byte
+	task := readGeneration(b.Value("generation_config"), &fields, &extra)
 	known := []string{
 		"model", "input", "background", "stream", "store", "previous_interaction_id", "response_format", "response_modalities",
 		"generation_config", "webhook_config",
@@ -65,14 +63,8 @@ func readInteraction(b *body.JSON) (req providers.VideoRequest, on work, err err
 	if req.WebhookURL, err = readWebhook(b.Value("webhook_config"), "webhook_config"); err != nil {
 		return req, on, err
 	}
-	switch {
-	case len(extra) > maxExtra:
-		return req, on, tooMuchExtra()
-	case extra != nil:
-		req.Extra = append(extra, '}')
-		if err := checkNesting("", req.Extra); err != nil {
-			return req, on, err
-		}
+	if err := c.takeNamed(&req, interactionDialect(), fields, extra); err != nil {
+		return req, on, err
 	}
 	in := interactionInput{req: &req, task: task}
 	if err := in.read(b.Value("input")); err != nil {
@@ -84,7 +76,8 @@ func readInteraction(b *body.JSON) (req providers.VideoRequest, on work, err err
 
 func isNull(value []byte) bool { return bytes.Equal(value, []byte("null")) }
 
-func readResponse(req *providers.VideoRequest, format rawjson.Value) (err error) {
+// readResponse returns the fields in the response format of a video, as an object without its closing brace.
+func readResponse(format rawjson.Value) (fields []byte, err error) {
 	for key, value := range format.Members() {
 		name := key.String()
 		field, word := "response_format."+name, strings.ToLower(strings.TrimSpace(value.Text().String()))
@@ -92,45 +85,36 @@ func readResponse(req *providers.VideoRequest, format rawjson.Value) (err error)
 			continue
 		}
 		if !value.IsText() && name != "duration" {
-			return providers.InvalidField(field, "Invalid request: '%s' must be a string.", field)
+			return nil, providers.InvalidField(field, "Invalid request: '%s' must be a string.", field)
 		}
 		switch name {
 		case "type":
-		case "aspect_ratio":
-			req.AspectRatio = word
-		case "resolution":
-			req.Resolution = word
+		case "aspect_ratio", "resolution":
+			fields = body.AppendMember(fields, key, value)
 		case "duration":
-			if !value.IsText() {
-				word = numeral(value)
+			if value.IsText() {
+				value = rawjson.Value(rawjson.Quote(strings.TrimSuffix(word, "s")))
 			}
-			req.Seconds, err = parseSeconds(field, strings.TrimSuffix(word, "s"))
+			fields = body.AppendMember(fields, []byte(`"seconds"`), value)
 		case "delivery":
 			if word != "uri" {
-				err = providers.InvalidField(field, "Invalid request: '%s' must be uri: videos are read at their address.", field)
+				return nil, providers.InvalidField(field, "Invalid request: '%s' must be uri: videos are read at their address.", field)
 			}
 		default:
-			err = providers.InvalidField(field, "Invalid request: '%s' is not supported here.", field)
-		}
-		if err == nil && len(word) > maxWord {
-			err = providers.InvalidField(field, "Invalid request: '%s' is too long.", field)
-		}
-		if err != nil {
-			return err
+			return nil, providers.InvalidField(field, "Invalid request: '%s' is not supported here.", field)
 		}
 	}
-	return nil
+	return fields, nil
 }
 
-// readGeneration reads the configuration and returns the task for the input, "" for none. Other members are added to the extra members.
-func readGeneration(req *providers.VideoRequest, config rawjson.Value, extra *[]byte) (task string, err error) {
+// readGeneration reads the configuration and returns the task for the input, "" for none. It adds the seed to the fields, and other members
+// to the extra ones.
+func readGeneration(config rawjson.Value, fields, extra *[]byte) (task string) {
 	var rest []byte
 	for name, value := range config.Members() {
 		switch name.String() {
 		case "seed":
-			if !isNull(value) {
-				req.Seed, err = readSeed(value)
-			}
+			*fields = body.AppendMember(*fields, name, value)
 		case "video_config":
 			var others []byte
 			for member, setting := range value.Members() {
@@ -146,14 +130,11 @@ func readGeneration(req *providers.VideoRequest, config rawjson.Value, extra *[]
 		default:
 			rest = body.AppendMember(rest, name, value)
 		}
-		if err != nil {
-			return "", err
-		}
 	}
 	if rest != nil {
 		*extra = body.AppendMember(*extra, []byte(`"generation_config"`), append(rest, '}'))
 	}
-	return task, nil
+	return task
 }
 
 // The tasks for the input.
