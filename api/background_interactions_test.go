@@ -312,7 +312,7 @@ func TestBackgroundInteractionRead(t *testing.T) {
 		rec, _ := i.serve(t, streamed)
 		return rec.Body.String()
 	}
-	steps := `"steps":[{"type":"thought","signature":"sig"},{"type":"model_output","content":[{"type":"text","text":"Hello"}]}]`
+	steps := `"steps":[{"signature":"sig","type":"thought"},{"content":[{"text":"Hello","type":"text"}],"type":"model_output"}]`
 	for name, tc := range map[string]struct {
 		put   func(i *interacting)
 		query string

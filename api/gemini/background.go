@@ -214,16 +214,16 @@ func (a *Interactions) document(ctx context.Context, t tasks.Task, request []byt
 func interactionOf(stream io.Reader) (document []byte, err error) {
 	var collected steps
 	err = sse.Each(stream, func(event sse.Event) {
-		data := rawjson.Trim(event.Data)
-		collected.event(data)
-		if interaction := data.Get("interaction"); interaction.IsObject() {
+		collected.event(event.Data)
+		if interaction := rawjson.Trim(event.Data).Get("interaction"); interaction.IsObject() {
 			document = bytes.Clone(interaction)
 		}
 	})
 	if err != nil || rawjson.Value(document).Get("steps").IsArray() {
 		return document, err
 	}
-	return body.WithMembers(document, body.Named("steps", collected.list())), nil
+	list, err := collected.list()
+	return body.WithMembers(document, body.Named("steps", list)), err
 }
 
 // statusOfTask returns the status of an interaction that is not completed, or is being completed.

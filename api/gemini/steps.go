@@ -1,155 +1,111 @@
 package gemini
 
 import (
-	"bytes"
 	"encoding/base64"
-	"slices"
-	"strings"
+	"encoding/json"
 
-	"modelrelay/api/body"
-	"modelrelay/providers/rawjson"
+	apitasks "modelrelay/api/tasks"
 )
 
 // steps collects the steps of an interaction from the events of its stream, in the form of the vendor's whole object: the last event omits
 // them. The events are StepStart and StepDelta of @google/genai 3.1.0, and the deltas are its StepDeltaData.
 type steps struct {
-	all     []*step
-	byIndex map[int64]*step
+	all     []apitasks.Collected
+	byIndex map[int]apitasks.Collected
 }
 
-type step struct {
-	members          rawjson.Value // of the start event
-	content, summary parts
-	arguments        strings.Builder // of a function call: its deltas are parts of a JSON text
-	set              []body.Member   // members of which each delta has the whole value
+type stepEvent struct {
+	Type        string `json:"event_type"`
+	Index       int
+	Step, Delta apitasks.Collected
 }
 
-type parts []*part
-
-// part is a content. Each delta appends to its text, or to the bytes of its audio.
-type part struct {
-	members     rawjson.Value
-	text        strings.Builder
-	annotations [][]byte
-	sound       []byte
-}
-
-func (s *steps) event(data rawjson.Value) {
-	index, _ := data.Get("index").Int()
-	switch kind := data.Get("event_type").Text(); {
-	case kind.Is("step.start"):
-		started := &step{members: bytes.Clone(data.Get("step"))}
-		for _, content := range started.members.Get("content").Items() {
-			started.content = append(started.content, &part{members: content})
-		}
-		for _, content := range started.members.Get("summary").Items() {
-			started.summary = append(started.summary, &part{members: content})
-		}
+func (s *steps) event(data []byte) {
+	var event stepEvent
+	if !apitasks.ReadEvent(data, &event) {
+		return
+	}
+	switch step := s.byIndex[event.Index]; {
+	case event.Type == "step.start" && event.Step != nil:
 		if s.byIndex == nil {
-			s.byIndex = make(map[int64]*step)
+			s.byIndex = make(map[int]apitasks.Collected)
 		}
-		s.all, s.byIndex[index] = append(s.all, started), started
-	case kind.Is("step.delta") && s.byIndex[index] != nil:
-		s.byIndex[index].add(bytes.Clone(data.Get("delta")))
+		s.all, s.byIndex[event.Index] = append(s.all, event.Step), event.Step
+	case event.Type == "step.delta" && step != nil:
+		addDelta(step, event.Delta)
 	}
 }
 
-// add adds a delta. It keeps references to the delta's bytes.
-func (s *step) add(delta rawjson.Value) {
-	switch kind := delta.Get("type").Text().String(); kind {
+func addDelta(step, delta apitasks.Collected) {
+	text, _ := delta["text"].(string)
+	switch delta["type"] {
 	case "text":
-		s.content.addText(delta)
+		apitasks.Grow(textOf(step, "content"), "text", text)
 	case "text_annotation_delta", "text_annotation":
-		text := s.content.last("text")
-		for _, annotation := range delta.Get("annotations").Items() {
-			text.annotations = append(text.annotations, annotation)
-		}
+		annotations, _ := delta["annotations"].([]any)
+		apitasks.AppendTo(textOf(step, "content"), "annotations", annotations...)
 	case "audio":
-		s.content.addSound(delta)
+		addSound(step, delta)
 	case "image", "video", "document":
-		s.content = append(s.content, &part{members: delta})
+		apitasks.AppendTo(step, "content", delta)
 	case "thought_summary":
-		if content := delta.Get("content"); content.Get("type").Text().Is("text") {
-			s.summary.addText(content)
-		} else if content.IsObject() {
-			s.summary = append(s.summary, &part{members: content})
+		if content, _ := delta["content"].(apitasks.Collected); content["type"] == "text" {
+			text, _ := content["text"].(string)
+			apitasks.Grow(textOf(step, "summary"), "text", text)
+		} else if content != nil {
+			apitasks.AppendTo(step, "summary", content)
 		}
-	default: // a signature, or a tool call or its result
-		for name, value := range delta.Members() {
-			switch {
-			case name.Is("type"):
-			case name.Is("arguments") && kind == "arguments_delta":
-				s.arguments.Write(value.Text().Decoded())
-			default:
-				s.set = append(s.set, body.Named(name.String(), value))
+	case "arguments_delta": // parts of a JSON text
+		arguments, _ := delta["arguments"].(string)
+		apitasks.Grow(step, "arguments", arguments)
+	default: // a signature, or a tool call or its result: the delta has whole members
+		for name, value := range delta {
+			if name != "type" {
+				step[name] = value
 			}
 		}
 	}
 }
 
-// last returns the last part if it has the type; otherwise it adds one.
-func (p *parts) last(kind string) *part {
-	if n := len(*p); n > 0 && (*p)[n-1].members.Get("type").Text().Is(kind) {
-		return (*p)[n-1]
+// lastOf returns the last object in a list of a step, nil for none.
+func lastOf(step apitasks.Collected, list string) apitasks.Collected {
+	parts, _ := step[list].([]any)
+	if len(parts) == 0 {
+		return nil
 	}
-	*p = append(*p, &part{members: body.WithMembers(nil, body.Named("type", rawjson.Quote(kind)))})
-	return (*p)[len(*p)-1]
+	last, _ := parts[len(parts)-1].(apitasks.Collected)
+	return last
 }
 
-func (p *parts) addText(delta rawjson.Value) {
-	p.last("text").text.Write(delta.Get("text").Text().Decoded())
+// textOf returns the last part in a list of a step if it is a text; otherwise it adds one.
+func textOf(step apitasks.Collected, list string) apitasks.Collected {
+	part := lastOf(step, list)
+	if part["type"] != "text" {
+		part = apitasks.Collected{"type": "text"}
+		apitasks.AppendTo(step, list, part)
+	}
+	return part
 }
 
-func (p *parts) addSound(delta rawjson.Value) {
-	sound, err := base64.StdEncoding.AppendDecode(nil, delta.Get("data").Text().Decoded())
-	if n := len(*p); err == nil && len(sound) > 0 && n > 0 && (*p)[n-1].sound != nil {
-		(*p)[n-1].sound = append((*p)[n-1].sound, sound...)
-		return
+// addSound adds the bytes of a delta to the sound before it, or as a new part.
+func addSound(step, delta apitasks.Collected) {
+	encoded, _ := delta["data"].(string)
+	if sound, err := base64.StdEncoding.DecodeString(encoded); err == nil && len(sound) > 0 {
+		part := lastOf(step, "content")
+		if before, ok := part["data"].([]byte); ok {
+			part["data"] = append(before, sound...)
+			return
+		}
+		delta["data"] = sound // it is marshalled as Base64
 	}
-	if err != nil || len(sound) == 0 {
-		sound = nil
-	}
-	*p = append(*p, &part{members: delta, sound: sound})
+	apitasks.AppendTo(step, "content", delta)
 }
 
-func (s *steps) list() []byte {
-	all := make([][]byte, 0, len(s.all))
+func (s *steps) list() ([]byte, error) {
 	for _, step := range s.all {
-		members := slices.Clone(step.set)
-		if step.content != nil {
-			members = append(members, body.Named("content", step.content.list()))
+		if arguments := apitasks.Grown(step, "arguments"); json.Valid(arguments) { // otherwise the call is unfinished
+			step["arguments"] = json.RawMessage(arguments)
 		}
-		if step.summary != nil {
-			members = append(members, body.Named("summary", step.summary.list()))
-		}
-		if arguments := []byte(step.arguments.String()); rawjson.Valid(arguments) {
-			members = append(members, body.Named("arguments", arguments))
-		} else if len(arguments) > 0 { // an unfinished call
-			members = append(members, body.Named("arguments", rawjson.Quote(string(arguments))))
-		}
-		all = append(all, body.WithMembers(step.members, members...))
 	}
-	return arrayOf(all)
-}
-
-func (p parts) list() []byte {
-	all := make([][]byte, 0, len(p))
-	for _, part := range p {
-		var members []body.Member
-		if part.text.Len() > 0 {
-			members = append(members, body.Named("text", rawjson.Quote(part.members.Get("text").Text().String()+part.text.String())))
-		}
-		if len(part.annotations) > 0 {
-			members = append(members, body.Named("annotations", arrayOf(part.annotations)))
-		}
-		if part.sound != nil {
-			members = append(members, body.Named("data", rawjson.Quote(base64.StdEncoding.EncodeToString(part.sound))))
-		}
-		all = append(all, body.WithMembers(part.members, members...))
-	}
-	return arrayOf(all)
-}
-
-func arrayOf(values [][]byte) []byte {
-	return slices.Concat([]byte("["), bytes.Join(values, []byte(",")), []byte("]"))
+	return json.Marshal(append([]apitasks.Collected{}, s.all...))
 }

@@ -148,8 +148,8 @@ func (a background) final(ctx context.Context, t tasks.Task) ([]byte, error) {
 		return a.tasks.Output(ctx, t, io.ReadAll)
 	}
 	return a.tasks.Output(ctx, t, func(stream io.Reader) (document []byte, err error) {
-		err = eachEvent(stream, func(_ string, data rawjson.Value) {
-			if response := data.Get("response"); response.IsObject() {
+		err = sse.Each(stream, func(event sse.Event) {
+			if response := rawjson.Trim(event.Data).Get("response"); response.IsObject() {
 				document = bytes.Clone(response)
 			}
 		})
@@ -161,15 +161,10 @@ func (a background) final(ctx context.Context, t tasks.Task) ([]byte, error) {
 func (a background) items(ctx context.Context, t tasks.Task) ([]byte, error) {
 	return a.tasks.Output(ctx, t, func(stream io.Reader) ([]byte, error) {
 		var items itemsOf
-		err := eachEvent(stream, items.event)
-		return items.list(), err
-	})
-}
-
-func eachEvent(stream io.Reader, visit func(kind string, data rawjson.Value)) error {
-	return sse.Each(stream, func(event sse.Event) {
-		data := rawjson.Trim(event.Data)
-		visit(data.Get("type").Text().String(), data)
+		if err := sse.Each(stream, func(event sse.Event) { items.event(event.Data) }); err != nil {
+			return nil, err
+		}
+		return items.list()
 	})
 }
 

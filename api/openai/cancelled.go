@@ -1,147 +1,88 @@
 package openai
 
 import (
-	"bytes"
-	"slices"
-	"strings"
+	"encoding/json"
 
-	"modelrelay/api/body"
-	"modelrelay/providers/rawjson"
+	apitasks "modelrelay/api/tasks"
 )
 
 // itemsOf collects the output of a cancelled response from the events of its stream: the complete items, and each unfinished item with the
 // status incomplete and its text so far. The events are those of OpenAI's Responses API.
 type itemsOf struct {
-	items []*outputItem
-	// open maps output_index to the unfinished item.
-	open map[int64]*outputItem
+	items []apitasks.Collected
+	// open maps output_index to the index of the unfinished item in items.
+	open map[int]int
 }
 
-// outputItem is an item of a response. A complete item has neither parts nor texts.
-type outputItem struct {
-	members rawjson.Value
-	parts   map[string][]outputPart // of the lists content and summary
-	texts   texts
-	done    bool
+type itemEvent struct {
+	Type         string
+	OutputIndex  int `json:"output_index"`
+	ContentIndex int `json:"content_index"`
+	SummaryIndex int `json:"summary_index"`
+	Item, Part   apitasks.Collected
+	Delta        string
 }
 
-type outputPart struct {
-	members rawjson.Value
-	texts   texts
-}
-
-// texts are the texts of members to which events append.
-type texts map[string]*strings.Builder
-
-// growth is the member to which an event appends: of the item, or of a part of the list. index is the event's member with the index of the
-// part.
-type growth struct{ member, list, index string }
-
-// grows returns the member to which an event of the type appends; false for any other event.
-func grows(kind string) (growth, bool) {
-	switch kind {
-	case "response.output_text.delta", "response.reasoning_text.delta":
-		return growth{"text", "content", "content_index"}, true
-	case "response.refusal.delta":
-		return growth{"refusal", "content", "content_index"}, true
-	case "response.reasoning_summary_text.delta":
-		return growth{"text", "summary", "summary_index"}, true
-	case "response.function_call_arguments.delta", "response.mcp_call_arguments.delta":
-		return growth{member: "arguments"}, true
-	case "response.custom_tool_call_input.delta":
-		return growth{member: "input"}, true
-	case "response.code_interpreter_call_code.delta":
-		return growth{member: "code"}, true
+func (o *itemsOf) event(data []byte) {
+	var event itemEvent
+	if !apitasks.ReadEvent(data, &event) {
+		return
 	}
-	return growth{}, false
-}
-
-func (o *itemsOf) event(kind string, data rawjson.Value) {
-	index, _ := data.Get("output_index").Int()
-	item := o.open[index]
-	switch kind {
+	at, isOpen := o.open[event.OutputIndex]
+	switch event.Type {
 	case "response.output_item.added", "response.output_item.done":
-		if item == nil {
-			item = new(outputItem)
-			o.items = append(o.items, item)
+		if !isOpen {
+			at = len(o.items)
+			o.items = append(o.items, nil)
 		}
-		if *item = (outputItem{members: bytes.Clone(data.Get("item"))}); kind == "response.output_item.done" {
-			item.done = true
-			delete(o.open, index)
+		o.items[at] = event.Item
+		if event.Type == "response.output_item.done" || event.Item == nil {
+			delete(o.open, event.OutputIndex)
 			return
 		}
-		item.parts, item.texts = make(map[string][]outputPart), make(texts)
 		if o.open == nil {
-			o.open = make(map[int64]*outputItem)
+			o.open = make(map[int]int)
 		}
-		o.open[index] = item
+		o.open[event.OutputIndex] = at
 		return
 	}
-	if item == nil {
+	if !isOpen {
 		return
 	}
-	switch kind {
+	switch item := o.items[at]; event.Type {
 	case "response.content_part.added":
-		item.add("content", data)
+		apitasks.AppendTo(item, "content", event.Part)
 	case "response.reasoning_summary_part.added":
-		item.add("summary", data)
-	default:
-		to, ok := grows(kind)
-		if !ok {
-			return
-		}
-		in := item.texts
-		if to.list != "" {
-			n, _ := data.Get(to.index).Int()
-			if n < 0 || n >= int64(len(item.parts[to.list])) {
-				return
-			}
-			in = item.parts[to.list][n].texts
-		}
-		in.add(to.member, data.Get("delta").Text())
+		apitasks.AppendTo(item, "summary", event.Part)
+	case "response.output_text.delta", "response.reasoning_text.delta":
+		growPart(item, "content", event.ContentIndex, "text", event.Delta)
+	case "response.refusal.delta":
+		growPart(item, "content", event.ContentIndex, "refusal", event.Delta)
+	case "response.reasoning_summary_text.delta":
+		growPart(item, "summary", event.SummaryIndex, "text", event.Delta)
+	case "response.function_call_arguments.delta", "response.mcp_call_arguments.delta":
+		apitasks.Grow(item, "arguments", event.Delta)
+	case "response.custom_tool_call_input.delta":
+		apitasks.Grow(item, "input", event.Delta)
+	case "response.code_interpreter_call_code.delta":
+		apitasks.Grow(item, "code", event.Delta)
 	}
 }
 
-func (i *outputItem) add(list string, data rawjson.Value) {
-	i.parts[list] = append(i.parts[list], outputPart{members: bytes.Clone(data.Get("part")), texts: make(texts)})
-}
-
-func (t texts) add(member string, delta rawjson.Text) {
-	if t[member] == nil {
-		t[member] = new(strings.Builder)
+// growPart appends a delta to a text of a part in a list of an item.
+func growPart(item apitasks.Collected, list string, index int, member, delta string) {
+	parts, _ := item[list].([]any)
+	if index < 0 || index >= len(parts) {
+		return
 	}
-	t[member].Write(delta.Decoded())
-}
-
-// of returns an object with the texts appended to its members.
-func (t texts) of(object rawjson.Value) rawjson.Value {
-	var members []body.Member
-	for name, text := range t {
-		members = append(members, body.Named(name, rawjson.Quote(object.Get(name).Text().String()+text.String())))
+	if part, _ := parts[index].(apitasks.Collected); part != nil {
+		apitasks.Grow(part, member, delta)
 	}
-	return body.WithMembers(object, members...)
 }
 
-func (o *itemsOf) list() []byte {
-	items := make([][]byte, 0, len(o.items))
-	for _, item := range o.items {
-		if item.done {
-			items = append(items, item.members)
-			continue
-		}
-		members := []body.Member{body.Named("status", []byte(`"incomplete"`))}
-		for list, parts := range item.parts {
-			written := make([][]byte, 0, len(parts))
-			for _, part := range parts {
-				written = append(written, part.texts.of(part.members))
-			}
-			members = append(members, body.Named(list, arrayOf(written)))
-		}
-		items = append(items, body.WithMembers(item.texts.of(item.members), members...))
+func (o *itemsOf) list() ([]byte, error) {
+	for _, at := range o.open {
+		o.items[at]["status"] = "incomplete"
 	}
-	return arrayOf(items)
-}
-
-func arrayOf(values [][]byte) []byte {
-	return slices.Concat([]byte("["), bytes.Join(values, []byte(",")), []byte("]"))
+	return json.Marshal(append([]apitasks.Collected{}, o.items...))
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/body"
+	"modelrelay/providers/sse"
 )
 
 // Checkers are those of some operations.
@@ -26,8 +27,11 @@ func NextEventNumber(stream string, size int) int {
 // CancelledItems are the items of a response with these events.
 func CancelledItems(stream string) (string, error) {
 	var items itemsOf
-	err := eachEvent(strings.NewReader(stream), items.event)
-	return string(items.list()), err
+	if err := sse.Each(strings.NewReader(stream), func(event sse.Event) { items.event(event.Data) }); err != nil {
+		return "", err
+	}
+	list, err := items.list()
+	return string(list), err
 }
 
 // Final is the response of a worker that is stored.
