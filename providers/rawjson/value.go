@@ -163,6 +163,37 @@ func (v Value) Get(name string) (found Value) {
 	return found
 }
 
+// Object is the members of an object in their order. It is read once, because an object may have many megabytes.
+type Object []Member
+
+// Member is a member of an object.
+type Member struct {
+	Name  Text
+	Value Value
+}
+
+// Object returns the members of an object, none of another value.
+func (v Value) Object() Object { return make(Object, 0, 4).Read(v) }
+
+// Read returns the members of an object in the memory of o.
+func (o Object) Read(v Value) Object {
+	o = o[:0]
+	for name, value := range v.Members() {
+		o = append(o, Member{name, value})
+	}
+	return o
+}
+
+// Get returns the last member of a name, absent for none.
+func (o Object) Get(name string) Value {
+	for _, member := range slices.Backward(o) {
+		if member.Name.Is(name) {
+			return member.Value
+		}
+	}
+	return nil
+}
+
 // GetAny returns the last member of any of the names.
 func (v Value) GetAny(names ...string) (found Value) {
 	for key, value := range v.Members() {

@@ -16,6 +16,8 @@ type answer struct {
 
 	choices []*choice
 	counts  form.Counts
+	// root and choice are the members of the current chunk and of its current choice.
+	root, choice rawjson.Object
 }
 
 type choice struct {
@@ -23,12 +25,13 @@ type choice struct {
 	stop    form.Stop
 	stopped bool // the upstream sent the reason of its end
 	refused bool
-	medium  bool
 	next    int // block
 	// textKind is the kind of the open block of text, block its number. Anything but a piece of text closes it.
 	textKind form.EventKind
 	block    int
 	calls    []*call
+	// delta are the members of the current piece.
+	delta rawjson.Object
 }
 
 // call is a call that arrives in pieces.
@@ -88,7 +91,7 @@ func (a *answer) End(to []form.Event) []form.Event {
 func (a *answer) finish(to []form.Event) []form.Event {
 	a.Over = true
 	if len(a.choices) == 0 {
-		a.choice(0)
+		a.choiceAt(0)
 	}
 	for _, c := range a.choices {
 		called := false
@@ -112,62 +115,41 @@ func (a *answer) take(value rawjson.Value, content string, to []form.Event) []fo
 	if !value.IsObject() {
 		return to
 	}
-	var choices, usage rawjson.Value
-	for name, member := range value.Members() {
-		switch string(name.Decoded()) {
-		case "choices":
-			choices = member
-		case "usage":
-			usage = member
-		case "error":
-			if !member.Absent() {
-				return a.Fail(form.OpenAIFault(member), to)
-			}
-		}
+	a.root = a.root.Read(value)
+	if failed := a.root.Get("error"); !failed.Absent() {
+		return a.Fail(form.OpenAIFault(failed), to)
 	}
+	choices := a.root.Get("choices")
 	if choices.IsArray() || content == "delta" {
 		to = a.Start(to)
 	}
 	for i, item := range choices.Items() {
 		to = a.takeChoice(i, item, content, to)
 	}
-	return a.count(usage, to)
+	return a.count(a.root.Get("usage"), to)
 }
 
 func (a *answer) takeChoice(i int, value rawjson.Value, content string, to []form.Event) []form.Event {
-	var delta, finish, logprobs, usage rawjson.Value
+	a.choice = a.choice.Read(value)
 	index := int64(i)
-	for name, member := range value.Members() {
-		switch string(name.Decoded()) {
-		case "index":
-			if n, ok := member.Int(); ok {
-				index = n
-			}
-		case content:
-			delta = member
-		case "finish_reason":
-			finish = member
-		case "logprobs":
-			logprobs = member.Get("content")
-		case "usage": // of Moonshot, in its last chunk
-			usage = member
-		}
+	if n, ok := a.choice.Get("index").Int(); ok {
+		index = n
 	}
 	if index < 0 || index >= maxChoices {
 		return to
 	}
-	c := a.choice(int(index))
-	to = c.take(delta, logprobs, content == "message", to)
-	if word := finish.Text(); !word.Empty() {
+	c := a.choiceAt(int(index))
+	to = c.take(a.choice.Get(content), a.choice.Get("logprobs").Get("content"), content == "message", to)
+	if word := a.choice.Get("finish_reason").Text(); !word.Empty() {
 		c.stop, c.stopped = form.Stop{Reason: stopReason(word)}, true
 	}
-	return a.count(usage, to)
+	return a.count(a.choice.Get("usage"), to) // of Moonshot, in its last chunk
 }
 
 // maxChoices bounds the answers of one call; the vendor's bound is the same.
 const maxChoices = 128
 
-func (a *answer) choice(index int) *choice {
+func (a *answer) choiceAt(index int) *choice {
 	for _, c := range a.choices {
 		if c.index == index {
 			return c
@@ -193,48 +175,28 @@ func stopReason(word rawjson.Text) form.StopReason {
 
 // take reads the next content of a choice. A whole message has each call in one piece.
 func (c *choice) take(delta, logprobs rawjson.Value, whole bool, to []form.Event) []form.Event {
-	var content, refusal, thought, another, calls, old, annotations rawjson.Value
-	for name, member := range delta.Members() {
-		switch string(name.Decoded()) {
-		case "content":
-			content = member
-		case "refusal":
-			refusal = member
-		case "reasoning_content": // of DeepSeek and compatible servers
-			thought = member
-		case "reasoning": // of OpenRouter, vLLM and Groq
-			another = member
-		case "tool_calls":
-			calls = member
-		case "function_call":
-			old = member
-		case "annotations":
-			annotations = member
-		case "audio", "images":
-			c.medium = c.medium || member.IsSet()
-		}
+	c.delta = c.delta.Read(delta)
+	thought := c.delta.Get("reasoning_content").Text() // of DeepSeek and compatible servers
+	if thought.Empty() {
+		thought = c.delta.Get("reasoning").Text() // of OpenRouter, vLLM and Groq
 	}
-	if thought.Text().Empty() {
-		thought = another
-	}
-	to = c.say(form.EventThought, thought.Text(), nil, to)
-	to = c.content(content, logprobs, to)
-	for _, annotation := range annotations.Items() {
+	to = c.say(form.EventThought, thought, nil, to)
+	to = c.content(c.delta.Get("content"), logprobs, to)
+	for _, annotation := range c.delta.Get("annotations").Items() {
 		cited := form.URLCitation(annotation.Get("url_citation"))
 		to = append(to, form.Event{Kind: form.EventCitation, Choice: c.index, Block: c.block, Citation: cited})
 	}
-	if text := refusal.Text(); !text.Empty() {
+	if text := c.delta.Get("refusal").Text(); !text.Empty() {
 		c.refused = true
 		to = c.say(form.EventRefusal, text, nil, to)
 	}
-	for _, piece := range calls.Items() {
+	for _, piece := range c.delta.Get("tool_calls").Items() {
 		to = c.piece(piece, whole, to)
 	}
-	if old.IsObject() {
+	if old := c.delta.Get("function_call"); old.IsObject() {
 		to = c.legacyPiece(old, to)
 	}
-	if c.medium {
-		c.medium = false
+	if c.delta.Get("audio").IsSet() || c.delta.Get("images").IsSet() {
 		to = append(to, form.Event{Kind: form.EventMedia, Choice: c.index, Block: c.open()})
 	}
 	return to

@@ -1,8 +1,6 @@
 package chat
 
 import (
-	"bytes"
-
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
@@ -22,38 +20,30 @@ func (r *reading) blocks(content rawjson.Value, at form.Path) []form.Block {
 	return blocks
 }
 
-func (r *reading) part(part rawjson.Value, at form.Path) form.Block {
+func (r *reading) part(value rawjson.Value, at form.Path) form.Block {
 	block := form.Block{Kind: form.BlockText, At: at}
-	if text := part.Text(); text != nil {
+	if text := value.Text(); text != nil {
 		block.Text = text
 		return block
 	}
-	kind := part.Get("type").Text()
-	switch {
-	case kind.Is("text"):
-		block.Text = part.Get("text").Text()
-	case kind.Is("refusal"):
-		block.Text = part.Get("refusal").Text()
-	case kind.Is("image_url"):
+	part := value.Object()
+	switch kind := part.Get("type").Text().String(); kind {
+	case "text", "refusal":
+		block.Text = part.Get(kind).Text()
+	case "image_url":
 		block.Kind = form.BlockMedia
-		block.Media = r.image(part.Get("image_url"), at)
-	case kind.Is("input_audio"):
+		block.Media = r.image(part.Get(kind), at)
+	case "input_audio":
 		block.Kind = form.BlockMedia
-		block.Media = r.sound(part.Get("input_audio"), at)
-	case kind.Is("file"):
+		block.Media = r.sound(part.Get(kind), at)
+	case "file":
 		block.Kind = form.BlockMedia
-		block.Media = r.file(part.Get("file"), at)
+		block.Media = r.file(part.Get(kind), at)
 	default:
 		r.Refuse(at.Field("type").String(), "This kind of content cannot be translated for the model's upstream.")
 	}
-	for name, value := range part.Members() {
-		switch {
-		case name.Is("cache_control"), name.Is("prompt_cache_breakpoint"):
-			block.Cache = max(block.Cache, form.MarkOf(value))
-		case !name.Is("type") && !bytes.Equal(name.Decoded(), kind.Decoded()):
-			dropUnknown(r.loss, at, name, value)
-		}
-	}
+	block.Cache = max(form.MarkOf(part.Get("cache_control")), form.MarkOf(part.Get("prompt_cache_breakpoint")))
+	r.loss.DropOthers(at, part, "type", "cache_control", "prompt_cache_breakpoint", part.Get("type").Text().String())
 	return block
 }
 

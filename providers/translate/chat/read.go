@@ -15,24 +15,21 @@ type reading struct {
 
 	ask  form.Ask
 	loss *form.Loss
-	// The members that are read after all members are known.
-	messages, tools, functions, choice, legacyChoice rawjson.Value
-	maxTokens, maxCompletionTokens                   rawjson.Value
-	user, safetyIdentifier                           rawjson.Value
-	mark                                             form.Mark
+	root rawjson.Object
+	mark form.Mark
 }
 
 // Read reads a client's call.
 func Read(call *providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
 	r := &reading{
-		Prompt: &form.Prompt{From: form.Chat}, loss: loss,
+		Prompt: &form.Prompt{From: form.Chat}, loss: loss, root: rawjson.Trim(call.Body).Object(),
 		ask: form.Ask{Model: call.Model, Stream: call.Stream, ShowThought: true},
 	}
 	r.Fields[form.FieldTurns] = "messages"
 	r.Fields[form.FieldResultID], r.Fields[form.FieldCache] = "tool_call_id", "cache_control"
-	for name, value := range rawjson.Trim(call.Body).Members() {
-		if !value.Absent() {
-			r.member(name, value)
+	for _, member := range r.root {
+		if !member.Value.Absent() {
+			r.member(member.Name, member.Value)
 		}
 	}
 	r.settleFields()
@@ -44,31 +41,14 @@ func Read(call *providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provi
 func (r *reading) member(name rawjson.Text, value rawjson.Value) {
 	switch string(name.Decoded()) {
 	case "model", "stream":
-	case "messages":
-		r.messages = value
-	case "tools":
-		r.tools = value
-	case "functions":
-		r.functions = value
-	case "tool_choice":
-		r.choice = value
-	case "function_call":
-		r.legacyChoice = value
-	case "max_tokens":
-		r.maxTokens = value
-	case "max_completion_tokens":
-		r.maxCompletionTokens = value
-	case "user":
-		r.user = value
-	case "safety_identifier":
-		r.safetyIdentifier = value
+	case "messages", "tools", "functions", "tool_choice", "function_call", "max_tokens", "max_completion_tokens", "user",
+		"safety_identifier": // are read after all members are known
 	case "cache_control":
 		r.mark = form.MarkOf(value)
 	case "response_format":
 		r.readOutput(value)
 	case "parallel_tool_calls":
-		parallel := value.True()
-		r.Parallel = &parallel
+		r.Parallel = new(value.True())
 		r.Fields[form.FieldParallel] = "parallel_tool_calls"
 	case "reasoning_effort":
 		r.readEffort(value)
@@ -81,7 +61,7 @@ func (r *reading) member(name rawjson.Text, value rawjson.Value) {
 		}
 	default:
 		if !r.sampling(name, value) && !r.own(name, value) {
-			dropUnknown(r.loss, form.Path{}, name, value)
+			r.loss.DropUnknown(name.String(), value)
 		}
 	}
 }
@@ -176,7 +156,7 @@ func (r *reading) streamOptions(options rawjson.Value) {
 		case name.Is("include_usage"):
 			r.ask.WantsUsage = value.True()
 		case !name.Is("include_obfuscation"):
-			dropUnknown(r.loss, form.Path{}.Field("stream_options"), name, value)
+			r.loss.DropUnknown("stream_options."+name.String(), value)
 		case value.True():
 			r.Own = append(r.Own, form.Member{Name: "stream_options.include_obfuscation", Value: value})
 		}
@@ -185,20 +165,21 @@ func (r *reading) streamOptions(options rawjson.Value) {
 
 // settleFields reads the fields with two names.
 func (r *reading) settleFields() {
-	r.Limits.MaxTokens, r.Fields[form.FieldMaxTokens] = r.either("max_completion_tokens", r.maxCompletionTokens, "max_tokens", r.maxTokens)
-	user, field := r.either("safety_identifier", r.safetyIdentifier, "user", r.user)
+	r.Limits.MaxTokens, r.Fields[form.FieldMaxTokens] = r.either("max_completion_tokens", "max_tokens")
+	user, field := r.either("safety_identifier", "user")
 	r.User, r.Fields[form.FieldUser] = user.Text(), field
 }
 
 // either returns the first of two fields that is set, and its name. It drops a different value of the second.
-func (r *reading) either(first string, a rawjson.Value, second string, b rawjson.Value) (rawjson.Value, string) {
+func (r *reading) either(first, second string) (rawjson.Value, string) {
+	a, b := r.root.Get(first), r.root.Get(second)
 	switch {
-	case len(a) > 0:
-		if len(b) > 0 && string(a) != string(b) {
+	case !a.Absent():
+		if !b.Absent() && string(a) != string(b) {
 			r.loss.Drop(second)
 		}
 		return a, first
-	case len(b) > 0:
+	case !b.Absent():
 		return b, second
 	}
 	return nil, ""
@@ -241,12 +222,5 @@ func (r *reading) readOutput(value rawjson.Value) {
 		}
 	default:
 		r.Refuse("response_format.type", "This kind of output cannot be translated for the model's upstream.")
-	}
-}
-
-// dropUnknown records a member that no dialect has as dropped, unless it has no effect.
-func dropUnknown(loss *form.Loss, at form.Path, name rawjson.Text, value rawjson.Value) {
-	if value.IsSet() {
-		loss.Drop(at.Field(name.String()).Name())
 	}
 }

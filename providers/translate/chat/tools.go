@@ -7,23 +7,22 @@ import (
 
 // readTools reads the tools and the choice among them. Without tools, a choice has no effect unless it forces a tool.
 func (r *reading) readTools() {
-	choice, field := r.choice, "tool_choice"
-	for i, value := range r.tools.Items() {
+	choice, field := r.root.Get("tool_choice"), "tool_choice"
+	for i, value := range r.root.Get("tools").Items() {
 		r.tool(value, form.In("tools", i))
 	}
-	if len(r.Tools) == 0 && r.functions.IsSet() {
+	if len(r.Tools) == 0 && r.root.Get("functions").IsSet() {
 		r.ask.Legacy = true
-		choice, field = r.legacyChoice, "function_call"
-		dropUnknown(r.loss, form.Path{}, rawjson.Quote("tool_choice"), r.choice)
-		one := false
-		r.Parallel, r.Fields[form.FieldParallel] = &one, "functions"
-		for i, value := range r.functions.Items() {
+		choice, field = r.root.Get("function_call"), "function_call"
+		r.loss.DropUnknown("tool_choice", r.root.Get("tool_choice"))
+		r.Parallel, r.Fields[form.FieldParallel] = new(false), "functions"
+		for i, value := range r.root.Get("functions").Items() {
 			r.function(value, form.In("functions", i), form.Tool{})
 		}
 	}
 	if !r.ask.Legacy {
-		dropUnknown(r.loss, form.Path{}, rawjson.Quote("functions"), r.functions)
-		dropUnknown(r.loss, form.Path{}, rawjson.Quote("function_call"), r.legacyChoice)
+		r.loss.DropUnknown("functions", r.root.Get("functions"))
+		r.loss.DropUnknown("function_call", r.root.Get("function_call"))
 	}
 	if len(r.Tools) == 0 {
 		r.Parallel = nil
@@ -32,16 +31,10 @@ func (r *reading) readTools() {
 }
 
 func (r *reading) tool(value rawjson.Value, at form.Path) {
-	kind := value.Get("type").Text()
-	function, custom := value.Get("function"), value.Get("custom")
-	tool := form.Tool{Cache: form.MarkOf(value.Get("cache_control"))}
-	for name, member := range value.Members() {
-		switch string(name.Decoded()) {
-		case "type", "function", "custom", "cache_control":
-		default:
-			dropUnknown(r.loss, at, name, member)
-		}
-	}
+	members := value.Object()
+	kind, function, custom := members.Get("type").Text(), members.Get("function"), members.Get("custom")
+	tool := form.Tool{Cache: form.MarkOf(members.Get("cache_control"))}
+	r.loss.DropOthers(at, members, "type", "function", "custom", "cache_control")
 	switch {
 	case (kind == nil || kind.Is("function")) && function.IsObject():
 		r.function(function, at, tool)
@@ -60,27 +53,16 @@ func (r *reading) function(value rawjson.Value, at form.Path, tool form.Tool) {
 	if !r.ask.Legacy {
 		tool.At = at.Field("function")
 	}
-	for name, member := range value.Members() {
-		switch string(name.Decoded()) {
-		case "name":
-			tool.Name = member.Text().String()
-		case "description":
-			tool.Description = member.Text()
-		case "parameters":
-			if member.IsObject() {
-				tool.Schema = member
-			}
-		case "strict":
-			if !member.Absent() {
-				strict := member.True()
-				tool.Strict = &strict
-			}
-		case "cache_control":
-			tool.Cache = max(tool.Cache, form.MarkOf(member))
-		default:
-			dropUnknown(r.loss, tool.At, name, member)
-		}
+	members := value.Object()
+	tool.Name, tool.Description = members.Get("name").Text().String(), members.Get("description").Text()
+	if schema := members.Get("parameters"); schema.IsObject() {
+		tool.Schema = schema
 	}
+	if strict := members.Get("strict"); !strict.Absent() {
+		tool.Strict = new(strict.True())
+	}
+	tool.Cache = max(tool.Cache, form.MarkOf(members.Get("cache_control")))
+	r.loss.DropOthers(tool.At, members, "name", "description", "parameters", "strict", "cache_control")
 	r.declare(tool)
 }
 

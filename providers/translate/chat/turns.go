@@ -6,21 +6,20 @@ import (
 )
 
 type message struct {
-	role, name, callID        rawjson.Text
-	content, calls            rawjson.Value
-	functionCall, audio       rawjson.Value
-	refusal, thought, another rawjson.Text
-	mark                      form.Mark
-	at                        form.Path
+	rawjson.Object
+
+	at form.Path
 }
 
 func (r *reading) readMessages() {
-	r.Turns = make([]form.Turn, 0, r.messages.Len())
-	for i, value := range r.messages.Items() {
-		m := message{at: form.In("messages", i)}
-		r.readMessage(&m, value)
+	messages := r.root.Get("messages")
+	r.Turns = make([]form.Turn, 0, messages.Len())
+	for i, value := range messages.Items() {
+		m := message{value.Object(), form.In("messages", i)}
+		r.loss.DropOthers(m.at, m.Object, "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio",
+			"reasoning_content", "reasoning", "cache_control", "prompt_cache_breakpoint")
 		turn := r.turn(&m)
-		markLast(turn.Blocks, m.mark)
+		markLast(turn.Blocks, max(form.MarkOf(m.Get("cache_control")), form.MarkOf(m.Get("prompt_cache_breakpoint"))))
 		if turn.Role == form.System && len(r.Turns) == 0 {
 			r.System = append(r.System, turn.Blocks...)
 			continue
@@ -39,57 +38,24 @@ func markLast(blocks []form.Block, mark form.Mark) {
 	}
 }
 
-func (r *reading) readMessage(m *message, value rawjson.Value) {
-	for name, value := range value.Members() {
-		switch string(name.Decoded()) {
-		case "role":
-			m.role = value.Text()
-		case "content":
-			m.content = value
-		case "name":
-			m.name = value.Text()
-		case "tool_calls":
-			m.calls = value
-		case "tool_call_id":
-			m.callID = value.Text()
-		case "function_call":
-			m.functionCall = value
-		case "refusal":
-			m.refusal = value.Text()
-		case "audio":
-			m.audio = value
-		case "reasoning_content": // of DeepSeek and compatible servers
-			m.thought = value.Text()
-		case "reasoning": // of OpenRouter and vLLM
-			m.another = value.Text()
-		case "cache_control", "prompt_cache_breakpoint":
-			m.mark = max(m.mark, form.MarkOf(value))
-		default:
-			dropUnknown(r.loss, m.at, name, value)
-		}
-	}
-	if m.thought.Empty() {
-		m.thought = m.another
-	}
-}
-
 func (r *reading) turn(m *message) form.Turn {
 	turn := form.Turn{At: m.at}
-	switch {
-	case m.role.Is("user"):
-		turn.Blocks = r.blocks(m.content, m.at)
-	case m.role.Is("system"), m.role.Is("developer"):
+	name := m.Get("name").Text()
+	switch role := m.Get("role").Text(); {
+	case role.Is("user"):
+		turn.Blocks = r.blocks(m.Get("content"), m.at)
+	case role.Is("system"), role.Is("developer"):
 		turn.Role = form.System
-		turn.Blocks = r.blocks(m.content, m.at)
-	case m.role.Is("assistant"):
+		turn.Blocks = r.blocks(m.Get("content"), m.at)
+	case role.Is("assistant"):
 		turn.Role = form.Assistant
 		turn.Blocks = r.assistant(m)
-	case m.role.Is("tool"), m.role.Is("function"):
-		result := &form.Result{ID: m.callID.String(), Name: m.name.String()}
-		if m.role.Is("function") {
+	case role.Is("tool"), role.Is("function"):
+		result := &form.Result{ID: m.Get("tool_call_id").Text().String(), Name: name.String()}
+		if role.Is("function") {
 			result.ID = legacyID(result.Name)
 		}
-		result.Blocks = r.blocks(m.content, m.at)
+		result.Blocks = r.blocks(m.Get("content"), m.at)
 		turn.Blocks = []form.Block{{Kind: form.BlockResult, Result: result, At: m.at}}
 		for i := range result.Blocks {
 			turn.Blocks[0].Cache = max(turn.Blocks[0].Cache, result.Blocks[i].Cache)
@@ -99,7 +65,7 @@ func (r *reading) turn(m *message) form.Turn {
 	default:
 		r.Refuse(m.at.Field("role").String(), "The role must be system, developer, user, assistant, tool or function.")
 	}
-	if !m.name.Empty() {
+	if !name.Empty() {
 		r.loss.Drop(m.at.Field("name").Name())
 	}
 	return turn
@@ -111,24 +77,29 @@ func legacyID(name string) string { return "call_" + name }
 // assistant reads a turn of the model: its thoughts, its text, and its calls.
 func (r *reading) assistant(m *message) []form.Block {
 	var blocks []form.Block
-	if !m.thought.Empty() {
-		blocks = append(blocks, form.Block{Kind: form.BlockThought, Text: m.thought, At: m.at})
+	thought := m.Get("reasoning_content").Text() // of DeepSeek and compatible servers
+	if thought.Empty() {
+		thought = m.Get("reasoning").Text() // of OpenRouter and vLLM
 	}
-	if blocks = append(blocks, r.blocks(m.content, m.at)...); !m.refusal.Empty() {
-		blocks = append(blocks, form.Block{Kind: form.BlockText, Text: m.refusal, At: m.at})
+	if !thought.Empty() {
+		blocks = append(blocks, form.Block{Kind: form.BlockThought, Text: thought, At: m.at})
 	}
-	if !m.audio.Absent() {
+	blocks = append(blocks, r.blocks(m.Get("content"), m.at)...)
+	if refusal := m.Get("refusal").Text(); !refusal.Empty() {
+		blocks = append(blocks, form.Block{Kind: form.BlockText, Text: refusal, At: m.at})
+	}
+	if !m.Get("audio").Absent() {
 		// The id of an answer's sound is valid only at the upstream that made it.
 		r.Refuse(m.at.Field("audio").String(), "The sound of an earlier answer cannot be translated for the model's upstream.")
 	}
-	for i, value := range m.calls.Items() {
+	for i, value := range m.Get("tool_calls").Items() {
 		blocks = append(blocks, r.call(value, m.at.Item("tool_calls", i)))
 	}
-	if !m.functionCall.Absent() {
-		name := m.functionCall.Get("name").Text().String()
+	if call := m.Get("function_call"); !call.Absent() {
+		name := call.Get("name").Text().String()
 		blocks = append(blocks, form.Block{
 			Kind: form.BlockCall, At: m.at.Field("function_call"),
-			Call: form.Call{ID: legacyID(name), Name: name, Input: input(m.functionCall.Get("arguments"))},
+			Call: form.Call{ID: legacyID(name), Name: name, Input: input(call.Get("arguments"))},
 		})
 	}
 	turn := form.Turn{Role: form.Assistant, Blocks: blocks}

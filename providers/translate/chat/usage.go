@@ -9,30 +9,12 @@ func (a *answer) count(usage rawjson.Value, to []form.Event) []form.Event {
 	if !usage.IsObject() {
 		return to
 	}
-	c := form.Counts{}
-	var hit int64
-	for name, value := range usage.Members() {
-		n, _ := value.Count()
-		switch string(name.Decoded()) {
-		case "prompt_tokens":
-			c.Input = n
-		case "completion_tokens":
-			c.Output = n
-		case "prompt_tokens_details":
-			c.Read, _ = value.Get("cached_tokens").Count()
-			c.Write, _ = value.Get("cache_write_tokens").Count()
-			c.AudioIn, _ = value.Get("audio_tokens").Count()
-		case "completion_tokens_details":
-			c.Reasoning, _ = value.Get("reasoning_tokens").Count()
-			c.AudioOut, _ = value.Get("audio_tokens").Count()
-		case "prompt_cache_hit_tokens", "cached_tokens": // of DeepSeek, and of Moonshot
-			hit = n
+	a.counts = form.OpenAICounts(usage, "prompt_tokens", "completion_tokens")
+	for _, name := range [...]string{"prompt_cache_hit_tokens", "cached_tokens"} { // of DeepSeek, and of Moonshot
+		if a.counts.Read == 0 {
+			a.counts.Read, _ = usage.Get(name).Count()
 		}
 	}
-	if c.Read == 0 {
-		c.Read = hit
-	}
-	a.counts = c
 	return append(to, form.Event{Kind: form.EventCounts, Counts: &a.counts})
 }
 

@@ -102,6 +102,19 @@ type Counts struct {
 	AudioIn, AudioOut int64
 }
 
+// OpenAICounts reads the usage in an answer of one of OpenAI's dialects. input and output are its names of the two totals.
+func OpenAICounts(usage rawjson.Value, input, output string) Counts {
+	count := func(path ...string) int64 {
+		n, _ := usage.At(path...).Count()
+		return n
+	}
+	return Counts{
+		Input: count(input), Read: count(input+"_details", "cached_tokens"), Write: count(input+"_details", "cache_write_tokens"),
+		Output: count(output), Reasoning: count(output+"_details", "reasoning_tokens"),
+		AudioIn: count(input+"_details", "audio_tokens"), AudioOut: count(output+"_details", "audio_tokens"),
+	}
+}
+
 // Over returns the counts merged over earlier ones of the same answer. A zero replaces no earlier number: some upstreams repeat members so.
 func (c Counts) Over(earlier Counts) Counts {
 	return Counts{

@@ -27,6 +27,15 @@ func (l *Loss) DropUnknown(field string, value rawjson.Value) {
 	}
 }
 
+// DropOthers is DropUnknown of the members of an object at a path, except the known ones.
+func (l *Loss) DropOthers(at Path, object rawjson.Object, known ...string) {
+	for _, member := range object {
+		if !slices.ContainsFunc(known, member.Name.Is) {
+			l.DropUnknown(at.Field(member.Name.String()).Name(), member.Value)
+		}
+	}
+}
+
 // Change records a field that is sent with another value or form.
 func (l *Loss) Change(field string) { l.Changed = l.changed.add(l.Changed, field) }
 

@@ -22,6 +22,8 @@ type reader struct {
 	blocked bool
 	choices []*candidate
 	counts  form.Counts
+	// root and current are the members of the current document and of its current candidate.
+	root, current rawjson.Object
 }
 
 // candidate is one of several answers.
@@ -33,6 +35,7 @@ type candidate struct {
 	texts  int          // the last block of text
 	reason rawjson.Text // of its end, a copy
 	calls  bool
+	piece  rawjson.Object // the members of the current part
 }
 
 // Event implements form.AnswerReader.
@@ -56,54 +59,33 @@ func (r *reader) chunk(v rawjson.Value, to []form.Event) []form.Event {
 	if r.Over || !v.IsObject() {
 		return to
 	}
-	var failed, candidates, feedback, usage rawjson.Value
-	for name, value := range v.Members() {
-		switch string(name.Decoded()) {
-		case "error":
-			failed = value
-		case "candidates":
-			candidates = value
-		case "promptFeedback":
-			feedback = value
-		case "usageMetadata":
-			usage = value
-		}
-	}
-	if failed.IsObject() {
+	r.root = r.root.Read(v)
+	if failed := r.root.Get("error"); failed.IsObject() {
 		return r.Fail(FaultOf(failed), to)
 	}
 	to = r.Start(to)
-	for i, candidate := range candidates.Items() {
+	for i, candidate := range r.root.Get("candidates").Items() {
 		to = r.candidate(candidate, i, to)
 	}
-	r.blocked = r.blocked || !feedback.Get("blockReason").Text().Empty()
-	if usage.IsObject() && !r.Over {
+	r.blocked = r.blocked || !r.root.Get("promptFeedback").Get("blockReason").Text().Empty()
+	if usage := r.root.Get("usageMetadata"); usage.IsObject() && !r.Over {
 		r.counts = countsOf(usage)
 		to = append(to, form.Event{Kind: form.EventCounts, Counts: &r.counts})
 	}
 	return to
 }
 
-func countsOf(usage rawjson.Value) (counts form.Counts) {
-	for name, value := range usage.Members() {
-		n, _ := value.Count()
-		switch string(name.Decoded()) {
-		case "promptTokenCount", "toolUsePromptTokenCount":
-			counts.Input += n
-		case "cachedContentTokenCount":
-			counts.Read = n
-		case "candidatesTokenCount":
-			counts.Output += n
-		case "thoughtsTokenCount":
-			counts.Output += n
-			counts.Reasoning = n
-		case "promptTokensDetails":
-			counts.AudioIn = soundOf(value)
-		case "candidatesTokensDetails":
-			counts.AudioOut = soundOf(value)
-		}
+func countsOf(usage rawjson.Value) form.Counts {
+	count := func(name string) int64 {
+		n, _ := usage.Get(name).Count()
+		return n
 	}
-	return counts
+	thoughts := count("thoughtsTokenCount")
+	return form.Counts{
+		Input: count("promptTokenCount") + count("toolUsePromptTokenCount"), Read: count("cachedContentTokenCount"),
+		Output: count("candidatesTokenCount") + thoughts, Reasoning: thoughts,
+		AudioIn: soundOf(usage.Get("promptTokensDetails")), AudioOut: soundOf(usage.Get("candidatesTokensDetails")),
+	}
 }
 
 // soundOf returns the number of audio tokens.
@@ -118,23 +100,9 @@ func soundOf(details rawjson.Value) (tokens int64) {
 }
 
 func (r *reader) candidate(v rawjson.Value, index int, to []form.Event) []form.Event {
-	var parts, logprobs, grounding rawjson.Value
-	var reason rawjson.Text
-	for name, value := range v.Members() {
-		switch string(name.Decoded()) {
-		case "content":
-			parts = value.Get("parts")
-		case "index":
-			if n, ok := value.Int(); ok {
-				index = int(min(max(n, -1), maxChoice+1))
-			}
-		case "finishReason":
-			reason = value.Text()
-		case "logprobsResult":
-			logprobs = value
-		case "groundingMetadata":
-			grounding = value
-		}
+	r.current = r.current.Read(v)
+	if n, ok := r.current.Get("index").Int(); ok {
+		index = int(min(max(n, -1), maxChoice+1))
 	}
 	if !v.IsObject() || index < 0 || index > maxChoice {
 		return to
@@ -146,10 +114,10 @@ func (r *reader) candidate(v rawjson.Value, index int, to []form.Event) []form.E
 	}
 	c := r.choices[at]
 	from := len(to)
-	for _, part := range parts.Items() {
+	for _, part := range r.current.Get("content").Get("parts").Items() {
 		to = c.part(part, to)
 	}
-	if logprobs.IsObject() {
+	if logprobs := r.current.Get("logprobsResult"); logprobs.IsObject() {
 		for i := range to[from:] {
 			if event := &to[from+i]; event.Kind == form.EventText {
 				event.Logprobs = logprobsOf(logprobs)
@@ -157,10 +125,10 @@ func (r *reader) candidate(v rawjson.Value, index int, to []form.Event) []form.E
 			}
 		}
 	}
-	if grounding.IsObject() {
+	if grounding := r.current.Get("groundingMetadata"); grounding.IsObject() {
 		to = c.grounded(grounding, to)
 	}
-	if !reason.Empty() {
+	if reason := r.current.Get("finishReason").Text(); !reason.Empty() {
 		if broken(reason) {
 			r.Over = true
 			return append(to, form.Event{Kind: form.EventFailed, Choice: index, Fault: &providers.Fault{
@@ -174,23 +142,11 @@ func (r *reader) candidate(v rawjson.Value, index int, to []form.Event) []form.E
 }
 
 func (c *candidate) part(v rawjson.Value, to []form.Event) []form.Event {
-	var text, signature rawjson.Text
-	var call rawjson.Value
-	thought, media, image := false, false, false
-	for name, value := range v.Members() {
-		switch {
-		case name.Is("text"):
-			text = value.Text()
-		case name.Is("thought"):
-			thought = value.True()
-		case name.Is("thoughtSignature"):
-			signature = value.Text()
-		case name.Is("functionCall"):
-			call = value
-		case name.Is("inlineData"), name.Is("fileData"):
-			media = true
-			image = bytes.HasPrefix(value.Get("mimeType").Text().Decoded(), []byte("image/"))
-		}
+	c.piece = c.piece.Read(v)
+	text, signature, call := c.piece.Get("text").Text(), c.piece.Get("thoughtSignature").Text(), c.piece.Get("functionCall")
+	thought, media := c.piece.Get("thought").True(), c.piece.Get("inlineData")
+	if media == nil {
+		media = c.piece.Get("fileData")
 	}
 	switch {
 	case call.IsObject() && !call.Get("name").Text().Empty():
@@ -204,7 +160,8 @@ func (c *candidate) part(v rawjson.Value, to []form.Event) []form.Event {
 			to = append(to, c.state(form.StateGemini, c.blocks, signature))
 		}
 		return c.call(call, to)
-	case media:
+	case media != nil:
+		image := bytes.HasPrefix(media.Get("mimeType").Text().Decoded(), []byte("image/"))
 		return append(to, form.Event{Kind: form.EventMedia, Choice: c.index, Block: c.block(form.BlockMedia), Image: image})
 	case thought:
 		if !text.Empty() {

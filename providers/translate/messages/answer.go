@@ -25,7 +25,7 @@ type answer struct {
 	// queries are the search queries, by the ids of the searches.
 	queries map[string]string
 	// event and delta are the members of the current event and delta.
-	event, delta members
+	event, delta rawjson.Object
 }
 
 // openBlock is a block between its beginning and its end.
@@ -49,30 +49,30 @@ func (a *answer) Event(name, data []byte, to []form.Event) []form.Event {
 	if a.Over || !event.IsObject() {
 		return to
 	}
-	a.event = a.event.read(event)
-	kind := a.event.get("type").Text().Decoded()
+	a.event = a.event.Read(event)
+	kind := a.event.Get("type").Text().Decoded()
 	if len(kind) == 0 {
 		kind = name
 	}
-	index, _ := a.event.get("index").Int()
+	index, _ := a.event.Get("index").Int()
 	switch string(kind) {
 	case "message_start":
-		return a.count(a.event.get("message").Get("usage"), a.Start(to))
+		return a.count(a.event.Get("message").Get("usage"), a.Start(to))
 	case "content_block_start":
-		return a.blockStart(index, a.event.get("content_block"), a.Start(to))
+		return a.blockStart(index, a.event.Get("content_block"), a.Start(to))
 	case "content_block_delta":
-		return a.blockDelta(index, a.event.get("delta"), to)
+		return a.blockDelta(index, a.event.Get("delta"), to)
 	case "content_block_stop":
 		return a.blockStop(index, to)
 	case "message_delta":
-		to = a.count(a.event.get("usage"), a.Start(to))
-		return a.stopped(a.event.get("delta"), to)
+		to = a.count(a.event.Get("usage"), a.Start(to))
+		return a.stopped(a.event.Get("delta"), to)
 	case "message_stop":
 		return a.end(a.Start(to))
 	case "ping":
 		return append(to, form.Event{Kind: form.EventPing})
 	case "error":
-		return a.Fail(FaultOf(a.event.get("error")), to)
+		return a.Fail(FaultOf(a.event.Get("error")), to)
 	}
 	return to
 }
@@ -157,27 +157,27 @@ func (a *answer) blockDelta(index int64, delta rawjson.Value, to []form.Event) [
 		return to
 	}
 	b := &a.open[at]
-	a.delta = a.delta.read(delta)
+	a.delta = a.delta.Read(delta)
 	var text rawjson.Text
-	switch kind := a.delta.get("type").Text(); {
+	switch kind := a.delta.Get("type").Text(); {
 	case kind.Is("text_delta") && b.kind == form.EventText:
-		text = a.delta.get("text").Text()
+		text = a.delta.Get("text").Text()
 		a.text = a.text || !text.Empty()
 	case kind.Is("thinking_delta") && b.kind == form.EventThought:
-		text = a.delta.get("thinking").Text()
+		text = a.delta.Get("thinking").Text()
 	case kind.Is("input_json_delta") && b.kind == form.EventCallArgs:
-		if text = a.delta.get("partial_json").Text(); !text.Empty() {
+		if text = a.delta.Get("partial_json").Text(); !text.Empty() {
 			b.input = nil // the input at the start is a placeholder for the deltas
 		}
 	case kind.Is("input_json_delta") && b.kind == form.EventSearch:
 		if !b.inPieces { // the input at the start is a placeholder for the deltas
 			b.input, b.inPieces = nil, true
 		}
-		b.input = append(b.input, a.delta.get("partial_json").Text().Decoded()...)
+		b.input = append(b.input, a.delta.Get("partial_json").Text().Decoded()...)
 	case kind.Is("citations_delta") && b.kind == form.EventText:
-		b.cite(a.delta.get("citation"))
+		b.cite(a.delta.Get("citation"))
 	case kind.Is("signature_delta") && b.kind == form.EventThought:
-		b.signature = append(b.signature, a.delta.get("signature").Text().Inner()...)
+		b.signature = append(b.signature, a.delta.Get("signature").Text().Inner()...)
 	}
 	if text.Empty() {
 		return to

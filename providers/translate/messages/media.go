@@ -8,30 +8,30 @@ import (
 )
 
 // medium reads an image or a document. A document of blocks becomes these blocks.
-func (r *reader) medium(to []form.Block, block form.Block, kind string, fields members) []form.Block {
+func (r *reader) medium(to []form.Block, block form.Block, kind string, fields rawjson.Object) []form.Block {
 	block.Kind = form.BlockMedia
 	m := &block.Media
 	if m.Kind = form.Image; kind == "document" {
-		m.Kind, m.Title = form.Document, fields.get("title").Text()
+		m.Kind, m.Title = form.Document, fields.Get("title").Text()
 	}
-	source := membersOf(fields.get("source"))
-	switch source.get("type").Text().String() {
+	source := fields.Get("source").Object()
+	switch source.Get("type").Text().String() {
 	case "base64":
 		title := m.Title
-		*m = form.Inline(source.get("media_type").Text().String(), source.get("data").Text().Inner())
+		*m = form.Inline(source.Get("media_type").Text().String(), source.Get("data").Text().Inner())
 		if m.Title = title; kind == "image" {
 			m.Kind = form.Image
 		}
 	case "url":
-		if m.URL = source.get("url").Text(); kind == "document" {
+		if m.URL = source.Get("url").Text(); kind == "document" {
 			m.Type = "application/pdf" // the only type of URLPDFSource
 		}
 	case "file":
-		m.File = source.get("file_id").Text()
+		m.File = source.Get("file_id").Text()
 	case "text":
-		m.Kind, m.Type, m.Text = form.PlainText, "text/plain", source.get("data").Text()
+		m.Kind, m.Type, m.Text = form.PlainText, "text/plain", source.Get("data").Text()
 	case "content":
-		return r.documentBlocks(to, block, source.get("content"))
+		return r.documentBlocks(to, block, source.Get("content"))
 	default:
 		r.invalid(block.At.Field("source.type"), "It must be base64, url, file, text or content.")
 	}
@@ -62,13 +62,13 @@ func (r *reader) documentBlocks(to []form.Block, block form.Block, content rawjs
 }
 
 // searchResult reads a result of the client's own search as a document of text: its source, then its content.
-func searchResult(fields members) form.Media {
-	m := form.Media{Kind: form.PlainText, Type: "text/plain", Title: fields.get("title").Text()}
+func searchResult(fields rawjson.Object) form.Media {
+	m := form.Media{Kind: form.PlainText, Type: "text/plain", Title: fields.Get("title").Text()}
 	var texts []rawjson.Text
-	if source := fields.get("source").Text(); !source.Empty() {
+	if source := fields.Get("source").Text(); !source.Empty() {
 		texts = append(texts, source)
 	}
-	for _, part := range fields.get("content").Items() {
+	for _, part := range fields.Get("content").Items() {
 		if text := part.Get("text").Text(); !text.Empty() {
 			texts = append(texts, text)
 		}

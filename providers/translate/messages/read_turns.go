@@ -1,8 +1,6 @@
 package messages
 
 import (
-	"slices"
-
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
@@ -27,18 +25,9 @@ func (r *reader) turns(value rawjson.Value) {
 		if !item.IsObject() {
 			r.invalid(turn.At, "It must be an object.")
 		}
-		content, role := rawjson.Value(nil), rawjson.Text(nil)
-		for name, member := range item.Members() {
-			switch {
-			case name.Is("role"):
-				role = member.Text()
-			case name.Is("content"):
-				content = member
-			default:
-				r.loss.DropUnknown(turn.At.Field(name.String()).Name(), member)
-			}
-		}
-		switch {
+		message := item.Object()
+		r.loss.DropOthers(turn.At, message, "role", "content")
+		switch role := message.Get("role").Text(); {
 		case role.Is("user"):
 		case role.Is("assistant"):
 			turn.Role = form.Assistant
@@ -47,7 +36,7 @@ func (r *reader) turns(value rawjson.Value) {
 		default:
 			r.invalid(turn.At.Field("role"), "It must be user, assistant or system.")
 		}
-		r.content(&turn, content)
+		r.content(&turn, message.Get("content"))
 		turn.Settle()
 		if turn.Role == form.System && len(r.p.Turns) == 0 {
 			r.p.System = append(r.p.System, turn.Blocks...)
@@ -67,37 +56,6 @@ func (r *reader) content(turn *form.Turn, content rawjson.Value) {
 	for i, item := range content.Items() {
 		turn.Blocks = r.block(turn.Blocks, turn.Role, turn.At.Item("content", i), item)
 	}
-}
-
-// members are those of one object, read once: an object may have many megabytes.
-type members []member
-
-type member struct {
-	name  rawjson.Text
-	value rawjson.Value
-}
-
-func membersOf(object rawjson.Value) members {
-	return make(members, 0, 4).read(object)
-}
-
-// read reads the members of an object into the memory of m.
-func (m members) read(object rawjson.Value) members {
-	m = m[:0]
-	for name, value := range object.Members() {
-		m = append(m, member{name, value})
-	}
-	return m
-}
-
-// get returns the last member of a name, absent for none.
-func (m members) get(name string) rawjson.Value {
-	for _, one := range slices.Backward(m) {
-		if one.name.Is(name) {
-			return one.value
-		}
-	}
-	return nil
 }
 
 // blockFields returns the members that are read of a block of a type. See the type ContentBlockParamUnion.
@@ -142,14 +100,14 @@ func (r *reader) block(to []form.Block, role form.Role, at form.Path, item rawjs
 		r.invalid(at, "It must be an object.")
 		return to
 	}
-	m := membersOf(item)
-	kind := m.get("type").Text().String()
+	m := item.Object()
+	kind := m.Get("type").Text().String()
 	fields := blockFields(kind)
 	switch {
 	case kind == "":
 		r.invalid(at.Field("type"), "It is required.")
 		return to
-	case kind == "web_search_tool_result", kind == "server_tool_use" && m.get("name").Text().Is(searchName):
+	case kind == "web_search_tool_result", kind == "server_tool_use" && m.Get("name").Text().Is(searchName):
 		return to // the next text has the results
 	case fields == nil: // a block of the vendor's own tools, or an unknown type
 		r.p.Keep(at.Field("type").String(), item, true)
@@ -157,25 +115,28 @@ func (r *reader) block(to []form.Block, role form.Role, at form.Path, item rawjs
 	case !sends(kind, role):
 		r.invalid(at.Field("type"), "A block of this type is not allowed here.")
 	}
-	r.rest(at, m, fields)
-	block := form.Block{At: at, Cache: form.MarkOf(m.get("cache_control"))}
+	if m.Get("citations").Get("enabled").False() { // the default
+		fields = append(fields, "citations")
+	}
+	r.loss.DropOthers(at, m, append(fields, "type", "cache_control")...)
+	block := form.Block{At: at, Cache: form.MarkOf(m.Get("cache_control"))}
 	switch kind {
 	case "text":
-		block.Text = m.get("text").Text()
+		block.Text = m.Get("text").Text()
 	case "image", "document":
 		return r.medium(to, block, kind, m)
 	case "search_result":
 		block.Kind, block.Media = form.BlockMedia, searchResult(m)
 	case "tool_use":
 		block.Kind = form.BlockCall
-		block.Call = form.Call{ID: m.get("id").Text().String(), Name: m.get("name").Text().String(), Input: inputOf(m.get("input"))}
+		block.Call = form.Call{ID: m.Get("id").Text().String(), Name: m.Get("name").Text().String(), Input: inputOf(m.Get("input"))}
 	case "tool_result":
 		block.Kind, block.Result = form.BlockResult, r.result(at, m)
 	case "thinking":
 		return thought(to, block, m)
 	case "redacted_thinking":
 		block.Kind, block.Cache = form.BlockState, form.NoMark
-		state := stateOf(form.StateRedacted, m.get("data").Text().Inner())
+		state := stateOf(form.StateRedacted, m.Get("data").Text().Inner())
 		if state.Data == nil {
 			return to
 		}
@@ -184,21 +145,9 @@ func (r *reader) block(to []form.Block, role form.Role, at form.Path, item rawjs
 	return append(to, block)
 }
 
-// rest records the members of a block that are not read: some are the vendor's own, the others are unknown.
-func (r *reader) rest(at form.Path, m members, read []string) {
-	for _, one := range m {
-		switch {
-		case one.name.Is("type"), one.name.Is("cache_control"), slices.ContainsFunc(read, one.name.Is),
-			one.name.Is("citations") && one.value.Get("enabled").False():
-		default:
-			r.loss.DropUnknown(at.Field(one.name.String()).Name(), one.value)
-		}
-	}
-}
-
 // thought reads a thinking block: the vendor's own with a signature or without, or another vendor's state.
-func thought(to []form.Block, block form.Block, m members) []form.Block {
-	text, signature := m.get("thinking").Text(), m.get("signature").Text()
+func thought(to []form.Block, block form.Block, m rawjson.Object) []form.Block {
+	text, signature := m.Get("thinking").Text(), m.Get("signature").Text()
 	block.Kind, block.Text, block.Cache = form.BlockThought, text, form.NoMark
 	state := stateOf(form.StateAnthropic, signature.Inner())
 	if state.Data == nil {
@@ -242,9 +191,9 @@ func inputOf(input rawjson.Value) rawjson.Value {
 	return form.ReadArguments(rawjson.Quote(string(input)))
 }
 
-func (r *reader) result(at form.Path, m members) *form.Result {
-	result := &form.Result{ID: m.get("tool_use_id").Text().String(), Failed: m.get("is_error").True()}
-	content := m.get("content")
+func (r *reader) result(at form.Path, m rawjson.Object) *form.Result {
+	result := &form.Result{ID: m.Get("tool_use_id").Text().String(), Failed: m.Get("is_error").True()}
+	content := m.Get("content")
 	if text := content.Text(); text != nil {
 		result.Blocks = []form.Block{{Kind: form.BlockText, Text: text, At: at.Field("content")}}
 		return result

@@ -15,6 +15,7 @@ type answer struct {
 	items          []readItem
 	blocks         int // begun so far
 	calls, refused bool
+	event          rawjson.Object // the members of the current event
 }
 
 // readItem is an item of the response that has begun.
@@ -45,7 +46,8 @@ func (a *answer) Event(name, data []byte, to []form.Event) []form.Event {
 	if a.Over || !event.IsObject() {
 		return to
 	}
-	p := pieceOf(event)
+	a.event = a.event.Read(event)
+	p := pieceOf(a.event)
 	kind := p.kind.Decoded()
 	if len(kind) == 0 {
 		kind = name
@@ -146,18 +148,6 @@ func (a *answer) count(usage rawjson.Value, to []form.Event) []form.Event {
 	if !usage.IsObject() {
 		return to
 	}
-	counts := new(form.Counts)
-	for _, field := range []struct {
-		value rawjson.Value
-		count *int64
-	}{
-		{usage.Get("input_tokens"), &counts.Input},
-		{usage.At("input_tokens_details", "cached_tokens"), &counts.Read},
-		{usage.At("input_tokens_details", "cache_write_tokens"), &counts.Write},
-		{usage.Get("output_tokens"), &counts.Output},
-		{usage.At("output_tokens_details", "reasoning_tokens"), &counts.Reasoning},
-	} {
-		*field.count, _ = field.value.Count()
-	}
-	return append(to, form.Event{Kind: form.EventCounts, Counts: counts})
+	counts := form.OpenAICounts(usage, "input_tokens", "output_tokens")
+	return append(to, form.Event{Kind: form.EventCounts, Counts: &counts})
 }

@@ -18,40 +18,33 @@ type piece struct {
 	item        rawjson.Value
 }
 
-// pieceOf reads an event in one pass.
-func pieceOf(event rawjson.Value) piece {
-	p := piece{index: -1}
-	for name, value := range event.Members() {
-		switch string(name.Inner()) {
-		case "type":
-			p.kind = value.Text()
-		case "item_id":
-			p.id = value.Text()
-		case "output_index":
-			if n, ok := value.Int(); ok {
-				p.index = n
-			}
-		case "summary_index":
-			p.part, _ = value.Int()
-		case "content_index":
-			p.part, _ = value.Int()
-			p.open = true
-		case "delta":
-			p.delta = value.Text()
-		case "text":
-			p.text = value.Text()
-		case "logprobs":
-			if value.Len() > 0 {
-				p.logprobs = value
-			}
-		case "item":
-			p.item = value
-		}
+// pieceOf reads an event.
+func pieceOf(event rawjson.Object) piece {
+	p := piece{
+		kind: event.Get("type").Text(), id: event.Get("item_id").Text(), index: -1,
+		delta: event.Get("delta").Text(), text: event.Get("text").Text(), logprobs: filled(event.Get("logprobs")), item: event.Get("item"),
+	}
+	if n, ok := event.Get("output_index").Int(); ok {
+		p.index = n
+	}
+	if part := event.Get("content_index"); part != nil {
+		p.part, _ = part.Int()
+		p.open = true
+	} else {
+		p.part, _ = event.Get("summary_index").Int()
 	}
 	if p.id == nil {
 		p.id = p.item.Get("id").Text()
 	}
 	return p
+}
+
+// filled returns an array with elements, absent for any other value.
+func filled(array rawjson.Value) rawjson.Value {
+	if array.Len() == 0 {
+		return nil
+	}
+	return array
 }
 
 // find returns the item of a piece, nil if it has not begun: by its id, its index, or the open one. Some servers change the id.
@@ -215,10 +208,7 @@ func (a *answer) endItem(p *piece, to []form.Event) []form.Event {
 // restOf appends the parts of an item without pieces.
 func (a *answer) restOf(p *piece, list string, open bool, to []form.Event) []form.Event {
 	for i, part := range p.item.Get(list).Items() {
-		at := piece{id: p.id, index: p.index, part: int64(i), open: open, logprobs: part.Get("logprobs")}
-		if at.logprobs.Len() == 0 {
-			at.logprobs = nil
-		}
+		at := piece{id: p.id, index: p.index, part: int64(i), open: open, logprobs: filled(part.Get("logprobs"))}
 		switch kind := part.Get("type").Text(); {
 		case kind.Is("output_text"):
 			to = a.rest(&at, form.EventText, part.Get("text").Text(), to)

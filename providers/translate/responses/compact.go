@@ -32,7 +32,7 @@ func (r *reading) compact() {
 // readCompaction reads the summary of the earlier conversation. It refuses another vendor's or another caller's, which it cannot read: the
 // conversation would be incomplete.
 func (r *reading) readCompaction(item *inputItem) {
-	text, ok := form.Unseal(r.call, item.sealed.Text().String())
+	text, ok := form.Unseal(r.call, item.Get("encrypted_content").Text().String())
 	if !ok {
 		field := item.at.Field("encrypted_content").String()
 		r.Refuse(field, "This compaction was not made here for this API key, so that its summary cannot be read.")

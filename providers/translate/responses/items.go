@@ -31,107 +31,49 @@ func (r *reading) say(role form.Role, at form.Path, blocks ...form.Block) {
 	p.Turns = append(p.Turns, form.Turn{Role: role, Blocks: blocks, At: at})
 }
 
-// inputItem has the members of an item, read in one pass because an item may be long.
+// inputItem is an item of the input.
 type inputItem struct {
-	kind, role, id, callID, namespace, name rawjson.Text
-	content, arguments, input, output       rawjson.Value
-	summary, sealed, tools                  rawjson.Value
-	// unknown are the names of members that no dialect has.
-	unknown []rawjson.Text
-	at      form.Path
-}
+	rawjson.Object
 
-func itemOf(value rawjson.Value, at form.Path) inputItem {
-	item := inputItem{at: at}
-	for name, value := range value.Members() {
-		switch string(name.Inner()) {
-		case "type":
-			item.kind = value.Text()
-		case "role":
-			item.role = value.Text()
-		case "id":
-			item.id = value.Text()
-		case "call_id":
-			item.callID = value.Text()
-		case "namespace":
-			item.namespace = value.Text()
-		case "name":
-			item.name = value.Text()
-		case "content":
-			item.content = value
-		case "arguments":
-			item.arguments = value
-		case "input":
-			item.input = value
-		case "output":
-			item.output = value
-		case "summary":
-			item.summary = value
-		case "encrypted_content":
-			item.sealed = value
-		case "tools":
-			item.tools = value
-		case "status": // has no effect on a model
-		default:
-			if value.IsSet() {
-				item.unknown = append(item.unknown, name)
-			}
-		}
-	}
-	return item
+	at form.Path
 }
 
 func (r *reading) readItem(value rawjson.Value, at form.Path) {
-	item := itemOf(value, at)
-	switch {
-	case item.kind.Is("compaction_trigger"):
+	item := inputItem{value.Object(), at}
+	kind := item.Get("type").Text()
+	switch kind.String() {
+	case "compaction_trigger":
 		r.compacts = true
 		return
-	case item.kind.Is("compaction"), item.kind.Is("compaction_summary"):
+	case "compaction", "compaction_summary":
 		r.readCompaction(&item)
 		return
-	}
-	// the next items have the results
-	if item.kind.Is("web_search_call") || item.kind.Is("tool_search_call") || item.kind.Is("tool_search_output") {
+	case "web_search_call", "tool_search_call", "tool_search_output": // the next items have the results
 		return
-	}
-	if item.kind != nil && !isKnown(item.kind) {
+	case "", "message":
+		r.readMessage(&item)
+	case "function_call", "custom_tool_call":
+		r.readCall(&item, kind.Is("custom_tool_call"))
+	case "function_call_output", "custom_tool_call_output":
+		r.readResult(&item)
+	case "reasoning":
+		r.readThought(&item)
+	case "item_reference": // that of a stored item is replaced before
+		r.Refuse(at.String(), notStored)
+	case "additional_tools":
+		for i, tool := range item.Get("tools").Items() {
+			r.readTool(tool, at.Item("tools", i), "")
+		}
+	default: // made by the vendor's own tools
 		if text := builtInText(value); !text.Blank() {
 			r.say(form.Assistant, at, form.Block{Kind: form.BlockText, Text: text, At: at})
 		} else {
-			r.mustTool(at.Field("type").String(), strings.TrimSuffix(item.kind.String(), "_call"))
+			r.mustTool(at.Field("type").String(), strings.TrimSuffix(kind.String(), "_call"))
 		}
 		return
 	}
-	for _, name := range item.unknown {
-		r.loss.Drop(at.Field(name.String()).Name())
-	}
-	switch {
-	case item.kind == nil, item.kind.Is("message"):
-		r.readMessage(&item)
-	case item.kind.Is("function_call"), item.kind.Is("custom_tool_call"):
-		r.readCall(&item)
-	case item.kind.Is("reasoning"):
-		r.readThought(&item)
-	case item.kind.Is("item_reference"): // that of a stored item is replaced before
-		r.Refuse(at.String(), notStored)
-	case item.kind.Is("additional_tools"):
-		for i, tool := range item.tools.Items() {
-			r.readTool(tool, at.Item("tools", i), "")
-		}
-	default:
-		r.readResult(&item)
-	}
-}
-
-// isKnown reports whether items of a kind are not made by the vendor's own tools.
-func isKnown(kind rawjson.Text) bool {
-	switch string(kind.Inner()) {
-	case "message", "function_call", "custom_tool_call", "function_call_output", "custom_tool_call_output", "reasoning", "item_reference",
-		"additional_tools":
-		return true
-	}
-	return false
+	r.loss.DropOthers(at, item.Object, "type", "role", "id", "call_id", "namespace", "name", "content", "arguments", "input", "output",
+		"summary", "encrypted_content", "tools", "status")
 }
 
 // builtInText returns the text of an item of one of the vendor's own tools: its output, its program or its results.
@@ -152,7 +94,7 @@ func builtInText(item rawjson.Value) rawjson.Text {
 
 func (r *reading) readMessage(item *inputItem) {
 	role := form.User
-	switch speaker := item.role; {
+	switch speaker := item.Get("role").Text(); {
 	case speaker.Is("assistant"):
 		role = form.Assistant
 	case speaker.Is("system"), speaker.Is("developer"):
@@ -161,7 +103,7 @@ func (r *reading) readMessage(item *inputItem) {
 		r.Refuse(item.at.Field("role").String(), "The role of a message must be user, assistant, system or developer.")
 		return
 	}
-	r.say(role, item.at, r.readContent(item.content, item.at, "content")...)
+	r.say(role, item.at, r.readContent(item.Get("content"), item.at, "content")...)
 }
 
 // readContent reads the parts of a message, or of a result.
@@ -178,35 +120,35 @@ func (r *reading) readContent(content rawjson.Value, at form.Path, name string) 
 	return blocks
 }
 
-func (r *reading) readCall(item *inputItem) {
-	space := form.Space{Namespace: item.namespace.String(), Name: item.name.String()}
-	call := form.Call{ID: item.callID.String(), Name: space.Flat(), Custom: item.kind.Is("custom_tool_call")}
-	if call.Custom {
-		call.Input = form.CustomInput(item.input.Text())
+func (r *reading) readCall(item *inputItem, custom bool) {
+	space := form.Space{Namespace: item.Get("namespace").Text().String(), Name: item.Get("name").Text().String()}
+	call := form.Call{ID: item.Get("call_id").Text().String(), Name: space.Flat(), Custom: custom}
+	if custom {
+		call.Input = form.CustomInput(item.Get("input").Text())
 	} else {
-		call.Input = form.ReadArguments(item.arguments.Text())
+		call.Input = form.ReadArguments(item.Get("arguments").Text())
 	}
 	r.say(form.Assistant, item.at, form.Block{Kind: form.BlockCall, Call: call, At: item.at})
 }
 
 func (r *reading) readResult(item *inputItem) {
-	result := &form.Result{ID: item.callID.String(), Blocks: r.readContent(item.output, item.at, "output")}
+	result := &form.Result{ID: item.Get("call_id").Text().String(), Blocks: r.readContent(item.Get("output"), item.at, "output")}
 	r.say(form.User, item.at, form.Block{Kind: form.BlockResult, Result: result, At: item.at})
 }
 
 // readThought reads a reasoning item. It belongs to the next item, so it begins no turn unless it is the first item.
 func (r *reading) readThought(item *inputItem) {
-	texts := thoughtTexts(item.summary)
+	texts := thoughtTexts(item.Get("summary"))
 	if texts == nil {
-		texts = thoughtTexts(item.content)
+		texts = thoughtTexts(item.Get("content"))
 	}
 	thought := form.Block{Kind: form.BlockThought, Text: rawjson.Join("\n\n", texts...), At: item.at}
-	sealed := item.sealed.Text()
+	sealed := item.Get("encrypted_content").Text()
 	state, ours := form.OpenEnvelope(sealed.Inner())
 	switch {
 	case !ours:
 		if !sealed.Empty() && !form.Enveloped(sealed.Inner()) {
-			thought.State = []form.State{{Kind: form.StateOpenAI, Data: sealed.Inner(), ID: item.id.String()}}
+			thought.State = []form.State{{Kind: form.StateOpenAI, Data: sealed.Inner(), ID: item.Get("id").Text().String()}}
 		} else if hidden := form.Hidden(sealed.Inner()); thought.Text == nil {
 			thought.Text = hidden
 		}

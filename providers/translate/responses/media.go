@@ -1,71 +1,34 @@
 package responses
 
 import (
+	"cmp"
+
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
-// inputPart has the members of a part, read in one pass because a part may be long.
-type inputPart struct {
-	kind, text, refusal, detail      rawjson.Text
-	image, file, data, address, name rawjson.Text
-	audio, breakpoint                rawjson.Value
-}
-
-func (r *reading) partOf(value rawjson.Value, at form.Path) inputPart {
-	var part inputPart
-	for name, value := range value.Members() {
-		switch string(name.Inner()) {
-		case "type":
-			part.kind = value.Text()
-		case "text":
-			part.text = value.Text()
-		case "refusal":
-			part.refusal = value.Text()
-		case "detail":
-			part.detail = value.Text()
-		case "image_url":
-			part.image = value.Text()
-		case "file_id":
-			part.file = value.Text()
-		case "file_data":
-			part.data = value.Text()
-		case "file_url":
-			part.address = value.Text()
-		case "filename":
-			part.name = value.Text()
-		case "input_audio":
-			part.audio = value
-		case "prompt_cache_breakpoint":
-			part.breakpoint = value
-		case "annotations", "logprobs": // of an earlier answer
-		default:
-			r.loss.DropUnknown(at.Field(name.String()).Name(), value)
-		}
-	}
-	return part
-}
-
 // readPart reads a part of a message or of a result. It reports false for one that other vendors refuse.
 func (r *reading) readPart(value rawjson.Value, at form.Path) (block form.Block, ok bool) {
-	part := r.partOf(value, at)
-	block, ok = form.Block{Kind: form.BlockMedia, At: at, Cache: form.MarkOf(part.breakpoint)}, true
-	switch kind := part.kind; {
-	case kind.Is("input_text"), kind.Is("output_text"), kind.Is("text"):
-		block.Kind, block.Text = form.BlockText, part.text
-	case kind.Is("refusal"):
-		block.Kind, block.Text = form.BlockText, part.refusal
-	case kind.Is("input_image"):
-		block.Media, ok = readImage(&part)
-	case kind.Is("input_file"):
-		block.Media, ok = readFile(&part)
-	case kind.Is("input_audio"):
-		block.Media, ok = readAudio(part.audio)
+	part := value.Object()
+	r.loss.DropOthers(at, part, "type", "text", "refusal", "detail", "image_url", "file_id", "file_data", "file_url", "filename",
+		"input_audio", "prompt_cache_breakpoint", "annotations", "logprobs") // the last two are of an earlier answer
+	block, ok = form.Block{Kind: form.BlockMedia, At: at, Cache: form.MarkOf(part.Get("prompt_cache_breakpoint"))}, true
+	switch kind := part.Get("type").Text().String(); kind {
+	case "input_text", "output_text", "text":
+		block.Kind, block.Text = form.BlockText, part.Get("text").Text()
+	case "refusal":
+		block.Kind, block.Text = form.BlockText, part.Get("refusal").Text()
+	case "input_image":
+		block.Media, ok = readImage(part)
+	case "input_file":
+		block.Media, ok = readFile(part)
+	case "input_audio":
+		block.Media, ok = readAudio(part.Get("input_audio"))
 	default:
 		r.must(at.Field("type").String())
 		return block, false
 	}
-	if !part.detail.Empty() && !part.detail.Is("auto") { // no other dialect has it
+	if detail := part.Get("detail").Text(); !detail.Empty() && !detail.Is("auto") { // no other dialect has it
 		r.loss.Drop(at.Field("detail").Name())
 	}
 	if !ok {
@@ -74,42 +37,42 @@ func (r *reading) readPart(value rawjson.Value, at form.Path) (block form.Block,
 	return block, ok
 }
 
-func readImage(part *inputPart) (media form.Media, ok bool) {
-	if mediaType, data, ok := form.ParseDataURL(part.image); ok {
+func readImage(part rawjson.Object) (media form.Media, ok bool) {
+	address, file := part.Get("image_url").Text(), part.Get("file_id").Text()
+	if mediaType, data, ok := form.ParseDataURL(address); ok {
 		return form.Media{Kind: form.Image, Type: mediaType, Data: data}, true
 	}
-	if !part.image.Empty() {
-		return form.Media{Kind: form.Image, URL: part.image}, true
+	if !address.Empty() {
+		return form.Media{Kind: form.Image, URL: address}, true
 	}
-	return form.Media{Kind: form.Image, File: part.file}, !part.file.Empty()
+	return form.Media{Kind: form.Image, File: file}, !file.Empty()
 }
 
 // pdf is the media type of a file without one.
 const pdf = "application/pdf"
 
-func readFile(part *inputPart) (media form.Media, ok bool) {
-	switch mediaType, inside, ok := form.ParseDataURL(part.data); {
+func readFile(part rawjson.Object) (media form.Media, ok bool) {
+	data, address, file := part.Get("file_data").Text(), part.Get("file_url").Text(), part.Get("file_id").Text()
+	name := part.Get("filename").Text()
+	switch mediaType, inside, ok := form.ParseDataURL(data); {
 	case ok:
 		media = form.Inline(mediaType, inside)
-	case !part.data.Empty(): // only base64, as some clients send it
-		if mediaType = form.TypeByName(part.name.String()); mediaType == "" {
-			mediaType = pdf
-		}
-		media = form.Inline(mediaType, part.data.Inner())
-	case !part.address.Empty():
-		media = form.Media{Kind: form.Document, URL: part.address}
-		if mediaType = form.TypeByName(part.address.String()); mediaType != "" {
+	case !data.Empty(): // only base64, as some clients send it
+		media = form.Inline(cmp.Or(form.TypeByName(name.String()), pdf), data.Inner())
+	case !address.Empty():
+		media = form.Media{Kind: form.Document, URL: address}
+		if mediaType = form.TypeByName(address.String()); mediaType != "" {
 			media.Kind, media.Type = form.KindOf(mediaType), mediaType
 		}
 		if media.Kind == form.PlainText {
 			media.Kind = form.Document // its text is unknown
 		}
-	case !part.file.Empty():
-		media = form.Media{Kind: form.Document, File: part.file}
+	case !file.Empty():
+		media = form.Media{Kind: form.Document, File: file}
 	default:
 		return form.Media{}, false
 	}
-	media.Title = part.name
+	media.Title = name
 	return media, true
 }
 

@@ -25,20 +25,14 @@ const (
 type reading struct {
 	form.Failing
 
-	prompt *form.Prompt
-	loss   *form.Loss
-	ask    form.Ask
-	// topLogprobs is kept until it is known whether the call requests logprobs.
-	topLogprobs rawjson.Value
-	choice      rawjson.Value
-	input       rawjson.Value
-	tools       rawjson.Value
-	call        *providers.Call
-	declared    map[string]bool // tools, for the choice among them
-	compacts    bool            // the call requests a summary
+	prompt   *form.Prompt
+	loss     *form.Loss
+	ask      form.Ask
+	call     *providers.Call
+	declared map[string]bool // tools, for the choice among them
+	compacts bool            // the call requests a summary
 	// Of the choice of tools: the web search is forced; it is allowed; the choice lists the allowed tools.
 	forced, searchAllowed, listed bool
-	echo                          [echoes]rawjson.Value
 }
 
 // Read reads a client's call. It records only fields in loss that no dialect has. Faults name the client's field.
@@ -50,17 +44,17 @@ func Read(call *providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provi
 	r.prompt.Fields[form.FieldTurns] = "input"
 	r.prompt.Fields[form.FieldResultID] = "call_id"
 	r.prompt.Fields[form.FieldCache] = "prompt_cache_breakpoint"
-	for name, value := range rawjson.Trim(call.Body).Members() {
-		if !value.Absent() {
-			r.field(name, value)
-			r.repeat(name, value)
+	root := rawjson.Trim(call.Body).Object()
+	for _, member := range root {
+		if !member.Value.Absent() {
+			r.field(member.Name, member.Value)
 		}
 	}
-	r.readInput(r.input)
-	r.readTools(r.tools)
-	r.readChoice(r.choice)
+	r.readInput(root.Get("input"))
+	r.readTools(root.Get("tools"))
+	r.readChoice(root.Get("tool_choice"))
 	if r.prompt.Sampling.Logprobs {
-		r.prompt.Sampling.TopLogprobs = r.topLogprobs
+		r.prompt.Sampling.TopLogprobs = root.Get("top_logprobs")
 	}
 	for i := range r.prompt.Turns {
 		r.prompt.Turns[i].Settle()
@@ -69,7 +63,7 @@ func Read(call *providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provi
 	if r.ask.CompactOnly || r.compacts {
 		r.compact()
 	}
-	r.ask.ShowThought, r.ask.Echo = r.prompt.Thinking.Show, r.echoed()
+	r.ask.ShowThought, r.ask.Echo = r.prompt.Thinking.Show, echoed(root)
 	return r.prompt, r.ask, r.Fault
 }
 
@@ -89,13 +83,7 @@ func (r *reading) mustTool(name, kind string) {
 func (r *reading) field(name rawjson.Text, value rawjson.Value) {
 	p := r.prompt
 	switch string(name.Decoded()) {
-	case "model", "stream":
-	case "input":
-		r.input = value
-	case "tools":
-		r.tools = value
-	case "tool_choice":
-		r.choice = value
+	case "model", "stream", "input", "tools", "tool_choice":
 	case "instructions":
 		if text := value.Text(); !text.Blank() {
 			p.System = append(p.System, form.Block{Kind: form.BlockText, Text: text, At: form.Path{}.Field("instructions")})
@@ -111,11 +99,9 @@ func (r *reading) field(name rawjson.Text, value rawjson.Value) {
 		p.Sampling.TopP = value
 	case "top_logprobs":
 		r.set(form.FieldTopLogprobs, "top_logprobs")
-		r.topLogprobs = value
 	case "parallel_tool_calls":
 		r.set(form.FieldParallel, "parallel_tool_calls")
-		several := value.True()
-		p.Parallel = &several
+		p.Parallel = new(value.True())
 	case "safety_identifier", "user":
 		if text := value.Text(); !text.Empty() && (p.User == nil || name.Is("safety_identifier")) {
 			r.set(form.FieldUser, name.String())
@@ -238,14 +224,10 @@ func (r *reading) readInclude(include rawjson.Value) {
 	}
 }
 
-// echoes is the number of members of a call that its response repeats.
-const echoes = 16
-
-// echoMember is a member of a call that its response repeats, with the value for a call without it.
-type echoMember struct{ name, absent string }
-
-func echoMembers() [echoes]echoMember {
-	return [...]echoMember{
+// echoed returns a copy of the members of a call that its response repeats.
+func echoed(call rawjson.Object) []byte {
+	var out form.Out
+	for _, member := range [...]struct{ name, absent string }{
 		{"instructions", "null"},
 		{"max_output_tokens", "null"},
 		{"max_tool_calls", "null"},
@@ -262,24 +244,10 @@ func echoMembers() [echoes]echoMember {
 		{"top_p", "null"},
 		{"truncation", `"disabled"`},
 		{"user", "null"},
-	}
-}
-
-// repeat keeps a member that the response repeats.
-func (r *reading) repeat(name rawjson.Text, value rawjson.Value) {
-	members := echoMembers()
-	if at := slices.IndexFunc(members[:], func(m echoMember) bool { return string(name.Inner()) == m.name }); at >= 0 {
-		r.echo[at] = value
-	}
-}
-
-// echoed returns a copy of the members that the response repeats.
-func (r *reading) echoed() []byte {
-	var out form.Out
-	for i, member := range echoMembers() {
+	} {
 		out.Key(member.name)
-		if r.echo[i] != nil {
-			out.Raw(r.echo[i])
+		if value := call.Get(member.name); !value.Absent() {
+			out.Raw(value)
 		} else {
 			out.JSON(member.absent)
 		}

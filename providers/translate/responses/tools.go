@@ -14,7 +14,8 @@ func (r *reading) readTools(tools rawjson.Value) {
 }
 
 // readTool reads a declaration. The tools of a namespace are declared one by one under flat names.
-func (r *reading) readTool(declared rawjson.Value, at form.Path, namespace string) {
+func (r *reading) readTool(value rawjson.Value, at form.Path, namespace string) {
+	declared := value.Object()
 	space := form.Space{Namespace: namespace, Name: declared.Get("name").Text().String()}
 	tool := form.Tool{Name: space.Flat(), Description: declared.Get("description").Text(), At: at}
 	if tool.Description.Empty() {
@@ -31,8 +32,7 @@ func (r *reading) readTool(declared rawjson.Value, at form.Path, namespace strin
 			tool.Schema = schema
 		}
 		if strict := declared.Get("strict"); !strict.Absent() {
-			yes := strict.True()
-			tool.Strict = &yes
+			tool.Strict = new(strict.True())
 		}
 	case kind.Is("custom"):
 		tool.Custom = true
@@ -40,7 +40,7 @@ func (r *reading) readTool(declared rawjson.Value, at form.Path, namespace strin
 			tool.Grammar = form.Grammar{Syntax: format.Get("syntax").Text(), Definition: format.Get("definition").Text()}
 		}
 	case isSearch(kind.String()) && namespace == "":
-		r.readSearch(declared, kind.String(), at)
+		r.readSearch(value, kind.String(), at)
 		return
 	case kind.Is("tool_search"): // it finds further tools; without it the model uses the declared ones
 		r.loss.Drop(at.Name())
@@ -49,13 +49,7 @@ func (r *reading) readTool(declared rawjson.Value, at form.Path, namespace strin
 		r.mustTool(at.Field("type").String(), kind.String())
 		return
 	}
-	for name, value := range declared.Members() {
-		switch string(name.Decoded()) {
-		case "type", "name", "description", "parameters", "strict", "format":
-		default:
-			r.loss.DropUnknown(at.Field(name.String()).Name(), value)
-		}
-	}
+	r.loss.DropOthers(at, declared, "type", "name", "description", "parameters", "strict", "format")
 	r.declare(tool, space)
 }
 
@@ -69,13 +63,8 @@ func isSearch(kind string) bool {
 func (r *reading) readSearch(declared rawjson.Value, kind string, at form.Path) {
 	search := &form.Search{At: at, Type: kind, Context: declared.Get("search_context_size"), Location: declared.Get("user_location")}
 	search.Allowed, search.Blocked = declared.At("filters", "allowed_domains"), declared.At("filters", "blocked_domains")
-	for name, value := range declared.Members() {
-		switch string(name.Decoded()) {
-		case "type", "search_context_size", "user_location", "filters":
-		default: // external_web_access, search_content_types and other options
-			r.loss.DropUnknown(at.Field(name.String()).Name(), value)
-		}
-	}
+	// Not known: external_web_access, search_content_types and other options.
+	r.loss.DropOthers(at, declared.Object(), "type", "search_context_size", "user_location", "filters")
 	r.prompt.Search, r.ask.Search = search, true
 }
 
