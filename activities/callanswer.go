@@ -80,19 +80,19 @@ func (c *calling) unknown(ctx context.Context) (Answered, error) {
 		p.Lost = max(1, c.sent())
 		p.Attempts = max(p.Attempts, p.Lost)
 	})
-	answer := Answered{Unknown: true, Failure: lostFailure()}
+	return c.endEarlier(ctx, Answered{Unknown: true, Failure: lostFailure()}, new(CallRun))
+}
+
+// endEarlier is the end of a call that this try did not answer. A stream of an earlier try, of which readers may have seen events, ends too.
+func (c *calling) endEarlier(ctx context.Context, as Answered, run *CallRun) (Answered, error) {
 	seen, err := c.seen(ctx)
-	switch {
-	case err != nil:
-		return Answered{}, again(record(err), storeRetry)
-	case !seen:
-		return c.ended(answer, new(CallRun)), nil
+	if err == nil && seen {
+		err = c.openEvents(ctx)
 	}
-	if err = c.openEvents(ctx); err != nil {
+	if err != nil {
 		return Answered{}, again(record(err), storeRetry)
 	}
-	c.appendFault(ctx, &providers.Fault{Kind: providers.Upstream, Message: lostMessage})
-	return c.store(ctx, &callOutput{status: http.StatusOK, sent: http.Header{"Content-Type": {eventStream}}}, new(CallRun), answer)
+	return c.cut(ctx, &callOutput{status: http.StatusOK, sent: http.Header{"Content-Type": {eventStream}}}, run, as)
 }
 
 func archiveFailed() *providers.VideoFailure {

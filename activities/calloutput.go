@@ -45,17 +45,16 @@ func onlyEvents(stream []byte) []byte {
 
 // callOutput receives the answer of a call. It implements http.ResponseWriter.
 type callOutput struct {
+	call         *calling
 	header, sent http.Header
 	status       int
-	body         *answerBody
-	most, size   int64
+	size         int64
 	tooLarge     bool
 	// unstored is the error of a part of the answer that is not stored; else nil.
 	unstored error
-	// stream receives the events of a stream. ctx is the request's context, and stop ends it.
-	stream func(ctx context.Context, events []byte) error
-	ctx    context.Context //nolint:containedctx // it lives within one request
-	stop   context.CancelFunc
+	// ctx is the request's context, and stop ends it.
+	ctx  context.Context //nolint:containedctx // it lives within one request
+	stop context.CancelFunc
 }
 
 // Header returns the header that WriteHeader sends.
@@ -74,19 +73,19 @@ func (o *callOutput) Add(n int) { o.size -= int64(n) }
 // Write adds a part of the body. An answer above the limit ends the call.
 func (o *callOutput) Write(p []byte) (int, error) {
 	o.WriteHeader(http.StatusOK)
-	if o.size += int64(len(p)); o.most > 0 && o.size > o.most {
+	if o.size += int64(len(p)); o.call.MaxOutput > 0 && o.size > o.call.MaxOutput {
 		o.tooLarge = true
 		o.stop()
 		return 0, errTooLarge
 	}
 	if o.status != http.StatusOK || !strings.HasPrefix(o.sent.Get("Content-Type"), eventStream) || len(p) == 0 {
-		if o.unstored = o.body.write(o.ctx, p); o.unstored != nil {
+		if o.unstored = o.call.body.write(o.ctx, p); o.unstored != nil {
 			o.stop()
 			return 0, o.unstored
 		}
 		return len(p), nil
 	}
-	if err := o.stream(o.ctx, p); err != nil {
+	if err := o.call.append(o.ctx, p); err != nil {
 		if errors.Is(err, storage.ErrUnavailable) {
 			o.unstored = err
 		}
@@ -98,10 +97,10 @@ func (o *callOutput) Write(p []byte) (int, error) {
 
 // Held returns the body if all of it is in memory, else nil.
 func (o *callOutput) Held() []byte {
-	if o.body.parts > 0 {
+	if o.call.body.parts > 0 {
 		return nil
 	}
-	return o.body.buffer
+	return o.call.body.buffer
 }
 
 // Flush implements http.Flusher.

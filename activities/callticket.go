@@ -2,6 +2,7 @@ package activities
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -371,44 +372,19 @@ func (c *calling) stopUpstream(ctx context.Context) {
 	}
 }
 
-// resumed returns the stored answer of a call that an earlier try has left running at its vendor; nil: it still runs, or there is none.
-func (c *calling) resumed(ctx context.Context) (*Answered, error) {
+// resumed returns the stored answer of a call that an earlier try has left running at its vendor, or storage.ErrNotFound.
+func (c *calling) resumed(ctx context.Context) (Answered, error) {
 	runs, err := c.findTicket(ctx)
-	if err != nil {
-		return nil, c.wait("the archive is unavailable")
+	if err == nil && runs {
+		return c.stored(ctx)
 	}
-	if !runs {
-		return nil, nil
-	}
-	stored, err := c.stored(ctx)
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return nil, nil
-	case err != nil:
-		return nil, c.wait("the archive is unavailable")
-	}
-	return &stored, nil
+	return Answered{}, cmp.Or(err, storage.ErrNotFound)
 }
 
-// abandon ends a call that no worker follows any more, and cancels it at its vendor. A stream that has begun ends after its last stored
-// event, with an error event if the call failed.
+// abandon ends a call that no worker follows any more, and cancels it at its vendor.
 func (c *calling) abandon(ctx context.Context, as Answered) (Answered, error) {
 	c.stopUpstream(ctx)
-	run := &CallRun{Cost: c.in.Call.Amount}
-	seen, err := c.seen(ctx)
-	switch {
-	case err != nil:
-		return Answered{}, again(record(err), storeRetry)
-	case !seen:
-		return c.ended(as, run), nil
-	}
-	if err = c.openEvents(ctx); err != nil {
-		return Answered{}, again(record(err), storeRetry)
-	}
-	if as.Failure != nil {
-		c.appendFault(ctx, &providers.Fault{Kind: providers.Timeout, Message: as.Failure.Message})
-	}
-	return c.store(ctx, &callOutput{status: http.StatusOK, body: &c.body, sent: http.Header{"Content-Type": {eventStream}}}, run, as)
+	return c.endEarlier(ctx, as, &CallRun{Cost: c.in.Call.Amount})
 }
 
 // goneFor records that the channel of the call is not configured, and returns for how long.
@@ -428,7 +404,6 @@ func (c *calling) gone(ctx context.Context, out *callOutput, run *CallRun) (Answ
 	failed := Answered{Failure: &providers.VideoFailure{Code: "channel_gone", Message: goneMessage}}
 	switch {
 	case c.goneFor() < goneGrace:
-		c.leaveEvents()
 		return Answered{}, c.wait("its channel is not configured")
 	case c.events != nil:
 		return c.store(ctx, out, run, failed)

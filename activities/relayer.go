@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -291,8 +290,11 @@ func (c *calling) run(ctx context.Context) (Answered, error) {
 	ctx, cancel := context.WithDeadline(ctx, c.in.Deadline) // the call is charged like a call whose client disconnects
 	defer cancel()
 	if (activity.GetInfo(c.task).Attempt > 1 || c.progress.Attempts > 0) && c.ticketing() != nil { //nolint:contextcheck // the info is the task's; without a channel for the call no claim finds a ticket
-		if stored, err := c.resumed(ctx); err != nil || stored != nil {
-			return *cmp.Or(stored, new(Answered)), err
+		switch stored, err := c.resumed(ctx); {
+		case err == nil:
+			return stored, nil
+		case !errors.Is(err, storage.ErrNotFound):
+			return Answered{}, c.wait("the archive is unavailable")
 		}
 	}
 	for {
@@ -316,21 +318,17 @@ func (c *calling) run(ctx context.Context) (Answered, error) {
 		case c.begun == 0 && errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return c.late(ctx)
 		case errors.Is(ctx.Err(), context.DeadlineExceeded):
-			return c.cut(ctx, out, run, tooLate())
+			return c.cut(ctx, out, run, Answered{Failure: tooLate()})
 		case ctx.Err() != nil && c.begun == 0:
 			return c.unsent(ctx)
-		case ctx.Err() != nil && c.events != nil:
-			return c.store(ctx, out, run, Answered{Cancelled: true})
 		case ctx.Err() != nil:
-			return c.ended(Answered{Cancelled: true}, run), nil
+			return c.cut(ctx, out, run, Answered{Cancelled: true})
 		case out.tooLarge:
-			return c.cut(ctx, out, run, &providers.VideoFailure{
-				Code: "output_too_large", Message: "The answer is too large.",
-			})
+			return c.cut(ctx, out, run, Answered{Failure: &providers.VideoFailure{Code: "output_too_large", Message: "The answer is too large."}})
 		case unstored && out.unstored == nil && c.events != nil: // the stream has its error event
 			return c.store(ctx, out, run, Answered{Failure: archiveFailed()})
 		case unstored:
-			return c.cut(ctx, out, run, archiveFailed())
+			return c.cut(ctx, out, run, Answered{Failure: archiveFailed()})
 		case run.Fault != nil && errors.Is(run.Fault, router.ErrChannelGone) && c.shown().Ticket != nil:
 			return c.gone(ctx, out, run)
 		case c.begun == 0 && out.status == http.StatusUnauthorized: // the token may no longer be used
@@ -349,36 +347,32 @@ func (c *calling) run(ctx context.Context) (Answered, error) {
 
 // stopped ends the try of a call that outlasts the grace of its worker. Its answer is lost; another worker sends the call if it may.
 func (c *calling) stopped(ctx context.Context, out *callOutput) (Answered, error) {
-	switch {
-	case c.shown().Ticket != nil:
-		c.leaveEvents()
+	if c.shown().Ticket != nil || c.begun == 0 || c.events == nil && c.mayRepeat() {
 		return Answered{}, c.wait("its worker stops")
-	case c.begun == 0, c.events == nil && c.mayRepeat():
-		return Answered{}, c.wait("its worker stops")
-	case c.events == nil:
-		c.repeats()
-		return c.unknown(ctx)
 	}
 	c.repeats()
-	c.appendFault(ctx, &providers.Fault{Kind: providers.Upstream, Message: lostMessage})
-	return c.store(ctx, out, new(CallRun), Answered{Unknown: true, Failure: lostFailure()})
-}
-
-// cut is the end of a call that the gateway stops: a stream that has begun ends with an error event.
-func (c *calling) cut(ctx context.Context, out *callOutput, run *CallRun, failure *providers.VideoFailure) (Answered, error) {
 	if c.events == nil {
-		return c.ended(Answered{Failure: failure}, run), nil
+		return c.unknown(ctx)
 	}
-	c.appendFault(ctx, &providers.Fault{Kind: providers.Timeout, Message: failure.Message})
-	return c.store(ctx, out, run, Answered{Failure: failure})
+	return c.cut(ctx, out, new(CallRun), Answered{Unknown: true, Failure: lostFailure()})
 }
 
-func (c *calling) appendFault(ctx context.Context, fault *providers.Fault) {
-	c.events.Repeat(false)
-	event := c.Caller.FaultEvents(c.in.Call, fault, c.events.Next())
-	if err := c.events.AppendLast(event); err != nil {
-		c.Log.WarnContext(ctx, "error event of a call not stored", "task", c.in.TaskID, "error", err)
+// cut is the end of a call that the gateway stops: a stream that has begun ends after its last event, of a failed call with an error event.
+func (c *calling) cut(ctx context.Context, out *callOutput, run *CallRun, as Answered) (Answered, error) {
+	if c.events == nil {
+		return c.ended(as, run), nil
 	}
+	if as.Failure != nil {
+		fault := &providers.Fault{Kind: providers.Timeout, Message: as.Failure.Message}
+		if as.Unknown {
+			fault.Kind = providers.Upstream
+		}
+		c.events.Repeat(false)
+		if err := c.events.AppendLast(c.Caller.FaultEvents(c.in.Call, fault, c.events.Next())); err != nil {
+			c.Log.WarnContext(ctx, "error event of a call not stored", "task", c.in.TaskID, "error", err)
+		}
+	}
+	return c.store(ctx, out, run, as)
 }
 
 // mayWait reports whether an unsent call may be sent later: no channel of the model is available.
@@ -391,10 +385,7 @@ func (c *calling) mayWait(out *callOutput, run *CallRun) bool {
 
 func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
 	c.body.reset(ctx)
-	out := &callOutput{
-		header: make(http.Header), body: &c.body, most: c.MaxOutput,
-		stream: func(ctx context.Context, events []byte) error { return c.append(ctx, events) },
-	}
+	out := &callOutput{call: c, header: make(http.Header)}
 	run := &CallRun{
 		TaskID: c.in.TaskID, Created: c.in.Entry.Created, Token: c.in.Token,
 		Begin: c.begin, Sent: func() { c.enter(StageAnswering) }, Ticketing: c.ticketing(), Gather: c.gather,
