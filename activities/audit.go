@@ -3,7 +3,6 @@ package activities
 import (
 	"bytes"
 	"context"
-	"path"
 	"time"
 
 	"modelrelay/storage/archive"
@@ -59,17 +58,6 @@ func (a *Sweeper) sweepCalls(ctx context.Context) error {
 	if a.CallsRetention <= 0 {
 		return nil
 	}
-	for folder, err := range a.Objects.Folders(ctx, callsFolder) {
-		if err != nil {
-			return err
-		}
-		if !expiredFor(folder, a.CallsRetention) {
-			continue
-		}
-		if err := a.Objects.DeletePrefix(ctx, folder); err != nil {
-			return err
-		}
-		a.Log.InfoContext(ctx, "expired day of the call log removed", "day", path.Base(folder))
-	}
-	return nil
+	_, err := a.removeDays(ctx, callsFolder, a.CallsRetention)
+	return err
 }

@@ -49,25 +49,33 @@ type Swept struct {
 // SweepOutputs removes expired outputs and the vendors' copies of them, and updates the archived audit and call logs. It is idempotent.
 func (a *Sweeper) SweepOutputs(ctx context.Context) (Swept, error) {
 	defer heartbeats(heartbeatEvery, func() { activity.RecordHeartbeat(ctx) })()
-	var swept Swept
-	for folder, err := range a.Objects.Folders(ctx, outputsFolder) {
+	days, err := a.removeDays(ctx, outputsFolder, 0)
+	if err == nil {
+		a.sweepUploads(ctx)
+		err = errors.Join(a.sweepAudit(ctx), a.sweepCalls(ctx), a.sweepTickets(ctx))
+	}
+	if err != nil {
+		return Swept{}, again(record(err), 0)
+	}
+	return Swept{Days: days}, nil
+}
+
+// removeDays removes the folders of the days that ended longer ago than the age, and returns their names.
+func (a *Sweeper) removeDays(ctx context.Context, folder string, age time.Duration) (days []string, err error) {
+	for day, err := range a.Objects.Folders(ctx, folder) {
 		if err != nil {
-			return swept, again(record(err), 0)
+			return nil, err
 		}
-		if !expiredFor(folder, 0) {
+		if !expiredFor(day, age) {
 			continue
 		}
-		if err := a.Objects.DeletePrefix(ctx, folder); err != nil {
-			return swept, again(record(err), 0)
+		if err := a.Objects.DeletePrefix(ctx, day); err != nil {
+			return nil, err
 		}
-		swept.Days = append(swept.Days, path.Base(folder))
-		a.Log.InfoContext(ctx, "expired outputs removed", "day", path.Base(folder))
+		days = append(days, path.Base(day))
+		a.Log.InfoContext(ctx, "expired objects removed", "folder", folder, "day", path.Base(day))
 	}
-	a.sweepUploads(ctx)
-	if err := errors.Join(a.sweepAudit(ctx), a.sweepCalls(ctx), a.sweepTickets(ctx)); err != nil {
-		return swept, again(record(err), 0)
-	}
-	return swept, nil
+	return days, nil
 }
 
 // expiredFor reports whether the name of a folder or file is a day that ended longer ago than the age.
