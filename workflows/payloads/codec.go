@@ -62,30 +62,23 @@ func (c *Codec) Encode(list []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	if !ok {
 		return list, nil
 	}
-	done := make([]*commonpb.Payload, len(list))
-	for i, p := range list {
+	return replaced(list, func(p *commonpb.Payload) (*commonpb.Payload, error) {
 		if isEncrypted(p) {
-			done[i] = p
-			continue
+			return p, nil
 		}
-		var err error
-		if done[i], err = c.encrypt(key, p); err != nil {
-			return nil, err
-		}
-	}
-	return done, nil
+		return c.encrypt(key, p)
+	})
 }
 
 // Decode decrypts payloads and returns unencrypted ones unchanged. For a key that is not in the list it returns an *UnknownKeyError.
 func (c *Codec) Decode(list []*commonpb.Payload) ([]*commonpb.Payload, error) {
+	return replaced(list, c.decrypt)
+}
+
+func replaced(list []*commonpb.Payload, by func(*commonpb.Payload) (*commonpb.Payload, error)) (_ []*commonpb.Payload, err error) {
 	done := make([]*commonpb.Payload, len(list))
 	for i, p := range list {
-		if !isEncrypted(p) {
-			done[i] = p
-			continue
-		}
-		var err error
-		if done[i], err = c.decrypt(p); err != nil {
+		if done[i], err = by(p); err != nil {
 			return nil, err
 		}
 	}
@@ -114,6 +107,9 @@ func (c *Codec) encrypt(key opened, p *commonpb.Payload) (*commonpb.Payload, err
 }
 
 func (c *Codec) decrypt(p *commonpb.Payload) (*commonpb.Payload, error) {
+	if !isEncrypted(p) {
+		return p, nil
+	}
 	key, err := c.keys.reader(string(p.GetMetadata()[metaKey]))
 	if err != nil {
 		return nil, err
@@ -161,9 +157,9 @@ func (c *Codec) DecodeJSON(body []byte) ([]byte, error) {
 		if shown > mostShown {
 			break
 		}
-		if clear, err := c.Decode([]*commonpb.Payload{p}); err == nil {
-			in.Payloads[i] = clear[0]
-			shown += len(clear[0].GetData())
+		if clear, err := c.decrypt(p); err == nil {
+			in.Payloads[i] = clear
+			shown += len(clear.GetData())
 		}
 	}
 	out, err := protojson.Marshal(&in)

@@ -53,12 +53,15 @@ func (i *interceptor) intercept(
 	if !ok {
 		return nil
 	}
-	// again sends another request over the same connection with the same credentials.
-	again := func(method string, req, reply proto.Message) error {
-		return invoke(ctx, method, req, reply, cc, opts...)
-	}
-	return i.read(ctx, got, again)
+	return i.read(ctx, got, func(refusal *workflowservice.RespondWorkflowTaskFailedRequest) {
+		// If this request fails, the timeout of the workflow task has the same effect.
+		_ = invoke(ctx, workflowservice.WorkflowService_RespondWorkflowTaskFailed_FullMethodName, refusal,
+			new(workflowservice.RespondWorkflowTaskFailedResponse), cc, opts...)
+	})
 }
+
+// refuse returns a workflow task to Temporal over the connection from which it came.
+type refuse func(refusal *workflowservice.RespondWorkflowTaskFailedRequest)
 
 // encrypted returns an encrypted copy of a request. The original must not change: the caller may send it again.
 func (i *interceptor) encrypted(ctx context.Context, req proto.Message) (proto.Message, error) {
@@ -103,10 +106,10 @@ func (i *interceptor) visit(ctx context.Context, message proto.Message, do func(
 }
 
 // read decrypts an answer, and handles one that cannot be decrypted.
-func (i *interceptor) read(ctx context.Context, answer proto.Message, again func(string, proto.Message, proto.Message) error) error {
+func (i *interceptor) read(ctx context.Context, answer proto.Message, refuse refuse) error {
 	switch got := answer.(type) {
 	case *workflowservice.PollWorkflowTaskQueueResponse:
-		i.step(ctx, got, again)
+		i.step(ctx, got, refuse)
 		return nil
 	case *workflowservice.PollActivityTaskQueueResponse:
 		if err := i.decrypt(ctx, got); err != nil {
@@ -115,7 +118,7 @@ func (i *interceptor) read(ctx context.Context, answer proto.Message, again func
 		}
 		return nil
 	case *workflowservice.RespondWorkflowTaskCompletedResponse:
-		i.more(ctx, got, again)
+		i.more(ctx, got, refuse)
 		return nil
 	}
 	err := i.decrypt(ctx, answer)
@@ -133,10 +136,8 @@ func (i *interceptor) read(ctx context.Context, answer proto.Message, again func
 }
 
 // more decrypts the workflow task and the activities that came with the completion of a workflow task.
-func (i *interceptor) more(
-	ctx context.Context, got *workflowservice.RespondWorkflowTaskCompletedResponse, again func(string, proto.Message, proto.Message) error,
-) {
-	if next := got.GetWorkflowTask(); next != nil && !i.step(ctx, next, again) {
+func (i *interceptor) more(ctx context.Context, got *workflowservice.RespondWorkflowTaskCompletedResponse, refuse refuse) {
+	if next := got.GetWorkflowTask(); next != nil && !i.step(ctx, next, refuse) {
 		got.WorkflowTask = nil
 	}
 	var clear []*workflowservice.PollActivityTaskQueueResponse
@@ -152,24 +153,19 @@ func (i *interceptor) more(
 
 // step decrypts a workflow task and reports success. It returns an undecryptable one to Temporal with the reason, which the Temporal
 // UI shows. From the second try on it leaves the task to its timeout, which delays the next try.
-func (i *interceptor) step(
-	ctx context.Context, got *workflowservice.PollWorkflowTaskQueueResponse, again func(string, proto.Message, proto.Message) error,
-) bool {
+func (i *interceptor) step(ctx context.Context, got *workflowservice.PollWorkflowTaskQueueResponse, refuse refuse) bool {
 	err := i.decrypt(ctx, got)
 	if err == nil {
 		return true
 	}
 	i.report(ctx, "a task waits", got.GetWorkflowExecution().GetWorkflowId(), err)
 	if got.GetAttempt() <= 1 && got.GetQuery() == nil {
-		refusal := &workflowservice.RespondWorkflowTaskFailedRequest{
+		refuse(&workflowservice.RespondWorkflowTaskFailedRequest{
 			TaskToken: got.GetTaskToken(), Cause: enumspb.WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE,
 			Failure: &failurepb.Failure{Message: err.Error(), FailureInfo: &failurepb.Failure_ApplicationFailureInfo{
 				ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{Type: "UnreadablePayload"},
 			}},
-		}
-		// If this request fails, the timeout of the workflow task has the same effect.
-		_ = again(workflowservice.WorkflowService_RespondWorkflowTaskFailed_FullMethodName, refusal,
-			new(workflowservice.RespondWorkflowTaskFailedResponse))
+		})
 	}
 	proto.Reset(got)
 	return false
