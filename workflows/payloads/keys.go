@@ -11,7 +11,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -20,8 +19,8 @@ import (
 
 const (
 	secretBytes = 32
-	// mostKeys bounds the list. A namespace deletes histories after days, and then their keys may be removed.
-	mostKeys = 16
+	// MostKeys bounds a list of keys. A namespace deletes histories after days, and then their keys may be removed.
+	MostKeys = 16
 	// longestID bounds the id of a key, which every payload carries.
 	longestID = 32
 )
@@ -52,14 +51,6 @@ func notOfID(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-'
 }
 
-// CheckCount validates the number of keys.
-func CheckCount(n int) error {
-	if n > mostKeys {
-		return fmt.Errorf("has more than %d keys", mostKeys)
-	}
-	return nil
-}
-
 func (k Key) cipher() (cipher.AEAD, error) {
 	raw, err := base64.StdEncoding.DecodeString(k.Secret.Reveal())
 	if err != nil || len(raw) != secretBytes {
@@ -81,7 +72,7 @@ type opened struct {
 	aead cipher.AEAD
 }
 
-// NewKeys returns Keys with a list. The first key encrypts and all keys decrypt. An empty list encrypts nothing.
+// NewKeys returns Keys with a list of different keys. The first key encrypts and all keys decrypt. An empty list encrypts nothing.
 func NewKeys(list []Key) (*Keys, error) {
 	k := new(Keys)
 	return k, k.Load(list)
@@ -89,16 +80,10 @@ func NewKeys(list []Key) (*Keys, error) {
 
 // Load replaces the list. An invalid list changes nothing.
 func (k *Keys) Load(list []Key) error {
-	if err := CheckCount(len(list)); err != nil {
-		return err
-	}
 	next := make([]opened, 0, len(list))
 	for _, key := range list {
 		if field, err := key.Check(); err != nil {
 			return fmt.Errorf("%s %w", field, err)
-		}
-		if slices.ContainsFunc(next, func(o opened) bool { return o.id == key.ID }) {
-			return fmt.Errorf("two keys have the id %q", key.ID)
 		}
 		aead, _ := key.cipher() // it was checked
 		next = append(next, opened{key.ID, aead})

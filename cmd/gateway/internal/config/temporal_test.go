@@ -58,6 +58,8 @@ func TestTemporalSection(t *testing.T) {
 			`}]}`: "temporal.payload_keys[1].key: is the same as temporal.payload_keys[0].key",
 		`{payload_keys: [{id: a, key: ` + key + `}, {id: a, key: "1` + key +
 			`"}]}`: "temporal.payload_keys[1].id: is the same as temporal.payload_keys[0].id",
+		`{payload_keys: [` + strings.Repeat("{id: a}, ", 17) + `]}`: "temporal.payload_keys: has more than 16 keys",
+
 		`{ui_origin: "*"}`:                       "temporal.ui_origin: must be one origin",
 		`{ui_origin: "https://ui.example.com/"}`: "temporal.ui_origin: ",
 	} {
