@@ -248,17 +248,8 @@ func FailureOf(body []byte, fault *providers.Fault) *providers.VideoFailure {
 		return failure
 	}
 	var code string
-	if json.Unmarshal(answer.Error.Code, &code) != nil || code == "" {
-		code = answer.Error.Status
-	}
-	if code == "" {
-		code = answer.Error.Type
-	}
-	if code != "" {
-		failure.Code = code
-	}
-	if answer.Error.Message != "" {
-		failure.Message = answer.Error.Message
-	}
+	_ = json.Unmarshal(answer.Error.Code, &code) // some formats have a number there
+	failure.Code = cmp.Or(code, answer.Error.Status, answer.Error.Type, failure.Code)
+	failure.Message = cmp.Or(answer.Error.Message, failure.Message)
 	return failure
 }

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -211,8 +212,6 @@ func (a *Deliverer) send(ctx context.Context, in DeliverInput, to tokens.Webhook
 // undeliverable is the reason why no retry can succeed.
 type undeliverable struct{ error }
 
-func (u *undeliverable) Unwrap() error { return u.error }
-
 func (a *Deliverer) receiver(ctx context.Context, in DeliverInput) (tokens.Webhook, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
@@ -235,10 +234,7 @@ func (a *Deliverer) receiver(ctx context.Context, in DeliverInput) (tokens.Webho
 		}
 		own = req.WebhookURL
 	}
-	if own != "" {
-		to.URL = own
-	}
-	if to.URL == "" {
+	if to.URL = cmp.Or(own, to.URL); to.URL == "" {
 		return to, &undeliverable{errors.New("neither the task nor its token has a webhook")}
 	}
 	if err := CheckReceiver(to.URL, a.Receivers.private); err != nil {

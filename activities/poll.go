@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -229,11 +230,7 @@ func (a *Poller) wait(ctx context.Context, in PollInput, p Progress, delay time.
 	if p.Fault != nil {
 		return providers.VideoStatus{}, again(*p.Fault, delay)
 	}
-	reason := p.VendorStatus
-	if reason == "" {
-		reason = string(p.State)
-	}
-	return providers.VideoStatus{}, pending(reason, delay)
+	return providers.VideoStatus{}, pending(cmp.Or(p.VendorStatus, string(p.State)), delay)
 }
 
 // gone waits goneGrace for a channel that is no longer configured, then fails.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -139,19 +138,17 @@ func (l *Log) Read(ctx context.Context, id, prefix string, after int64, each fun
 
 // wait waits for a change, or only briefly if events are missing that exist.
 func wait(ctx context.Context, changed <-chan struct{}, missing bool) error {
-	var again <-chan time.Time
+	waiting := ctx
 	if missing {
-		pause := time.NewTimer(gapPause)
-		defer pause.Stop()
-		again = pause.C
+		var stop context.CancelFunc
+		waiting, stop = context.WithTimeout(ctx, gapPause)
+		defer stop()
 	}
 	select {
 	case <-changed:
-	case <-again:
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-waiting.Done():
 	}
-	return nil
+	return ctx.Err()
 }
 
 // catchUp reads what is stored. done: the reader has all events of an ended log.

@@ -62,7 +62,8 @@ func (ts *tails) join(ctx context.Context, id, prefix string) *tail {
 		t.stop = start(ctx, t.follow)
 		ts.byChannel[name] = t
 		if ts.wake == nil {
-			ts.connect(ctx)
+			wake := make(chan struct{}, 1)
+			ts.wake, ts.stop = wake, start(ctx, func(ctx context.Context) { ts.receive(ctx, wake) })
 		}
 		signal(ts.wake)
 	}
@@ -102,13 +103,6 @@ func start(ctx context.Context, do func(ctx context.Context)) (stop func()) {
 		cancel()
 		<-ended
 	}
-}
-
-// connect starts to receive. The caller holds mu.
-func (ts *tails) connect(ctx context.Context) {
-	wake := make(chan struct{}, 1)
-	ts.wake = wake
-	ts.stop = start(ctx, func(ctx context.Context) { ts.receive(ctx, wake) })
 }
 
 // receive passes what the channels carry to the tails, until ctx ends.
@@ -153,12 +147,13 @@ func (ts *tails) adjust(ctx context.Context, sub *redis.PubSub, subscribed map[s
 	ts.mu.Lock()
 	for name := range ts.byChannel {
 		if !subscribed[name] {
-			begin = append(begin, name)
+			begin, subscribed[name] = append(begin, name), true
 		}
 	}
 	for name := range subscribed {
 		if ts.byChannel[name] == nil {
 			stop = append(stop, name)
+			delete(subscribed, name)
 		}
 	}
 	ts.mu.Unlock()
@@ -166,14 +161,8 @@ func (ts *tails) adjust(ctx context.Context, sub *redis.PubSub, subscribed map[s
 	if len(stop) > 0 {
 		_ = sub.Unsubscribe(ctx, stop...)
 	}
-	for _, name := range stop {
-		delete(subscribed, name)
-	}
 	if len(begin) > 0 {
 		_ = sub.Subscribe(ctx, begin...)
-	}
-	for _, name := range begin {
-		subscribed[name] = true
 	}
 }
 
