@@ -119,15 +119,8 @@ var errBroken = errors.New("the stored events are broken")
 // A message is an entry of a stream, and what its channel carries: a line of numbers, then the events. That of an end has no events.
 
 func (c chunk) message() string {
-	var message strings.Builder
-	message.Grow(len(c.data) + numbersMost)
-	fmt.Fprintf(&message, "%d %d %d\n", c.writer, c.first, c.count)
-	message.Write(c.data)
-	return message.String()
+	return fmt.Sprintf("%d %d %d\n%s", c.writer, c.first, c.count, c.data)
 }
-
-// numbersMost is the size of the numbers of a message, in bytes.
-const numbersMost = 64
 
 func (e end) message() string {
 	return fmt.Sprintf("%d %d %d %d\n", e.writer, e.begin, e.total, oneIf(e.complete))
