@@ -50,16 +50,12 @@ type AwaitArchiveInput struct {
 	Until       time.Time `json:"until"`
 }
 
-func (in AwaitArchiveInput) probe() string {
-	return IncarnationPrefix(in.TaskID, in.Incarnation) + "waited.json"
-}
-
 // AwaitArchive returns when the archive accepts the task's objects again. It is idempotent.
 func (a *Submitter) AwaitArchive(ctx context.Context, in AwaitArchiveInput) error {
 	try, cancel := context.WithTimeout(ctx, archiveTry)
 	defer cancel()
 	// It checks with a write: with a store that can only be read, the attempt would fail again.
-	err := a.Objects.PutJSON(try, in.probe(), map[string]time.Time{"at": time.Now().UTC()})
+	err := a.Objects.PutJSON(try, IncarnationPrefix(in.TaskID, in.Incarnation)+"waited.json", map[string]time.Time{"at": time.Now().UTC()})
 	switch {
 	case err == nil:
 		return nil
@@ -84,13 +80,4 @@ func (a *Submitter) unclaim(ctx context.Context, in SubmitInput) {
 	if err := a.Objects.DeletePrefix(ctx, in.BegunObject()); err != nil {
 		a.Log.DebugContext(ctx, "claim not released", "task", in.TaskID, "attempt", in.Attempt, "error", err)
 	}
-}
-
-// neverBegan claims the attempt of a lost submit. It returns true if nothing was sent, and with the claim nothing will be.
-func (a *Submitter) neverBegan(ctx context.Context, in SubmitInput) (bool, error) {
-	holder, err := a.Objects.Claim(ctx, in.BegunObject(), reconciler)
-	if err != nil {
-		return false, fmt.Errorf("check whether the attempt began: %w", err)
-	}
-	return holder == reconciler, nil
 }

@@ -510,7 +510,7 @@ func TestRelayRepeatsWithinTheBudget(t *testing.T) {
 			t.Parallel()
 			c := newCalls(t, new(fakeCaller).answers(http.StatusOK, "{}"))
 			budgets := ledger.NewBudgets(storagetest.Redis(t), 0)
-			c.relayer.Money.Budgets, c.in.Call.Budget = budgets, test.budget
+			c.relayer.Budgets, c.in.Call.Budget = budgets, test.budget
 			if err := budgets.Reserve(t.Context(), ledger.Estimate{
 				ID: "r", Token: "demo", Model: "gpt-4o", Budget: test.budget,
 				Amount: 1000,

@@ -148,8 +148,11 @@ func (c *calling) store(ctx context.Context, out *callOutput, run *CallRun, as A
 }
 
 func (c *calling) write(ctx context.Context, out *callOutput, answer *Answered) error {
-	if err := c.keepTicket(ctx, answer.Copy); err != nil {
-		return err
+	if answer.Copy != nil {
+		answer.Copy.Object = c.in.ticket()
+		if err := c.Objects.PutJSON(ctx, answer.Copy.Object, answer.Copy); err != nil {
+			return fmt.Errorf("archive the ticket: %w", err)
+		}
 	}
 	kind := out.sent.Get("Content-Type")
 	if c.events != nil {

@@ -39,13 +39,6 @@ func (c *calling) lostAt(owner string) {
 	}
 }
 
-// unclear records that this try may have a claim under which it sends nothing.
-func (c *calling) unclear() {
-	if !c.holds { // otherwise all its claims have one owner
-		c.update(func(p *CallProgress) { p.Unsent = append(p.Unsent, activity.GetInfo(c.task).Attempt) })
-	}
-}
-
 // isUnsent reports whether the owner of a claim is a try of this call that sent nothing.
 func (c *calling) isUnsent(owner string) bool {
 	run := activity.GetInfo(c.task).WorkflowExecution.RunID
@@ -76,7 +69,9 @@ func (c *calling) claimNext(ctx context.Context, owner string) error {
 		holder, err := c.Objects.Claim(try, c.in.claim(n), owner)
 		cancel()
 		if err != nil {
-			c.unclear()
+			if !c.holds { // otherwise all its claims have one owner
+				c.update(func(p *CallProgress) { p.Unsent = append(p.Unsent, activity.GetInfo(c.task).Attempt) })
+			}
 			return claimFault(err)
 		}
 		c.claimed = n
@@ -184,10 +179,10 @@ func (c *calling) mayRepeat() bool {
 
 // reserveAgain reserves the cost of a repeat: the lost attempt keeps its own reservation.
 func (c *calling) reserveAgain(ctx context.Context) error {
-	if c.in.Call.Budget <= 0 || c.Money.Budgets == nil {
+	if c.in.Call.Budget <= 0 || c.Budgets == nil {
 		return nil
 	}
-	err := c.Money.Budgets.Reserve(ctx, ledger.Estimate{
+	err := c.Budgets.Reserve(ctx, ledger.Estimate{
 		ID: c.in.Reservation + ".again", Token: c.in.Token, Model: c.in.Model, Budget: c.in.Call.Budget, Amount: c.in.Call.Amount, Again: true,
 	})
 	switch {

@@ -56,17 +56,6 @@ func (in RelayInput) ticket() string {
 	return ticketsFolder + in.Expires.UTC().Format(expiryDay) + "/" + in.TaskID + "/" + in.Incarnation
 }
 
-func (c *calling) keepTicket(ctx context.Context, ticket *CallTicket) error {
-	if ticket == nil {
-		return nil
-	}
-	ticket.Object = c.in.ticket()
-	if err := c.Objects.PutJSON(ctx, ticket.Object, ticket); err != nil {
-		return fmt.Errorf("archive the ticket: %w", err)
-	}
-	return nil
-}
-
 // runsUpstream reports whether vendors run such calls in the background: a response or an interaction.
 func (in RelayInput) runsUpstream() bool {
 	return strings.HasPrefix(in.TaskID, ResponseIDs) || strings.HasSuffix(in.Call.Path, "/interactions")
@@ -158,7 +147,7 @@ func (f *following) read(request providers.StoredRequest) (*http.Response, error
 		resp, err := f.ask(f.ctx, *f.shown().Ticket, request)
 		if err == nil {
 			f.unknown = 0
-			f.found()
+			f.update(func(p *CallProgress) { p.GoneSince = time.Time{} })
 			return resp, nil
 		}
 		fault := providers.AsFault(err)
@@ -397,8 +386,6 @@ func (c *calling) goneFor() time.Duration {
 	return time.Since(c.progress.GoneSince)
 }
 
-func (c *calling) found() { c.update(func(p *CallProgress) { p.GoneSince = time.Time{} }) }
-
 // gone waits goneGrace for a channel that is no longer configured, then fails. A stream of this try has its error event.
 func (c *calling) gone(ctx context.Context, out *callOutput, run *CallRun) (Answered, error) {
 	failed := Answered{Failure: &providers.VideoFailure{Code: "channel_gone", Message: goneMessage}}
@@ -496,7 +483,6 @@ func (a *Sweeper) sweepTickets(ctx context.Context) error {
 			if err := a.sweepTicket(ctx, object.Key, last); err != nil {
 				return err
 			}
-			activity.RecordHeartbeat(ctx)
 		}
 	}
 	return nil

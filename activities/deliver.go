@@ -186,26 +186,26 @@ func (a *Deliverer) send(ctx context.Context, in DeliverInput, to tokens.Webhook
 		activity.RecordHeartbeat(ctx, d) // counts a try whose worker dies; the activity's attempt counts the first one
 	}
 	end := a.traceDelivery(ctx, d)
-	got, err := a.Receivers.post(ctx, to.URL, http.Header{
+	status, after, err := a.Receivers.post(ctx, to.URL, http.Header{
 		"Content-Type": {"application/json"}, "Webhook-Id": {in.Event.ID},
 		"Webhook-Timestamp": {timestamp(at)}, "Webhook-Signature": {signature},
 	}, body)
-	end(got.status, err)
+	end(status, err)
 	if ctx.Err() != nil {
 		return d, ctx.Err() // cancelled, or the worker is stopping
 	}
-	d.Status = got.status
+	d.Status = status
 	switch {
 	case err != nil:
 		return d.again(ctx, in, log, providers.WithoutQueries(err.Error()), d.wait(0))
-	case got.status/100 == 2:
+	case status/100 == 2:
 		d.Delivered, d.Reason = true, ""
 		log.Info("event delivered", "host", d.Host, "status", d.Status, "tries", d.Tries)
 		return d, nil
-	case got.status == http.StatusGone:
+	case status == http.StatusGone:
 		return d.end(log, "The receiver refuses more events (410)."), nil
 	default:
-		return d.again(ctx, in, log, fmt.Sprintf("The receiver answered with status %d.", got.status), d.wait(got.after))
+		return d.again(ctx, in, log, fmt.Sprintf("The receiver answered with status %d.", status), d.wait(after))
 	}
 }
 

@@ -40,8 +40,12 @@ func (l *Listing) relist(ctx context.Context, taskID string, entry Entry, done b
 
 // changed reports to every process that a task may have changed, best effort.
 func (l *Listing) changed(ctx context.Context, taskID string) {
-	if err := l.Changes.Publish(ctx, taskindex.Change{TaskID: taskID}); err != nil {
-		l.Log.DebugContext(ctx, "change not published", "task", taskID, "error", err)
+	l.publish(ctx, taskindex.Change{TaskID: taskID})
+}
+
+func (l *Listing) publish(ctx context.Context, change taskindex.Change) {
+	if err := l.Changes.Publish(ctx, change); err != nil {
+		l.Log.DebugContext(ctx, "change not published", "task", change.TaskID, "error", err)
 	}
 }
 
@@ -55,7 +59,5 @@ func (l *Listing) markEnded(ctx context.Context, taskID string) {
 			l.Log.DebugContext(ctx, "end not marked", "task", taskID, "error", err)
 		}
 	}
-	if err := l.Changes.Publish(ctx, taskindex.Change{TaskID: taskID, Ended: true}); err != nil {
-		l.Log.DebugContext(ctx, "end not published", "task", taskID, "error", err)
-	}
+	l.publish(ctx, taskindex.Change{TaskID: taskID, Ended: true})
 }

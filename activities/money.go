@@ -28,12 +28,6 @@ type Budgets interface {
 	Settle(ctx context.Context, end ledger.TaskEnd) error
 }
 
-// Money settles tasks by prices. Without Budgets nothing is settled.
-type Money struct {
-	Budgets Budgets
-	Prices  *pricing.List
-}
-
 // Measure returns the billable quantities of footage.
 func Measure(f providers.Footage) pricing.Measure {
 	seconds, err := strconv.ParseFloat(f.Seconds, 64)
@@ -82,10 +76,10 @@ func (a *Settler) bill(ctx context.Context, token string, b Bill) error {
 		used := b.Call.Usage
 		end.Call, end.Cost, end.InputTokens, end.CachedTokens, end.OutputTokens = true, b.Call.Cost, used.Input, used.Cached, used.Output
 		end.Images, end.Audio = used.Images, used.Audio
-		return a.Money.Budgets.Settle(ctx, end)
+		return a.Budgets.Settle(ctx, end)
 	}
 	measure := Measure(b.Footage)
-	price, _ := a.Money.Prices.Of(b.Model)
+	price, _ := a.Prices.Of(b.Model)
 	switch b.Ending {
 	case EndedCompleted:
 		end.Cost, end.Video = int64(price.Cost(measure)), measure.Video
@@ -97,5 +91,5 @@ func (a *Settler) bill(ctx context.Context, token string, b Bill) error {
 	case EndedUnknown:
 		end.Cost = int64(price.Most(measure))
 	}
-	return a.Money.Budgets.Settle(ctx, end)
+	return a.Budgets.Settle(ctx, end)
 }

@@ -16,7 +16,7 @@ import (
 func newSettler(budgets activities.Budgets, prices map[string]pricing.Price) *activities.Settler {
 	return &activities.Settler{
 		SlotKeeper: new(activities.SlotKeeper), Listing: new(activities.Listing),
-		Money: activities.Money{Budgets: budgets, Prices: pricing.NewList(prices)},
+		Budgets: budgets, Prices: pricing.NewList(prices),
 	}
 }
 
@@ -42,7 +42,7 @@ func TestSettleBillsOnce(t *testing.T) {
 		"billed":    {Ending: activities.EndedFailed, Footage: providers.Footage{Seconds: "8"}, Billed: true},
 	} {
 		bill.Reservation, bill.Model, bill.Channel, bill.At = claim, "sora-2", "main", day
-		price, _ := settler.Money.Prices.Of("sora-2")
+		price, _ := settler.Prices.Of("sora-2")
 		if err := budgets.Reserve(t.Context(), ledger.Estimate{
 			ID: claim, Token: "demo", Model: "sora-2", Budget: 100, Amount: int64(price.Cost(activities.Measure(bill.Footage))),
 		}); err != nil {

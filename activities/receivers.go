@@ -117,17 +117,12 @@ func NewReceivers(opts ReceiversOptions) *Receivers {
 // Close ends the idle connections.
 func (r *Receivers) Close() { r.client.CloseIdleConnections() }
 
-type response struct {
-	status int
-	// after is the answer's Retry-After, 0 if there is none.
-	after time.Duration
-}
-
-// post sends a JSON body once. An error means that there was no answer; it contains only host and port of the address.
-func (r *Receivers) post(ctx context.Context, address string, header http.Header, body []byte) (response, error) {
+// post sends a JSON body once. after is the answer's Retry-After, 0 if there is none. An error means that there was no answer; it contains
+// only host and port of the address.
+func (r *Receivers) post(ctx context.Context, address string, header http.Header, body []byte) (status int, after time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
-		return response{}, errors.New("the webhook's address cannot be used")
+		return 0, 0, errors.New("the webhook's address cannot be used")
 	}
 	req.Header = header
 	req.Header.Set("User-Agent", r.agent)
@@ -135,18 +130,18 @@ func (r *Receivers) post(ctx context.Context, address string, header http.Header
 	if err != nil {
 		if outer := (*url.Error)(nil); errors.As(err, &outer) {
 			if outer.Timeout() {
-				return response{}, errors.New("the receiver did not answer in time")
+				return 0, 0, errors.New("the receiver did not answer in time")
 			}
 			err = outer.Err // the text of outer contains the address
 		}
 		if errors.Is(err, ssrf.ErrProhibitedIP) {
-			return response{}, errPrivate
+			return 0, 0, errPrivate
 		}
-		return response{}, err
+		return 0, 0, err
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, answerLimit) // the body has no meaning
-	return response{status: resp.StatusCode, after: upstream.RetryAfter(resp.Header)}, nil
+	return resp.StatusCode, upstream.RetryAfter(resp.Header), nil
 }
 
 var errUnsigned = errors.New("the token has no webhook secret that can sign")

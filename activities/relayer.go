@@ -51,7 +51,7 @@ type Relayer struct {
 	Caller  Caller
 	Objects Objects
 	Events  *eventlog.Log
-	Money   Money
+	Budgets Budgets
 	// Slots bounds the calls of the worker, and shares them among tokens.
 	Slots *Shares
 	// Large bounds the calls that have a large event in memory, or put their events together at the end; nil: unlimited.

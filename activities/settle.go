@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"modelrelay/providers/pricing"
 )
 
 // Settler releases the slots of ended tasks, settles their money and corrects their list entries.
@@ -11,8 +13,10 @@ type Settler struct {
 	*SlotKeeper
 	*Listing
 
-	Money  Money
-	Record Recorder
+	// Budgets holds the money of tokens; nil: nothing is settled.
+	Budgets Budgets
+	Prices  *pricing.List
+	Record  Recorder
 }
 
 // SettleInput is a task that has ended.
@@ -49,7 +53,7 @@ func (a *Settler) Settle(ctx context.Context, in SettleInput) error {
 	if a.Index != nil {
 		errs = append(errs, a.Index.Restore(ctx, in.Entry.Token, in.TaskID, in.Entry.Created, false))
 	}
-	if a.Money.Budgets != nil {
+	if a.Budgets != nil {
 		errs = append(errs, a.bill(ctx, in.Token, in.Bill))
 	}
 	err := errors.Join(errs...)

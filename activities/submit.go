@@ -125,7 +125,7 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		return Job{}, fail(r)
 	}
 
-	req, sent := a.complete(pick, req)
+	req, sent := a.Catalog[pick.Channel.Vendor].Complete(pick.Channel, pick.Model, req)
 	paid, cancel := context.WithTimeout(context.WithoutCancel(ctx), SubmitTimeout)
 	defer cancel()
 	traced, span := a.turn(paid, pick.Target, upstream.Step{Does: "submit", Operation: providers.VideoTask, Attempt: in.Attempt})
@@ -217,11 +217,11 @@ func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, erro
 		return Job{}, again(undecided(fmt.Errorf("read the ticket: %w", err)), reconcileWait(ctx))
 	}
 	if !time.Now().Before(in.Until) {
-		never, err := a.neverBegan(ctx, sub)
+		holder, err := a.Objects.Claim(ctx, sub.BegunObject(), reconciler)
 		if err != nil {
-			return Job{}, again(undecided(err), reconcileWait(ctx))
+			return Job{}, again(undecided(fmt.Errorf("check whether the attempt began: %w", err)), reconcileWait(ctx))
 		}
-		if never {
+		if holder == reconciler { // nothing was sent, and with the claim nothing will be
 			log.Warn("submit never began")
 			a.Record.record(sub.Assignment.step(StepReconcile, "", OutcomeNever))
 			return Job{}, fail(Record{
@@ -296,7 +296,7 @@ func (a *Submitter) find(ctx context.Context, sub SubmitInput) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
-	req, sent := a.complete(pick, req)
+	req, sent := a.Catalog[pick.Channel.Vendor].Complete(pick.Channel, pick.Model, req)
 	traced, span := a.turn(ctx, pick.Target, upstream.Step{Does: "find", Attempt: sub.Attempt})
 	ticket, err := finder.Find(traced, pick.Target, req)
 	span.End(providers.AsFault(err))

@@ -48,11 +48,6 @@ func (u *Upstreams) target(to Assignment) (router.Pick, providers.VideoAdapter, 
 	return pick.For(to.Token, false), adapter, nil
 }
 
-// complete adds the defaults of the model to a request, and returns the footage that it requests.
-func (u *Upstreams) complete(pick router.Pick, req providers.VideoRequest) (providers.VideoRequest, providers.Footage) {
-	return u.Catalog[pick.Channel.Vendor].Complete(pick.Channel, pick.Model, req)
-}
-
 // noSlot returns the record of work without a free share of its token. Nothing was sent.
 func noSlot() Record {
 	return Record{

@@ -98,7 +98,7 @@ func newActivities(p *parts, tokens *tokens.Store, calls activities.Caller) *act
 			MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes), Record: recorder, Log: p.log,
 		},
 		Settler: &activities.Settler{
-			SlotKeeper: keeper, Listing: listing, Money: activities.Money{Budgets: p.budgets(), Prices: p.prices}, Record: recorder,
+			SlotKeeper: keeper, Listing: listing, Budgets: p.budgets(), Prices: p.prices, Record: recorder,
 		},
 		Deliverer: &activities.Deliverer{
 			Listing: listing, Webhooks: tokens, Receivers: p.receivers, Shares: activities.DeliveryShares(), Objects: p.archive, Tracer: p.tracer,
@@ -108,8 +108,7 @@ func newActivities(p *parts, tokens *tokens.Store, calls activities.Caller) *act
 		Remover: &activities.Remover{Upstreams: upstreams, Index: listing.Index, Executions: executions, Objects: p.archive, Log: p.log},
 		Relayer: &activities.Relayer{
 			Listing: listing, Upstreams: upstreams, Polls: poller, Caller: calls, Objects: p.archive, Events: p.events,
-			Money: activities.Money{Budgets: p.budgets(), Prices: p.prices},
-			Slots: activities.CallShares(int64(p.cfg.Background.MaxCalls)), MaxOutput: int64(p.cfg.Background.MaxOutput),
+			Budgets: p.budgets(), Slots: activities.CallShares(int64(p.cfg.Background.MaxCalls)), MaxOutput: int64(p.cfg.Background.MaxOutput),
 			Answers: activities.AnswerMemory(), Large: activities.LargeCalls(),
 			Repeats: p.repeatsLost, Grace: p.cfg.Relay.Grace, Running: new(activities.RunningCalls),
 			Record: recorder, Log: p.log,
