@@ -1,6 +1,8 @@
 package api_test
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -8,6 +10,8 @@ import (
 	"time"
 
 	"modelrelay/activities"
+	"modelrelay/api"
+	"modelrelay/storage/archive"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
 )
@@ -166,6 +170,7 @@ func TestNoContent(t *testing.T) {
 		"expired":   {func(_ *gateway, task *tasks.Task) { task.ExpiresAt = time.Now().Add(-time.Second) }, 404},
 		"swept":     {func(g *gateway, _ *tasks.Task) { delete(g.archive, "a") }, 404},
 		"away":      {func(g *gateway, _ *tasks.Task) { g.archive["a"] = nil }, 503},
+		"shortened": {func(g *gateway, _ *tasks.Task) { g.archive["a"] = []byte(clip[:4]) }, 500},
 		"available": {func(*gateway, *tasks.Task) {}, 200},
 	} {
 		g := newGateway(t, nil, nil)
@@ -188,12 +193,20 @@ func TestNoContent(t *testing.T) {
 	}
 }
 
-// TestContentThatBreaksOff: an object shorter than it should be cuts the connection.
+// shortened is an archive whose objects end early.
+type shortened struct{}
+
+func (shortened) Open(context.Context, string) (*archive.Reader, error) {
+	return archive.NewReader(archive.Object{Size: int64(len(clip))}, func(offset, _ int64) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(clip[offset:max(offset, 4)])), nil
+	}), nil
+}
+
+// TestContentThatBreaksOff: an object that ends early cuts the connection.
 func TestContentThatBreaksOff(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, nil, nil)
+	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.Archive = shortened{} })
 	finished(g)
-	g.archive["a"] = []byte(clip[:4])
 	defer func() {
 		if recover() != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
 			t.Error("the connection was not cut")

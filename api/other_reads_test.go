@@ -121,7 +121,7 @@ func TestDownloadsHaveALimit(t *testing.T) {
 	})
 	done := running(100)
 	done.State, done.ExpiresAt, done.Outputs = workflows.Completed, time.Now().Add(time.Hour),
-		[]activities.Output{{Object: "a", Size: 1 << 20}}
+		[]activities.Output{{Object: "a", Size: 1 << 40}}
 	g.tasks.put(done)
 	const path = "/v1/videos/video_1/content"
 	synctest.Test(t, func(t *testing.T) {

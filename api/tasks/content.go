@@ -1,8 +1,10 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -35,11 +37,18 @@ type Object struct {
 
 // ServeObject serves an object with its ETag. Ranges and conditions work as in RFC 9110. The caller has checked the permissions.
 func ServeObject(x *edge.Request, r *http.Request, from Archive, of Object) error {
+	reader, err := from.Open(r.Context(), of.Key)
+	if err != nil {
+		return of.fault(cmp.Or(context.Cause(r.Context()), err))
+	}
+	defer func() { _ = reader.Close() }() // it was only read
+	if size := reader.Object().Size; size != of.Size {
+		return fmt.Errorf("the archive has %d bytes of %s, not %d", size, of.Key, of.Size)
+	}
 	header := x.Header()
 	header.Set("Content-Type", of.ContentType)
 	header.Set("Etag", `"`+of.SHA256+`"`)
-	object := &objectReader{ctx: r.Context(), archive: from, key: of.Key, size: of.Size}
-	defer object.close()
+	object := &objectReader{Reader: reader, ctx: r.Context()}
 	late := &lateWriter{Writer: x.Paced(), x: x, of: of}
 	keepRange(r.Header)
 	http.ServeContent(late, r, "", of.Modified, object)
@@ -59,82 +68,22 @@ func keepRange(header http.Header) {
 	header.Del("Range")
 }
 
-// objectReader reads an object of known size. It opens the object at the first read, so a HEAD does not access the archive.
+// objectReader stops with the context of the request, and records the error of a reader.
 type objectReader struct {
-	ctx     context.Context //nolint:containedctx // the reader is used within one request
-	archive Archive
-	key     string
-	size    int64
-	at      int64
-	object  io.ReadSeekCloser
-	err     error // the first error of the archive
-}
-
-// Seek implements io.Seeker.
-func (o *objectReader) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += o.at
-	case io.SeekEnd:
-		offset += o.size
-	}
-	if offset < 0 {
-		return 0, errors.New("seek before the start")
-	}
-	if offset != o.at && o.object != nil {
-		if _, err := o.object.Seek(offset, io.SeekStart); err != nil {
-			o.err = err
-			return 0, err
-		}
-	}
-	o.at = offset
-	return offset, nil
+	*archive.Reader
+	ctx context.Context //nolint:containedctx // the reader is used within one request
+	err error           // the last error
 }
 
 // Read implements io.Reader.
-func (o *objectReader) Read(p []byte) (int, error) {
-	if o.at >= o.size {
-		return 0, io.EOF
+func (o *objectReader) Read(p []byte) (n int, err error) {
+	if err = o.ctx.Err(); err == nil { // buffered bytes must not be sent after the permission has ended
+		n, err = o.Reader.Read(p)
 	}
-	if err := o.ctx.Err(); err != nil { // buffered bytes must not be sent after the permission has ended
-		o.err = err
-		return 0, err
-	}
-	if o.object == nil {
-		if err := o.open(); err != nil {
-			o.err = err
-			return 0, err
-		}
-	}
-	n, err := o.object.Read(p)
-	o.at += int64(n)
-	switch {
-	case err == io.EOF && o.at < o.size: //nolint:errorlint // the contract of io.Reader
-		o.err = io.ErrUnexpectedEOF
-		return n, o.err
-	case err != nil && err != io.EOF: //nolint:errorlint // as above
+	if err != nil && err != io.EOF { //nolint:errorlint // the contract of io.Reader
 		o.err = err
 	}
 	return n, err
-}
-
-func (o *objectReader) open() error {
-	object, err := o.archive.Open(o.ctx, o.key)
-	if err != nil {
-		return err
-	}
-	o.object = object
-	if o.at == 0 {
-		return nil
-	}
-	_, err = object.Seek(o.at, io.SeekStart)
-	return err
-}
-
-func (o *objectReader) close() {
-	if o.object != nil {
-		_ = o.object.Close() // it was only read
-	}
 }
 
 // lateWriter sends the header with the first byte, so that a fault of the archive or the range can replace it.
@@ -181,8 +130,8 @@ func (w *lateWriter) finish(r *http.Request, content *objectReader) error {
 	case w.x.Status() == 0 && content.err != nil:
 		return w.refuse(w.of.fault(content.err))
 	case w.x.Status() == 0 && w.status == http.StatusRequestedRangeNotSatisfiable:
-		fault := providers.InvalidField("Range", "The range does not exist: the %s has %d bytes.", w.of.Noun, content.size)
-		w.Header().Set("Content-Range", "bytes */"+strconv.FormatInt(content.size, 10))
+		fault := providers.InvalidField("Range", "The range does not exist: the %s has %d bytes.", w.of.Noun, content.Object().Size)
+		w.Header().Set("Content-Range", "bytes */"+strconv.FormatInt(content.Object().Size, 10))
 		w.x.FailWith(w.status, fault)
 		return nil
 	case w.x.Status() == 0 && w.status == http.StatusPreconditionFailed:
