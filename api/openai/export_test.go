@@ -15,13 +15,13 @@ func Checkers() map[string]*body.Checker {
 	return map[string]*body.Checker{"chat": newChecker[openAIChat](registry), "image": newChecker[openAIImage](registry)}
 }
 
-// NextEventNumber is the number after the last event of a response's stream that comes in reads of a size.
-func NextEventNumber(stream string, size int) int {
+// NextEventNumber is the number after the last event of a response's stream that arrives in these pieces.
+func NextEventNumber(pieces ...string) int {
 	var numbers eventNumbers
-	for ; stream != ""; stream = stream[min(size, len(stream)):] {
-		numbers.scan([]byte(stream[:min(size, len(stream))]))
+	for _, piece := range pieces {
+		numbers.scan([]byte(piece))
 	}
-	return numbers.next()
+	return int(numbers)
 }
 
 // CancelledItems are the items of a response with these events.

@@ -1,8 +1,10 @@
 package openai
 
 import (
+	"bytes"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -74,9 +76,27 @@ func responseEvents(_ *http.Request, call *calls.Call, _ *body.JSON) error {
 	if call.Stream {
 		numbers := new(eventNumbers)
 		call.Events.LastCounts, call.Events.Saw = true, numbers.scan
-		call.Events.Fault = func(fault *providers.Fault) []byte { return ResponseError(fault, numbers.next()) }
+		call.Events.Fault = func(fault *providers.Fault) []byte { return ResponseError(fault, int(*numbers)) }
 	}
 	return nil
+}
+
+// eventNumbers finds the number of the next event in a response's stream.
+type eventNumbers int
+
+// scan finds the last number in whole events, or in a part of a large one. It does not match within a JSON string, because quotes are
+// escaped there.
+func (e *eventNumbers) scan(events []byte) {
+	name := []byte(`"sequence_number"`)
+	at := bytes.LastIndex(events, name)
+	if at < 0 {
+		return
+	}
+	rest := bytes.TrimLeft(events[at+len(name):], ": \t")
+	digits := rest[:len(rest)-len(bytes.TrimLeft(rest, "0123456789"))]
+	if number, err := strconv.Atoi(string(digits)); err == nil {
+		*e = eventNumbers(number + 1)
+	}
 }
 
 // showPrevious returns a wrapper for the answer of an upstream that received stored items, or its own id, instead of a response's id. It
