@@ -61,17 +61,11 @@ func UnixOrNull(at time.Time) *int64 {
 	return new(at.Unix())
 }
 
-// Member is a member of a JSON object.
-type Member struct {
-	Name  string
-	Value []byte
-}
+// Named returns the edit that sets a member.
+func Named(name string, value []byte) rawjson.Edit { return rawjson.Edit{Name: name, Value: value} }
 
-// Named returns the member with the name and the value.
-func Named(name string, value []byte) Member { return Member{Name: name, Value: value} }
-
-// WithMembers returns an object with the members replaced, or added at its end.
-func WithMembers(object rawjson.Value, members ...Member) []byte {
+// WithMembers returns an edited object.
+func WithMembers(object rawjson.Value, members ...rawjson.Edit) []byte {
 	size := len(object) + len("{}")
 	for _, m := range members {
 		size += len(m.Name) + len(m.Value) + len(`"":,`)
@@ -87,7 +81,7 @@ func WithMembers(object rawjson.Value, members ...Member) []byte {
 		out = AppendMember(out, name, value)
 	}
 	for i, m := range members {
-		if !done[i] {
+		if !done[i] && !m.Only {
 			out = AppendMember(out, rawjson.Quote(m.Name), m.Value)
 		}
 	}

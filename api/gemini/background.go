@@ -183,7 +183,7 @@ func (a *Interactions) document(ctx context.Context, t tasks.Task, request []byt
 			return nil, err
 		}
 	}
-	var more []body.Member
+	var more []rawjson.Edit
 	switch {
 	case t.State == workflows.Completed && !t.Stream:
 		document, err = a.tasks.Output(ctx, t, io.ReadAll)
@@ -245,12 +245,12 @@ func newInteraction(t tasks.Task, request []byte) []byte {
 }
 
 // partialInteraction returns the members that events also have.
-func partialInteraction(t tasks.Task, request []byte, status string) []body.Member {
+func partialInteraction(t tasks.Task, request []byte, status string) []rawjson.Edit {
 	kind, name := "model", rawjson.Trim(request).Get("model").Text()
 	if name.Empty() {
 		kind, name = "agent", rawjson.Trim(request).Get("agent").Text()
 	}
-	return []body.Member{
+	return []rawjson.Edit{
 		body.Named("id", rawjson.Quote(t.ID)), body.Named("object", []byte(`"interaction"`)), body.Named(kind, rawjson.Quote(name.String())),
 		body.Named("status", rawjson.Quote(status)), body.Named("created", quotedTime(t.CreatedAt)),
 	}
@@ -282,12 +282,12 @@ func Opening(t tasks.Task, request []byte) [][]byte {
 	}
 }
 
-func interactionEvent(kind string, n int64, members ...body.Member) []byte {
-	members = slices.Concat([]body.Member{body.Named("event_type", rawjson.Quote(kind))}, members, []body.Member{eventID(n)})
+func interactionEvent(kind string, n int64, members ...rawjson.Edit) []byte {
+	members = slices.Concat([]rawjson.Edit{body.Named("event_type", rawjson.Quote(kind))}, members, []rawjson.Edit{eventID(n)})
 	return sse.Format(kind, body.WithMembers(nil, members...))
 }
 
-func eventID(n int64) body.Member {
+func eventID(n int64) rawjson.Edit {
 	return body.Named("event_id", rawjson.Quote(strconv.FormatInt(n, 10)))
 }
 
@@ -314,11 +314,7 @@ type InteractionWorker struct {
 // NewInteractionWorker returns an InteractionWorker for the task with the id and the time of its create. request is the body of the create.
 func NewInteractionWorker(to http.ResponseWriter, id string, created time.Time, request []byte) *InteractionWorker {
 	w := &InteractionWorker{task: tasks.Task{ID: id, CreatedAt: created}, request: repeated(request)}
-	edits := []rawjson.Edit{{Name: "id", Value: rawjson.Quote(id)}}
-	if previous := rawjson.Trim(request).Get(previousField); !previous.Absent() {
-		edits = append(edits, rawjson.Edit{Name: previousField, Value: previous, Only: true})
-	}
-	w.Rewriter = apitasks.NewRewriter(to, w.event, edits, map[string]int{"id": maxID, "status": maxID, "errors": maxErrors})
+	w.Rewriter = apitasks.NewRewriter(to, w.event, w.members(), map[string]int{"id": maxID, "status": maxID, "errors": maxErrors})
 	return w
 }
 
@@ -330,7 +326,7 @@ const (
 
 // repeated returns the members of a request that the events of its interaction repeat.
 func repeated(request []byte) []byte {
-	var members []body.Member
+	var members []rawjson.Edit
 	for _, name := range [...]string{"model", "agent", previousField} {
 		if value := rawjson.Trim(request).Get(name); len(value) > 0 {
 			members = append(members, body.Named(name, bytes.Clone(value)))
@@ -356,10 +352,10 @@ func (w *InteractionWorker) event(upstream sse.Event) (out []byte) {
 		return append(out, sse.Format("done", data)...)
 	}
 	kind := data.Get("event_type").Text().String()
-	members := []body.Member{eventID(w.next)}
+	members := []rawjson.Edit{eventID(w.next)}
 	if interaction := data.Get("interaction"); interaction.IsObject() {
-		own := w.own(interaction)
-		members = append(members, body.Named("interaction", own))
+		w.id = cmp.Or(interaction.Get("id").Text().String(), w.id)
+		members = append(members, body.Named("interaction", body.WithMembers(interaction, w.members()...)))
 		if kind == "interaction.completed" {
 			w.end(interaction)
 		}
@@ -383,14 +379,13 @@ func isRunning(data rawjson.Value) bool {
 	return (status.Is("in_progress") || status.Is("queued")) && data.Get("continuation_token") == nil
 }
 
-// own replaces the upstream's id of an interaction by the task's.
-func (w *InteractionWorker) own(interaction rawjson.Value) []byte {
-	w.id = cmp.Or(interaction.Get("id").Text().String(), w.id)
-	members := []body.Member{body.Named("id", rawjson.Quote(w.task.ID))}
-	if previous := rawjson.Trim(w.request).Get(previousField); !previous.Absent() && interaction.Get(previousField) != nil {
-		members = append(members, body.Named(previousField, previous))
+// members returns the members of the task's interaction that replace the upstream's.
+func (w *InteractionWorker) members() []rawjson.Edit {
+	members := []rawjson.Edit{body.Named("id", rawjson.Quote(w.task.ID))}
+	if previous := rawjson.Trim(w.request).Get(previousField); !previous.Absent() {
+		members = append(members, rawjson.Edit{Name: previousField, Value: previous, Only: true})
 	}
-	return body.WithMembers(interaction, members...)
+	return members
 }
 
 // CopyID returns the upstream's id of the interaction, "" if it has none.

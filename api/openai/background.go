@@ -259,11 +259,7 @@ func NewWorker(to http.ResponseWriter, id string, created time.Time, request []b
 	if input := ownInput(request); len(input) <= responses.MaxSize {
 		w.input = append([]byte{}, input...)
 	}
-	edits := make([]rawjson.Edit, 0, 4)
-	for _, m := range w.members() {
-		edits = append(edits, rawjson.Edit{Name: m.Name, Value: m.Value})
-	}
-	w.Rewriter = apitasks.NewRewriter(to, w.event, edits, map[string]int{"id": maxID, "store": maxID, "status": maxID})
+	w.Rewriter = apitasks.NewRewriter(to, w.event, w.members(), map[string]int{"id": maxID, "store": maxID, "status": maxID})
 	return w
 }
 
@@ -295,33 +291,18 @@ func (w *Worker) event(upstream sse.Event) (out []byte) {
 	case "", "response.created", "response.queued", "response.in_progress":
 		return out
 	}
-	edits := []rawjson.Edit{{Name: "sequence_number", Value: strconv.AppendInt(nil, int64(w.next), 10)}}
+	edits := []rawjson.Edit{body.Named("sequence_number", strconv.AppendInt(nil, int64(w.next), 10))}
 	w.next++
 	if response := data.Get("response"); response.IsObject() {
-		own := w.own(response)
+		w.see(response)
+		own := body.WithMembers(response, w.members()...)
 		w.status, w.final = response.Get("status").Text().String(), nil
 		if len(own) <= responses.MaxSize {
 			w.final = own
 		}
-		edits = append(edits, rawjson.Edit{Name: "response", Value: own})
+		edits = append(edits, body.Named("response", own))
 	}
-	return append(out, sse.Format(kind, edited(data, edits))...)
-}
-
-func edited(object rawjson.Value, edits []rawjson.Edit) []byte {
-	var out bytes.Buffer
-	out.Grow(len(object) + maxEdited)
-	_, _ = (&rawjson.Editor{To: &out, Edits: edits}).Write(object) // a buffer never fails
-	return out.Bytes()
-}
-
-// maxEdited is the maximum number of bytes by which an edit lengthens an event, except for a client's own ids.
-const maxEdited = 1 << 10
-
-// own replaces the upstream's members of a response by the task's.
-func (w *Worker) own(response rawjson.Value) []byte {
-	w.see(response)
-	return body.WithMembers(response, w.members()...)
+	return append(out, sse.Format(kind, body.WithMembers(data, edits...))...)
 }
 
 // see records the upstream's id of a response that the upstream stores.
@@ -332,12 +313,12 @@ func (w *Worker) see(response rawjson.Value) {
 }
 
 // members returns the members of the task's response that replace the upstream's.
-func (w *Worker) members() []body.Member {
+func (w *Worker) members() []rawjson.Edit {
 	previous := rawjson.Trim(w.request).Get("previous_response_id")
 	if previous.Absent() {
 		previous = rawjson.Value("null")
 	}
-	return []body.Member{
+	return []rawjson.Edit{
 		body.Named("id", rawjson.Quote(w.task.ID)), body.Named("background", []byte("true")), body.Named("store", []byte("true")),
 		body.Named("previous_response_id", previous),
 	}

@@ -80,7 +80,7 @@ func (f *videoForm) read(raw []byte, boundary string, check *body.Checker) ([]by
 			return nil, err
 		}
 	}
-	members := make([]body.Member, len(f.fields))
+	members := make([]rawjson.Edit, len(f.fields))
 	for i, field := range f.fields {
 		value, err := field.value()
 		if err != nil {
