@@ -77,7 +77,7 @@ func (v *View) several(b bulk) (to string, data any, err error) {
 		if err != nil {
 			result = Cell{Text: message(err), Mark: "failed"}
 		}
-		v.Results.Rows = append(v.Results.Rows, Row{ID: id, Cells: []Cell{object, result}})
+		v.Results.add(id, object, result)
 	}
 	return "", nil, nil
 }

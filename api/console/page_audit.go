@@ -48,14 +48,11 @@ func auditTable(v *View, entries []audit.Entry) *Table {
 			who.Note = v.T("audit.by." + by)
 		}
 		if entry.Who == "" {
-			who = Text(who.Note)
+			who = Cell{Text: who.Note}
 		}
-		table.Rows = append(table.Rows, Row{Cells: []Cell{
-			When(entry.Time), who,
-			{Text: entry.What, Code: true, Link: auditLink(v, "what", entry.What)},
-			{Text: entry.Subject, Code: true, Link: auditLink(v, "subject", entry.Subject)},
-			Text(changesOf(entry)), Text(entry.From), outcome,
-		}})
+		what := Cell{Text: entry.What, Code: true, Link: auditLink(v, "what", entry.What)}
+		subject := Cell{Text: entry.Subject, Code: true, Link: auditLink(v, "subject", entry.Subject)}
+		table.add("", entry.Time, who, what, subject, changesOf(entry), entry.From, outcome)
 	}
 	return table
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"net/url"
@@ -78,7 +79,7 @@ func callsTable(v *View, calls []logs.Call) *Table {
 			"#call.cost"),
 	}
 	for _, call := range calls {
-		table.Rows = append(table.Rows, callRow(v, call))
+		addCall(v, table, call)
 	}
 	if !v.Staff() {
 		table.drop("call.token", "call.channel")
@@ -86,7 +87,7 @@ func callsTable(v *View, calls []logs.Call) *Table {
 	return table
 }
 
-func callRow(v *View, c logs.Call) Row {
+func addCall(v *View, table *Table, c logs.Call) {
 	status := Cell{Text: strconv.Itoa(c.Status), Mark: callMark(c)}
 	if c.Fault != "" {
 		status.Note = v.Fault(providers.Kind(c.Fault))
@@ -94,31 +95,18 @@ func callRow(v *View, c logs.Call) Row {
 	if c.Skipped > 0 {
 		status.Note = strings.TrimSpace(status.Note + " " + v.T("call.skipped", "n", number(c.Skipped)))
 	}
-	model := Cell{Text: c.Model}
-	if c.TaskID != "" {
-		model.Note = c.TaskID
-	}
-	tokens, cost := Cell{}, Cell{}
+	var used, cost, first string
 	if c.InputTokens+c.OutputTokens > 0 {
-		tokens.Text = number(c.InputTokens) + " / " + number(c.OutputTokens)
+		used = number(c.InputTokens) + " / " + number(c.OutputTokens)
 	}
 	if c.Cost > 0 {
-		cost.Text = money(c.Cost)
+		cost = money(c.Cost)
 	}
-	first := Cell{}
 	if c.FirstByte != nil {
-		first.Text = Lasted(*c.FirstByte)
+		first = Lasted(*c.FirstByte)
 	}
-	return Row{ID: c.ID, Cells: []Cell{
-		{Time: c.At, Link: v.To("calls", c.ID)},
-		status,
-		{Text: c.TokenName, Link: linkOf(v, "tokens", c.Token)},
-		model,
-		{Text: through(c)},
-		first,
-		{Text: Lasted(c.MS)},
-		tokens, cost,
-	}}
+	at, token := Cell{Time: c.At, Link: v.To("calls", c.ID)}, Cell{Text: c.TokenName, Link: linkOf(v, "tokens", c.Token)}
+	table.add(c.ID, at, status, token, Cell{Text: c.Model, Note: c.TaskID}, through(c), first, Lasted(c.MS), used, cost)
 }
 
 // linkOf is To, but returns "" if the id is "".
@@ -270,13 +258,8 @@ func attemptsTable(v *View, c logs.Call) *Table {
 		if attempt.Outcome != "ok" {
 			outcome = Cell{Word: "fault." + knownFault(v, attempt.Outcome), Mark: "failed"}
 		}
-		name := attempt.Channel
-		if name == "" {
-			name = strconv.Itoa(i + 1)
-		}
-		table.Rows = append(table.Rows, Row{Cells: []Cell{
-			{Text: name}, outcome, {Text: took(attempt.MS)}, {Text: attempt.Key, Code: true}, {Text: attempt.VendorID, Code: true},
-		}})
+		table.add("", cmp.Or(attempt.Channel, strconv.Itoa(i+1)), outcome, took(attempt.MS), Cell{Text: attempt.Key, Code: true},
+			Cell{Text: attempt.VendorID, Code: true})
 	}
 	if !v.Staff() {
 		table.drop("call.key", "call.vendor")

@@ -18,7 +18,7 @@ func circuitCell(v *View, h health.CircuitState) Cell {
 	}
 	mark, known := marks[h.State]
 	if !known {
-		return Text(h.State)
+		return Cell{Text: h.State}
 	}
 	cell := Cell{Word: "channel.state." + h.State, Mark: mark}
 	if h.CooldownLeft > 0 {
@@ -81,11 +81,9 @@ func showChannels(v *View) (*Table, error) {
 				jobs.Note = v.T("channel.line", "n", c.Slots.Line)
 			}
 		}
-		table.Rows = append(table.Rows, Row{ID: c.Name, Cells: []Cell{
-			{Text: c.Name, Link: v.To("channels", c.Name), Note: c.Vendor},
-			state, Text(number(c.CallsPerMinute)), Text(number(c.FaultsPerMinute)), jobs,
-			Text(some(c.Served, shownModels)), Text(some(c.Groups, shownGroups)), faultCell(v, c.Overall().LastFault),
-		}})
+		name := Cell{Text: c.Name, Link: v.To("channels", c.Name), Note: c.Vendor}
+		table.add(c.Name, name, state, c.CallsPerMinute, c.FaultsPerMinute, jobs, some(c.Served, shownModels), some(c.Groups, shownGroups),
+			faultCell(v, c.Overall().LastFault))
 	}
 	return table, nil
 }
@@ -164,13 +162,8 @@ func readChannel(v *View) (data channelData, err error) {
 	}
 	for _, key := range c.Keys {
 		data.CoolsDown = data.CoolsDown || cools(key.TargetState)
-		data.Keys.Rows = append(data.Keys.Rows, Row{Cells: []Cell{
-			{Text: key.Fingerprint, Code: true},
-			circuitCell(v, key.CircuitState),
-			Text(number(key.CallsPerMinute)),
-			Text(number(key.FaultsPerMinute)),
-			faultCell(v, key.LastFault),
-		}})
+		data.Keys.add("", Cell{Text: key.Fingerprint, Code: true}, circuitCell(v, key.CircuitState), key.CallsPerMinute, key.FaultsPerMinute,
+			faultCell(v, key.LastFault))
 	}
 	return data, nil
 }

@@ -65,19 +65,18 @@ func showModels(v *View) (*modelsData, error) {
 		Columns: columns("model.id", "model.formats", "model.serves", "model.groups", "model.price", "#model.usual", "#model.use", "#usage.cost"),
 	}
 	for _, model := range list.Data {
-		data.Table.Rows = append(data.Table.Rows, modelRow(v, model))
+		addModel(v, data.Table, model)
 	}
 	if len(list.Unpriced) > 0 {
 		data.Unpriced = &Table{ID: "unpriced", Caption: "models.unpriced", Columns: columns("model.id", "#usage.requests", "#usage.tasks")}
 		for _, use := range list.Unpriced {
-			cells := []Cell{{Text: use.Model}, {Text: number(use.Requests)}, {Text: number(use.Tasks)}}
-			data.Unpriced.Rows = append(data.Unpriced.Rows, Row{ID: use.Model, Cells: cells})
+			data.Unpriced.add(use.Model, use.Model, use.Requests, use.Tasks)
 		}
 	}
 	return data, nil
 }
 
-func modelRow(v *View, model operator.Model) Row {
+func addModel(v *View, table *Table, model operator.Model) {
 	name := Cell{Text: model.ID}
 	if v.May() {
 		name.Link = tryLink(v, model)
@@ -86,7 +85,7 @@ func modelRow(v *View, model operator.Model) Row {
 		name.Note = v.T("model.alias", "name", model.AliasOf)
 	}
 	// The first channel that does not cool down serves the model now.
-	serving, usual := "", Cell{}
+	var serving, usual, use, cost string
 	var others []string
 	for _, channel := range model.Channels {
 		if serving == "" && answers(channel) {
@@ -94,8 +93,8 @@ func modelRow(v *View, model operator.Model) Row {
 		} else {
 			others = append(others, channel.Name)
 		}
-		if channel.UsualSeconds != nil && usual.Text == "" {
-			usual.Text = Lasted(1000 * *channel.UsualSeconds)
+		if channel.UsualSeconds != nil && usual == "" {
+			usual = Lasted(1000 * *channel.UsualSeconds)
 		}
 	}
 	if model.MoreChannels > 0 {
@@ -109,12 +108,10 @@ func modelRow(v *View, model operator.Model) Row {
 	if price.Text == "" {
 		price = Cell{Word: "model.free", Mark: "waiting"}
 	}
-	use, cost := Cell{}, Cell{}
 	if model.LastMonth != nil {
-		use.Text, cost.Text = number(model.LastMonth.Requests+model.LastMonth.Tasks), v.Money(model.LastMonth.Cost)
+		use, cost = number(model.LastMonth.Requests+model.LastMonth.Tasks), v.Money(model.LastMonth.Cost)
 	}
-	groups := Text(some(model.Groups, shownGroups))
-	return Row{ID: model.ID, Cells: []Cell{name, formatsCell(model.Formats), channels, groups, price, usual, use, cost}}
+	table.add(model.ID, name, formatsOf(model.Formats), channels, some(model.Groups, shownGroups), price, usual, use, cost)
 }
 
 func showOwnModels(v *View) (*modelsData, error) {
@@ -131,8 +128,7 @@ func showOwnModels(v *View) (*modelsData, error) {
 		Columns: columns("model.id", "model.vendor"),
 	}
 	for _, model := range models {
-		name := Cell{Text: model.ID, Code: true, Link: tryLink(v, ownTryModel(model))}
-		table.Rows = append(table.Rows, Row{ID: model.ID, Cells: []Cell{name, {Text: model.Vendor}}})
+		table.add(model.ID, Cell{Text: model.ID, Code: true, Link: tryLink(v, ownTryModel(model))}, model.Vendor)
 	}
 	return &modelsData{Table: table}, nil
 }
@@ -186,18 +182,12 @@ func draftPrices(v *View) (string, any, error) {
 	)}
 	marks := map[string]string{operator.PriceNew: "warning", operator.PriceChanged: "warning", operator.PriceSame: "done"}
 	for _, row := range draft.Data[:min(len(draft.Data), mostChanges)] {
-		data.Changes.Rows = append(data.Changes.Rows, Row{ID: row.Model, Cells: []Cell{
-			{Text: row.Model},
-			{Word: "prices.change." + row.Change, Mark: marks[row.Change]},
-			{Text: priceText(v, row.Before)},
-			{Text: priceText(v, row.After)},
-			{Text: row.Found, Code: true},
-		}})
+		change := Cell{Word: "prices.change." + row.Change, Mark: marks[row.Change]}
+		data.Changes.add(row.Model, row.Model, change, priceText(v, row.Before), priceText(v, row.After), Cell{Text: row.Found, Code: true})
 	}
 	for _, row := range draft.Ambiguous[:min(len(draft.Ambiguous), mostChanges)] {
-		data.Changes.Rows = append(data.Changes.Rows, Row{ID: row.Model, Cells: []Cell{
-			{Text: row.Model}, {Word: "prices.change.ambiguous", Mark: "waiting"}, {}, {}, {Text: strings.Join(row.Found, ", "), Code: true},
-		}})
+		data.Changes.add(row.Model, row.Model, Cell{Word: "prices.change.ambiguous", Mark: "waiting"}, "", "",
+			Cell{Text: strings.Join(row.Found, ", "), Code: true})
 	}
 	return "", data, nil
 }
@@ -212,11 +202,11 @@ func tryLink(v *View, model operator.Model) string {
 	return ""
 }
 
-// formatsCell lists the formats, without their operations.
-func formatsCell(formats []string) Cell {
+// formatsOf lists the formats, without their operations.
+func formatsOf(formats []string) string {
 	names := make([]string, len(formats))
 	for i, format := range formats {
 		names[i], _, _ = strings.Cut(format, ".")
 	}
-	return Cell{Text: strings.Join(slices.Compact(slices.Sorted(slices.Values(names))), ", ")}
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(names))), ", ")
 }

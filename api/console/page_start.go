@@ -306,17 +306,11 @@ func (d *overviewData) table(v *View, list logs.TrafficList) *Table {
 		if s.Failed > 0 {
 			errors.Link = v.To("calls") + "?" + url.Values{d.Group: {name.Text}, "status": {"failed"}}.Encode()
 		}
-		table.Rows = append(table.Rows, Row{Cells: []Cell{
-			name, {Text: number(s.Requests)}, errors, firstByte(s.FirstP95), {Text: number(s.Tokens)}, {Text: money(s.Cost)},
-		}})
+		first := ""
+		if s.FirstP95 > 0 {
+			first = Lasted(s.FirstP95)
+		}
+		table.add("", name, s.Requests, errors, first, s.Tokens, money(s.Cost))
 	}
 	return table
-}
-
-// firstByte is a time to the first byte; a dash for none.
-func firstByte(ms float64) Cell {
-	if ms == 0 {
-		return Cell{}
-	}
-	return Text(Lasted(ms))
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
-	"strconv"
 	"time"
 
 	"modelrelay/activities"
@@ -167,11 +166,7 @@ func (d *taskStory) tables(story tasks.Details) {
 			lasted := step.Ended.Sub(step.At)
 			took = Cell{Text: Lasted(float64(lasted.Microseconds()) / 1000), Bar: Share(lasted.Seconds(), longest.Seconds())}
 		}
-		d.Done.Rows = append(d.Done.Rows, Row{Cells: []Cell{
-			{Text: step.Name, Note: step.Summary},
-			When(step.At), took,
-			tokensCell(int64(step.Tries)), Text(step.Fault),
-		}})
+		d.Done.add("", Cell{Text: step.Name, Note: step.Summary}, step.At, took, known(int64(step.Tries)), step.Fault)
 	}
 	d.Tried = &Table{ID: "attempts", Caption: "task.attempts", Empty: "task.attempts.empty", Columns: columns(
 		"attempt.number", "task.channel", "attempt.upstream", "attempt.key", "attempt.ticket", "step.at", "step.fault",
@@ -181,24 +176,15 @@ func (d *taskStory) tables(story tasks.Details) {
 		if a.Fault != nil {
 			fault = Cell{Text: string(a.Fault.Kind) + ": " + a.Fault.Message, Mark: "failed"}
 		}
-		d.Tried.Rows = append(d.Tried.Rows, Row{Cells: []Cell{
-			Text(strconv.Itoa(a.Number)),
-			{Text: a.Assignment.Channel, Note: a.Assignment.Vendor},
-			Text(a.Assignment.Model),
-			{Text: a.Assignment.Key, Code: true},
-			{Text: a.Job, Code: true},
-			When(a.At), fault,
-		}})
+		d.Tried.add("", a.Number, Cell{Text: a.Assignment.Channel, Note: a.Assignment.Vendor}, a.Assignment.Model,
+			Cell{Text: a.Assignment.Key, Code: true}, Cell{Text: a.Job, Code: true}, a.At, fault)
 	}
 	d.Waits = &Table{
 		ID: "waits", Caption: "task.waits",
 		Columns: columns("step.name", "task.state", "#step.tries", "step.next", "step.fault"),
 	}
 	for _, wait := range story.Waiting {
-		d.Waits.Rows = append(d.Waits.Rows, Row{Cells: []Cell{
-			Text(wait.Name), waitState(wait.State), Text(number(wait.Tries)), When(wait.Next),
-			Text(wait.Fault),
-		}})
+		d.Waits.add("", wait.Name, waitState(wait.State), wait.Tries, wait.Next, wait.Fault)
 	}
 	d.Deliveries = &Table{ID: "hooks", Caption: "task.hooks", Columns: columns(
 		"task.state", "hook.host", "hook.status", "#step.tries", "step.next", "step.fault",
@@ -206,13 +192,7 @@ func (d *taskStory) tables(story tasks.Details) {
 	for _, hook := range story.Webhooks {
 		var sent activities.Delivery
 		_ = json.Unmarshal(hook.Result, &sent) // a delivery that has not begun has no result
-		status := Cell{}
-		if sent.Status > 0 {
-			status.Text = strconv.Itoa(sent.Status)
-		}
-		d.Deliveries.Rows = append(d.Deliveries.Rows, Row{Cells: []Cell{
-			taskState(hook.State), Text(sent.Host), status, Text(strconv.Itoa(sent.Tries)), When(sent.Next), Text(sent.Reason),
-		}})
+		d.Deliveries.add("", taskState(hook.State), sent.Host, known(int64(sent.Status)), sent.Tries, sent.Next, sent.Reason)
 	}
 }
 

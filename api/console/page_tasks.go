@@ -2,14 +2,12 @@ package console
 
 import (
 	"cmp"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"modelrelay/activities"
 	"modelrelay/api/operator"
-	"modelrelay/providers/pricing"
 	"modelrelay/workflows/tasks"
 )
 
@@ -125,7 +123,7 @@ func tasksTable(v *View, list []tasks.Listed, names map[string]string) *Table {
 		),
 	}
 	for _, task := range list {
-		table.Rows = append(table.Rows, taskRow(v, task, names))
+		addTask(v, table, task, names)
 	}
 	return table
 }
@@ -145,25 +143,19 @@ func taskTabs(v *View, counts *operator.TaskCounts) []taskTab {
 	return tabs
 }
 
-func taskRow(v *View, t tasks.Listed, names map[string]string) Row {
+func addTask(v *View, table *Table, t tasks.Listed, names map[string]string) {
 	state := taskState(string(t.Phase))
 	state.Note = codeNote(string(t.Phase), t.Code)
-	due := Cell{}
+	due := time.Time{}
 	if t.Closed.IsZero() {
-		due = When(t.Due)
+		due = t.Due
 	}
 	if !t.Due.IsZero() && t.Due.Before(time.Now()) {
 		state.Mark, state.Note = "warning", v.T("task.overdue")
 	}
-	return Row{ID: t.ID, Cells: []Cell{
-		{Text: t.ID, Code: true, Link: v.To("tasks", t.ID)},
-		state, operationCell(t.Operation),
-		{Text: t.Model},
-		tokenCell(v, t.Token, names),
-		{Text: t.Channel, Link: linkOf(v, "channels", t.Channel)},
-		tokensCell(t.Tokens), costCell(v, t.Cost),
-		When(t.Created), due, When(t.Closed),
-	}}
+	id, channel := Cell{Text: t.ID, Code: true, Link: v.To("tasks", t.ID)}, Cell{Text: t.Channel, Link: linkOf(v, "channels", t.Channel)}
+	table.add(t.ID, id, state, operationCell(t.Operation), t.Model, tokenCell(v, t.Token, names), channel, known(t.Tokens), v.Money(t.Cost),
+		t.Created, due, t.Closed)
 }
 
 // codeNote returns a failure's code, which is shown below the state; "" if it equals the state.
@@ -179,22 +171,15 @@ func operationCell(operation string) Cell {
 	if operation == "" {
 		return Cell{Word: "task.kind.video"}
 	}
-	return Text(operation)
+	return Cell{Text: operation}
 }
 
-// tokensCell and costCell are empty for an unknown value.
-func tokensCell(tokens int64) (cell Cell) {
-	if tokens > 0 {
-		cell.Text = number(tokens)
+// known formats a number that is 0 if it is unknown.
+func known(n int64) string {
+	if n == 0 {
+		return ""
 	}
-	return cell
-}
-
-func costCell(v *View, cost *pricing.Money) (cell Cell) {
-	if cost != nil {
-		cell.Text = v.Money(cost)
-	}
-	return cell
+	return number(n)
 }
 
 // taskState is a task's state, for operators or for clients: a mark and a word.
@@ -224,12 +209,9 @@ func deliveriesTable(v *View) (*Table, error) {
 	}
 	names := tokenNames(v, list.Data, func(d tasks.ListedDelivery) string { return d.Token })
 	for _, d := range list.Data {
-		table.Rows = append(table.Rows, Row{ID: d.Task, Cells: []Cell{
-			{Text: d.Task, Code: true, Link: v.To("tasks", d.Task)},
-			taskState(string(d.State)), taskState(d.Event[strings.LastIndexByte(d.Event, '.')+1:]),
-			{Text: d.Model},
-			tokenCell(v, d.Token, names), When(d.Created), When(d.Closed),
-		}})
+		event := taskState(d.Event[strings.LastIndexByte(d.Event, '.')+1:])
+		table.add(d.Task, Cell{Text: d.Task, Code: true, Link: v.To("tasks", d.Task)}, taskState(string(d.State)), event, d.Model,
+			tokenCell(v, d.Token, names), d.Created, d.Closed)
 	}
 	if len(list.Data) > 0 {
 		table.Next = v.next(list.After)
@@ -262,20 +244,14 @@ func ownTasksTable(v *View, page tasks.Page) *Table {
 		if task.Failure != nil {
 			state.Note = codeNote(string(task.State), task.Failure.Code)
 		}
-		progress, call := Text(v.T("task.percent", "n", strconv.Itoa(task.Progress))), task.CallDetails()
+		progress, call := Cell{Text: v.T("task.percent", "n", task.Progress)}, task.CallDetails()
 		if call == nil {
 			call = new(tasks.CallDetails)
 		} else if progress = (Cell{}); !task.Ended() {
 			progress.Word = "task.stage." + string(call.Stage)
 		}
-		table.Rows = append(table.Rows, Row{ID: task.ID, Cells: []Cell{
-			{Text: task.ID, Code: true, Link: v.To("tasks", task.ID)},
-			state,
-			progress, operationCell(task.Operation),
-			{Text: task.Request.Named()},
-			tokensCell(call.Usage.Tokens()), costCell(v, call.Cost),
-			When(task.CreatedAt), When(task.CompletedAt),
-		}})
+		table.add(task.ID, Cell{Text: task.ID, Code: true, Link: v.To("tasks", task.ID)}, state, progress, operationCell(task.Operation),
+			task.Request.Named(), known(call.Usage.Tokens()), v.Money(call.Cost), task.CreatedAt, task.CompletedAt)
 	}
 	if page.More {
 		table.Next = v.With("after", page.Last)

@@ -98,7 +98,7 @@ func showTokens(v *View) (tokensData, error) {
 		return data, err
 	}
 	for _, token := range list.Data {
-		data.Table.Rows = append(data.Table.Rows, tokenRow(v, token))
+		addToken(v, data.Table, token)
 		data.Groups = append(data.Groups, token.Group)
 	}
 	slices.Sort(data.Groups)
@@ -107,26 +107,21 @@ func showTokens(v *View) (tokensData, error) {
 	return data, nil
 }
 
-func tokenRow(v *View, t operator.Token) Row {
+func addToken(v *View, table *Table, t operator.Token) {
 	name := Cell{Text: t.Name, Link: v.To("tokens", t.ID)}
 	if t.Seeded {
 		name.Note = v.T("token.seeded")
 	}
-	limits := Cell{}
+	limits := ""
 	if n := *t.RequestsPerMinute; n > 0 {
-		limits.Text = v.T("token.per_minute", "n", number(n))
+		limits = v.T("token.per_minute", "n", number(n))
 	}
 	spent := Cell{}
 	if budget := t.InForce.Budget; budget > 0 && t.Spent != nil {
 		spent = Cell{Text: v.T("token.of", "spent", money(t.Spent), "budget", v.Money(budget)), Bar: Share(amount(*t.Spent), budget)}
 	}
-	return Row{ID: t.ID, Cells: []Cell{
-		name, stateCell(t.State),
-		{Text: t.Hint, Code: true},
-		{Text: t.Group},
-		{Text: strings.Join(t.Models, ", ")},
-		limits, spent, whenKnown(t.LastUsed), whenKnown(t.Expires),
-	}}
+	table.add(t.ID, name, stateCell(t.State), Cell{Text: t.Hint, Code: true}, t.Group, strings.Join(t.Models, ", "), limits, spent, t.LastUsed,
+		t.Expires)
 }
 
 // selectable returns the name of the rows' boxes if the session may change the rows, else "".

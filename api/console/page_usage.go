@@ -140,15 +140,8 @@ func (d *usageData) sums(v *View, rows []operator.UsageRow) {
 		case row.Priced != nil && !*row.Priced:
 			name.Note = v.T("usage.unpriced")
 		}
-		d.Table.Rows = append(d.Table.Rows, Row{ID: name.Text, Cells: []Cell{
-			name,
-			{Text: v.Money(row.Cost), Bar: Share(amount(row.Cost), amount(total))},
-			{Text: number(row.Requests)},
-			{Text: number(row.Tasks)},
-			{Text: number(row.Failed)},
-			{Text: number(row.InputTokens)},
-			{Text: number(row.OutputTokens)},
-		}})
+		cost := Cell{Text: v.Money(row.Cost), Bar: Share(amount(row.Cost), amount(total))}
+		d.Table.add(name.Text, name, cost, row.Requests, row.Tasks, row.Failed, row.InputTokens, row.OutputTokens)
 	}
 }
 
@@ -162,14 +155,7 @@ func unsettledTable(v *View, rows []operator.UnsettledRow) *Table {
 	}
 	names := tokenNames(v, rows, func(row operator.UnsettledRow) string { return row.Token })
 	for _, row := range rows {
-		table.Rows = append(table.Rows, Row{ID: row.ID, Cells: []Cell{
-			{Text: row.ID, Code: true},
-			{Text: v.Money(row.Amount)},
-			tokenCell(v, row.Token, names),
-			{Text: row.Model},
-			When(row.Since),
-			{Text: row.Why},
-		}})
+		table.add(row.ID, Cell{Text: row.ID, Code: true}, v.Money(row.Amount), tokenCell(v, row.Token, names), row.Model, row.Since, row.Why)
 	}
 	return table
 }

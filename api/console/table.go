@@ -72,7 +72,7 @@ type Cell struct {
 	Link string
 	// Mark is one of: working probing warning paused failed done running waiting.
 	Mark string
-	// Time is shown in the reader's time zone.
+	// Time is shown in the reader's time zone; the zero time is a dash.
 	Time time.Time
 	// Code is shown in a monospaced font.
 	Code bool
@@ -82,17 +82,26 @@ type Cell struct {
 	Bar *float64
 }
 
-// Text returns a cell with a text.
-func Text(text string) Cell { return Cell{Text: text} }
-
-// When returns a cell with a time; the zero time is a dash.
-func When(t time.Time) Cell { return Cell{Time: t} }
-
-func whenKnown(t *time.Time) Cell {
-	if t == nil {
-		return Cell{}
+// add adds a row. A cell is a Cell, a text, a number, or a time; a zero time is a dash.
+func (t *Table) add(id string, cells ...any) {
+	row := Row{ID: id, Cells: make([]Cell, len(cells))}
+	for i, cell := range cells {
+		switch cell := cell.(type) {
+		case Cell:
+			row.Cells[i] = cell
+		case string:
+			row.Cells[i].Text = cell
+		case time.Time:
+			row.Cells[i].Time = cell
+		case *time.Time:
+			if cell != nil {
+				row.Cells[i].Time = *cell
+			}
+		default:
+			row.Cells[i].Text = number(cell)
+		}
 	}
-	return When(*t)
+	t.Rows = append(t.Rows, row)
 }
 
 // Share returns the quotient of two numbers for Cell.Bar, nil if whole is not positive.
