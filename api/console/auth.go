@@ -31,13 +31,10 @@ const (
 	linkTTL = 24 * time.Hour
 )
 
-// auth manages the sessions, their cookies and the sign-in pages.
-type auth struct{ s *Server }
-
 // cookie returns the session's secret in a request, "" for none.
-func (a *auth) cookie(r *http.Request) string {
+func (s *Server) cookie(r *http.Request) string {
 	name := plainCookie
-	if a.s.secure() {
+	if s.secure() {
 		name = secureCookie
 	}
 	if c, err := r.Cookie(name); err == nil {
@@ -46,9 +43,9 @@ func (a *auth) cookie(r *http.Request) string {
 	return ""
 }
 
-func (a *auth) setCookie(v *View, secret string) {
+func (s *Server) setCookie(v *View, secret string) {
 	c := &http.Cookie{Name: plainCookie, Value: secret, Path: Root, HttpOnly: true, SameSite: http.SameSiteStrictMode}
-	if a.s.secure() {
+	if s.secure() {
 		c.Name, c.Path, c.Secure = secureCookie, "/", true
 	}
 	if secret == "" {
@@ -57,28 +54,29 @@ func (a *auth) setCookie(v *View, secret string) {
 	http.SetCookie(v.W, c)
 }
 
-func (a *auth) clearCookie(v *View) {
-	if a.cookie(v.R) != "" {
-		a.setCookie(v, "")
+func (s *Server) clearCookie(v *View) {
+	if s.cookie(v.R) != "" {
+		s.setCookie(v, "")
 	}
 }
 
-// find finds the session of a view. The error is storage.ErrNotFound if there is none, or if the owner's key was replaced.
-func (a *auth) find(v *View, secret string) error {
+// findSession finds the session of a view. The error is storage.ErrNotFound if there is none, or if the owner's key was replaced.
+func (s *Server) findSession(v *View) error {
+	secret := s.cookie(v.R)
 	if secret == "" {
 		return storage.ErrNotFound
 	}
-	session, err := a.s.o.Sessions.Find(v.R.Context(), secret)
+	session, err := s.o.Sessions.Find(v.R.Context(), secret)
 	if err != nil {
 		return err
 	}
-	user, err := a.s.o.Lookup(v.R.Context(), session.Kind, session.Owner)
+	user, err := s.o.Lookup(v.R.Context(), session.Kind, session.Owner)
 	if err == nil && user.Fingerprint != session.Fingerprint {
 		err = storage.ErrNotFound
 	}
 	if errors.Is(err, storage.ErrNotFound) {
 		// The owner's key was replaced, so the session ends.
-		_ = a.s.o.Sessions.End(v.R.Context(), session.Kind, session.Owner, session.ID)
+		_ = s.o.Sessions.End(v.R.Context(), session.Kind, session.Owner, session.ID)
 	}
 	if err != nil {
 		return err
@@ -87,21 +85,21 @@ func (a *auth) find(v *View, secret string) error {
 	return nil
 }
 
-// begin starts a session of an owner in the view's browser. It ends the browser's previous session.
-func (a *auth) begin(v *View, user User) error {
+// beginSession starts a session of an owner in the view's browser. It ends the browser's previous session.
+func (s *Server) beginSession(v *View, user User) error {
 	ctx := v.R.Context()
-	if old := a.cookie(v.R); old != "" {
-		if before, err := a.s.o.Sessions.Find(ctx, old); err == nil {
-			_ = a.s.o.Sessions.End(ctx, before.Kind, before.Owner, before.ID)
+	if old := s.cookie(v.R); old != "" {
+		if before, err := s.o.Sessions.Find(ctx, old); err == nil {
+			_ = s.o.Sessions.End(ctx, before.Kind, before.Owner, before.ID)
 		}
 	}
-	secret, _, err := a.s.o.Sessions.Begin(ctx, sessions.Session{
+	secret, _, err := s.o.Sessions.Begin(ctx, sessions.Session{
 		Kind: user.Kind, Owner: user.Owner, Fingerprint: user.Fingerprint, Agent: cut(v.R.UserAgent(), mostAgent), From: edge.Of(ctx).From(ctx),
 	})
 	if err != nil {
 		return err
 	}
-	a.setCookie(v, secret)
+	s.setCookie(v, secret)
 	return nil
 }
 
@@ -112,24 +110,24 @@ type signInData struct {
 	Wait   int    // seconds
 }
 
-func (a *auth) showSignIn(v *View) {
-	if a.find(v, a.cookie(v.R)) == nil {
+func (s *Server) showSignIn(v *View) {
+	if s.findSession(v) == nil {
 		v.redirect(next(v.R.URL.Query().Get("next")))
 		return
 	}
-	a.s.render(v, http.StatusOK, "sign-in", signInData{Next: next(v.R.URL.Query().Get("next")), Opened: a.s.o.Opened()})
+	s.render(v, http.StatusOK, "sign-in", signInData{Next: next(v.R.URL.Query().Get("next")), Opened: s.o.Opened()})
 }
 
 // signIn checks a key. All refusals have the same text.
-func (a *auth) signIn(v *View) {
+func (s *Server) signIn(v *View) {
 	v.R.Body = http.MaxBytesReader(v.W, v.R.Body, maxEntry)
-	data := signInData{Next: next(v.R.PostFormValue("next")), Opened: a.s.o.Opened()}
+	data := signInData{Next: next(v.R.PostFormValue("next")), Opened: s.o.Opened()}
 	key := strings.TrimSpace(v.R.PostFormValue("key"))
 	if len(key) > maxKey {
 		key = "" // refused as any wrong key
 	}
-	user, err := a.s.o.Key(v.R, key)
-	err = a.signedInBy(v, user, err)
+	user, err := s.o.Key(v.R, key)
+	err = s.signedInBy(v, user, err)
 	status, wait := http.StatusForbidden, (*sessions.TooManyError)(nil)
 	switch {
 	case err == nil:
@@ -142,36 +140,36 @@ func (a *auth) signIn(v *View) {
 	default:
 		status, data.Wrong = http.StatusServiceUnavailable, "session.away"
 	}
-	a.s.render(v, status, "sign-in", data)
+	s.render(v, status, "sign-in", data)
 }
 
 // showLink shows a button, so that a preview of the link does not invalidate it.
-func (a *auth) showLink(v *View) {
-	user, err := a.linked(v, a.s.o.Sessions.Peek)
+func (s *Server) showLink(v *View) {
+	user, err := s.linked(v, s.o.Sessions.Peek)
 	if err != nil {
-		a.stale(v, err)
+		s.stale(v, err)
 		return
 	}
-	a.s.render(v, http.StatusOK, "enter", user)
+	s.render(v, http.StatusOK, "enter", user)
 }
 
 // linked finds the owner of a link by its code, with read.
-func (a *auth) linked(v *View, read func(ctx context.Context, code string) (sessions.Link, error)) (user User, err error) {
+func (s *Server) linked(v *View, read func(ctx context.Context, code string) (sessions.Link, error)) (user User, err error) {
 	link, err := read(v.R.Context(), v.R.PathValue("code"))
 	if err == nil {
-		user, err = a.s.o.Lookup(v.R.Context(), link.Kind, link.Owner)
+		user, err = s.o.Lookup(v.R.Context(), link.Kind, link.Owner)
 	}
 	return user, err
 }
 
-func (a *auth) useLink(v *View) {
-	user, err := a.linked(v, a.s.o.Sessions.Take)
-	if err = a.signedInBy(v, user, err); err != nil {
-		a.stale(v, err)
+func (s *Server) useLink(v *View) {
+	user, err := s.linked(v, s.o.Sessions.Take)
+	if err = s.signedInBy(v, user, err); err != nil {
+		s.stale(v, err)
 		return
 	}
 	if user.Role == Holder {
-		v.redirect(Root + holderHome)
+		v.redirect(Root)
 		return
 	}
 	v.redirect(Root + "/setup")
@@ -179,11 +177,11 @@ func (a *auth) useLink(v *View) {
 
 // signedInBy begins the session of the owner of a key or a link; err is the error of finding the owner. It records the attempt in the audit
 // log, but not above a rate: unauthenticated clients and a holder with endless sign-ins must not fill the log.
-func (a *auth) signedInBy(v *View, user User, err error) error {
+func (s *Server) signedInBy(v *View, user User, err error) error {
 	if err == nil {
-		err = a.begin(v, user)
+		err = s.beginSession(v, user)
 	} else if errors.Is(err, storage.ErrNotFound) {
-		if wait := a.s.o.Wrong(v.R); wait > 0 {
+		if wait := s.o.Wrong(v.R); wait > 0 {
 			err = &sessions.TooManyError{For: wait}
 		}
 	}
@@ -221,27 +219,27 @@ func reason(err error) string {
 	}
 }
 
-func (a *auth) stale(v *View, err error) {
+func (s *Server) stale(v *View, err error) {
 	if errors.Is(err, storage.ErrNotFound) {
-		a.s.fail(v, http.StatusNotFound, "enter.stale")
+		s.fail(v, http.StatusNotFound, "enter.stale")
 		return
 	}
 	if _, tooMany := errors.AsType[*sessions.TooManyError](err); tooMany {
-		a.s.fail(v, http.StatusTooManyRequests, "enter.wait")
+		s.fail(v, http.StatusTooManyRequests, "enter.wait")
 		return
 	}
-	a.s.fail(v, http.StatusServiceUnavailable, "session.away")
+	s.fail(v, http.StatusServiceUnavailable, "session.away")
 }
 
-func (a *auth) signOut(v *View) {
-	if a.find(v, a.cookie(v.R)) == nil {
-		if err := a.s.o.Sessions.End(v.R.Context(), v.Session.Kind, v.Session.Owner, v.Session.ID); err != nil {
-			a.s.fail(v, http.StatusServiceUnavailable, "session.away")
+func (s *Server) signOut(v *View) {
+	if s.findSession(v) == nil {
+		if err := s.o.Sessions.End(v.R.Context(), v.Session.Kind, v.Session.Owner, v.Session.ID); err != nil {
+			s.fail(v, http.StatusServiceUnavailable, "session.away")
 			return
 		}
 		v.note(v.User, audit.SignOut, v.User.Name, "")
 	}
-	a.clearCookie(v)
+	s.clearCookie(v)
 	v.redirect(Root + "/sign-in")
 }
 

@@ -70,9 +70,6 @@ func allRoles() []Role { return []Role{Operator, Viewer, Holder} }
 
 func (p *page) admits(role Role) bool { return slices.Contains(p.roles, role) }
 
-// holderHome is the path of a holder's first page, below Root.
-const holderHome = ""
-
 // allPages returns the pages in the order of the navigation.
 func allPages() []page {
 	return []page{

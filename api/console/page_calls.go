@@ -78,35 +78,31 @@ func callsTable(v *View, calls []logs.Call) *Table {
 		Columns: columns("call.at", "call.status", "call.token", "call.model", "call.channel", "#call.first", "#call.took", "#call.tokens",
 			"#call.cost"),
 	}
-	for _, call := range calls {
-		addCall(v, table, call)
+	for _, c := range calls {
+		status := Cell{Text: strconv.Itoa(c.Status), Mark: callMark(c)}
+		if c.Fault != "" {
+			status.Note = v.Fault(providers.Kind(c.Fault))
+		}
+		if c.Skipped > 0 {
+			status.Note = strings.TrimSpace(status.Note + " " + v.T("call.skipped", "n", number(c.Skipped)))
+		}
+		var used, cost, first string
+		if c.InputTokens+c.OutputTokens > 0 {
+			used = number(c.InputTokens) + " / " + number(c.OutputTokens)
+		}
+		if c.Cost > 0 {
+			cost = money(c.Cost)
+		}
+		if c.FirstByte != nil {
+			first = Lasted(*c.FirstByte)
+		}
+		at, token := Cell{Time: c.At, Link: v.To("calls", c.ID)}, Cell{Text: c.TokenName, Link: linkOf(v, "tokens", c.Token)}
+		table.add(c.ID, at, status, token, Cell{Text: c.Model, Note: c.TaskID}, through(c), first, Lasted(c.MS), used, cost)
 	}
 	if !v.Staff() {
 		table.drop("call.token", "call.channel")
 	}
 	return table
-}
-
-func addCall(v *View, table *Table, c logs.Call) {
-	status := Cell{Text: strconv.Itoa(c.Status), Mark: callMark(c)}
-	if c.Fault != "" {
-		status.Note = v.Fault(providers.Kind(c.Fault))
-	}
-	if c.Skipped > 0 {
-		status.Note = strings.TrimSpace(status.Note + " " + v.T("call.skipped", "n", number(c.Skipped)))
-	}
-	var used, cost, first string
-	if c.InputTokens+c.OutputTokens > 0 {
-		used = number(c.InputTokens) + " / " + number(c.OutputTokens)
-	}
-	if c.Cost > 0 {
-		cost = money(c.Cost)
-	}
-	if c.FirstByte != nil {
-		first = Lasted(*c.FirstByte)
-	}
-	at, token := Cell{Time: c.At, Link: v.To("calls", c.ID)}, Cell{Text: c.TokenName, Link: linkOf(v, "tokens", c.Token)}
-	table.add(c.ID, at, status, token, Cell{Text: c.Model, Note: c.TaskID}, through(c), first, Lasted(c.MS), used, cost)
 }
 
 // linkOf is To, but returns "" if the id is "".

@@ -105,9 +105,7 @@ func tasksOf(v *View) (*Table, error) {
 	if view == "stuck" || view == "failed" {
 		table.Empty = "tasks.empty." + view
 	}
-	if v.May() {
-		table.Select = "task"
-	}
+	table.Select = v.boxes("task")
 	if len(list.Data) > 0 {
 		table.Next = v.next(list.After)
 	}
@@ -123,7 +121,19 @@ func tasksTable(v *View, list []tasks.Listed, names map[string]string) *Table {
 		),
 	}
 	for _, task := range list {
-		addTask(v, table, task, names)
+		state := taskState(string(task.Phase))
+		state.Note = codeNote(string(task.Phase), task.Code)
+		due := time.Time{}
+		if task.Closed.IsZero() {
+			due = task.Due
+		}
+		if !task.Due.IsZero() && task.Due.Before(time.Now()) {
+			state.Mark, state.Note = "warning", v.T("task.overdue")
+		}
+		id := Cell{Text: task.ID, Code: true, Link: v.To("tasks", task.ID)}
+		channel := Cell{Text: task.Channel, Link: linkOf(v, "channels", task.Channel)}
+		table.add(task.ID, id, state, operationCell(task.Operation), task.Model, tokenCell(v, task.Token, names), channel, known(task.Tokens),
+			v.Money(task.Cost), task.Created, due, task.Closed)
 	}
 	return table
 }
@@ -141,21 +151,6 @@ func taskTabs(v *View, counts *operator.TaskCounts) []taskTab {
 		}
 	}
 	return tabs
-}
-
-func addTask(v *View, table *Table, t tasks.Listed, names map[string]string) {
-	state := taskState(string(t.Phase))
-	state.Note = codeNote(string(t.Phase), t.Code)
-	due := time.Time{}
-	if t.Closed.IsZero() {
-		due = t.Due
-	}
-	if !t.Due.IsZero() && t.Due.Before(time.Now()) {
-		state.Mark, state.Note = "warning", v.T("task.overdue")
-	}
-	id, channel := Cell{Text: t.ID, Code: true, Link: v.To("tasks", t.ID)}, Cell{Text: t.Channel, Link: linkOf(v, "channels", t.Channel)}
-	table.add(t.ID, id, state, operationCell(t.Operation), t.Model, tokenCell(v, t.Token, names), channel, known(t.Tokens), v.Money(t.Cost),
-		t.Created, due, t.Closed)
 }
 
 // codeNote returns a failure's code, which is shown below the state; "" if it equals the state.
@@ -201,11 +196,8 @@ func deliveriesTable(v *View) (*Table, error) {
 		return nil, err
 	}
 	table := &Table{
-		ID: "webhooks", Caption: "webhooks.caption", Empty: "webhooks.empty", CSV: true,
+		ID: "webhooks", Caption: "webhooks.caption", Empty: "webhooks.empty", CSV: true, Select: v.boxes("task"),
 		Columns: columns("task.id", "task.state", "webhook.event", "task.model", "task.token", "webhook.begun", "webhook.ended"),
-	}
-	if v.May() {
-		table.Select = "task"
 	}
 	names := tokenNames(v, list.Data, func(d tasks.ListedDelivery) string { return d.Token })
 	for _, d := range list.Data {

@@ -76,7 +76,7 @@ func tokensPage() page {
 
 func showTokens(v *View) (tokensData, error) {
 	data := tokensData{Fields: bulkFields(), Table: &Table{
-		ID: "tokens", Caption: "tokens.caption", Empty: "tokens.empty", CSV: true, Select: selectable(v),
+		ID: "tokens", Caption: "tokens.caption", Empty: "tokens.empty", CSV: true, Select: v.boxes("id"),
 		Columns: columns("token.name", "token.state", "token.hint", "token.group", "token.models", "#token.limits", "#token.spent",
 			"token.last_used", "token.expires"),
 	}}
@@ -122,14 +122,6 @@ func addToken(v *View, table *Table, t operator.Token) {
 	}
 	table.add(t.ID, name, stateCell(t.State), Cell{Text: t.Hint, Code: true}, t.Group, strings.Join(t.Models, ", "), limits, spent, t.LastUsed,
 		t.Expires)
-}
-
-// selectable returns the name of the rows' boxes if the session may change the rows, else "".
-func selectable(v *View) string {
-	if v.May() {
-		return "id"
-	}
-	return ""
 }
 
 // changeTokens changes the selected tokens. ask returns the question about their number.

@@ -147,11 +147,8 @@ func (d *usageData) sums(v *View, rows []operator.UsageRow) {
 
 func unsettledTable(v *View, rows []operator.UnsettledRow) *Table {
 	table := &Table{
-		ID: "unsettled", Caption: "unsettled.caption", Empty: "unsettled.empty",
+		ID: "unsettled", Caption: "unsettled.caption", Empty: "unsettled.empty", Select: v.boxes("reservation"),
 		Columns: columns("unsettled.id", "#usage.cost", "usage.token", "usage.model", "unsettled.since", "unsettled.why"),
-	}
-	if v.May() {
-		table.Select = "reservation"
 	}
 	names := tokenNames(v, rows, func(row operator.UnsettledRow) string { return row.Token })
 	for _, row := range rows {

@@ -21,7 +21,7 @@ func youPage() page {
 				return Root + "/you?done=ended", nil, v.s.o.Sessions.End(v.R.Context(), v.User.Kind, v.User.Owner, v.Form.Value("session"))
 			}},
 			"everywhere": {roles: roles, do: func(v *View) (string, any, error) {
-				v.s.auth.clearCookie(v)
+				v.s.clearCookie(v)
 				return Root + "/sign-in", nil, v.s.o.Sessions.EndAll(v.R.Context(), v.User.Kind, v.User.Owner)
 			}},
 		},

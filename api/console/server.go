@@ -69,7 +69,7 @@ type Backend struct {
 	API http.Handler
 	// Account reads the data of a token.
 	Account *account.Service
-	// Ready returns the status of /readyz, and the errors of the failed checks by name.
+	// Ready returns the status of /readyz (ok, degraded, stopping or error), and the errors of the failed checks by name.
 	Ready func(ctx context.Context) (status string, failed map[string]string)
 }
 
@@ -105,7 +105,6 @@ type Options struct {
 // Server is the console's handler. It is safe for concurrent use and needs no Close.
 type Server struct {
 	o         Options
-	auth      *auth
 	words     words.Texts
 	templates templates
 	assets    *assets.Files
@@ -119,7 +118,6 @@ func New(o Options) *Server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{o: o, words: words.Load(), assets: assets.Load(), pages: allPages()}
-	s.auth = &auth{s}
 	s.templates = newTemplates(s.words)
 	mux := http.NewServeMux()
 	for _, route := range s.routes() {
@@ -139,11 +137,11 @@ func (s *Server) routes() []route {
 	list := []route{
 		{"GET /{$}", http.HandlerFunc(s.landing)},
 		{"GET " + Root + "/assets/", http.StripPrefix(Root+"/assets/", s.assets)},
-		{"GET " + Root + "/sign-in", s.open(s.auth.showSignIn)},
-		{"POST " + Root + "/sign-in", s.open(s.auth.signIn)},
-		{"GET " + Root + "/enter/{code}", s.open(s.auth.showLink)},
-		{"POST " + Root + "/enter/{code}", s.open(s.auth.useLink)},
-		{"POST " + Root + "/sign-out", s.open(s.auth.signOut)},
+		{"GET " + Root + "/sign-in", s.open(s.showSignIn)},
+		{"POST " + Root + "/sign-in", s.open(s.signIn)},
+		{"GET " + Root + "/enter/{code}", s.open(s.showLink)},
+		{"POST " + Root + "/enter/{code}", s.open(s.useLink)},
+		{"POST " + Root + "/sign-out", s.open(s.signOut)},
 		{"POST " + Root + "/appearance", s.open(s.setAppearance)},
 		{Root + "/as/{token}/", s.signedIn(s.proxy)},
 		{"GET " + Root + "/tasks/{id}/content", s.signedIn(s.taskContent)},
@@ -242,18 +240,17 @@ func (s *Server) open(do func(v *View)) http.Handler {
 func (s *Server) signedIn(do func(v *View)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := s.view(w, r)
-		secret := s.auth.cookie(r)
-		if secret == "" && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" &&
+		if s.cookie(r) == "" && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" &&
 			r.Header.Get("Sec-Fetch-Mode") == "navigate" {
 			s.render(v, http.StatusOK, "again", nil)
 			return
 		}
-		err := s.auth.find(v, secret)
+		err := s.findSession(v)
 		switch {
 		case err == nil:
 			do(v)
 		case errors.Is(err, storage.ErrNotFound):
-			s.auth.clearCookie(v)
+			s.clearCookie(v)
 			if !safe(r.Method) || r.Header.Get("Sec-Fetch-Dest") == "empty" { // a script handles the status on its page
 				s.fail(v, http.StatusUnauthorized, "session.over")
 				return
@@ -271,7 +268,7 @@ func (s *Server) fail(v *View, status int, word string) {
 
 func (s *Server) nothingHere(v *View) {
 	// With a session, the page has the frame.
-	_ = s.auth.find(v, s.auth.cookie(v.R))
+	_ = s.findSession(v)
 	s.fail(v, http.StatusNotFound, "refused.nothing")
 }
 
@@ -286,10 +283,11 @@ type landingData struct {
 func (s *Server) landing(w http.ResponseWriter, r *http.Request) {
 	v := s.view(w, r)
 	known := s.knownHost(r)
-	data := landingData{Base: s.base(r), Health: s.health(v), SignIn: known}
+	data := landingData{Base: s.base(r), SignIn: known}
+	data.Health, _ = s.o.Ready(r.Context())
 	data.Snippets = programFor(data.Base, createChat, usualChat, "Hello", false)
 	if known {
-		_ = s.auth.find(v, s.auth.cookie(r)) // the landing page requires no session
+		_ = s.findSession(v) // the landing page requires no session
 	}
 	user := v.User
 	v.User = User{} // no frame
@@ -306,15 +304,4 @@ func (s *Server) base(r *http.Request) string {
 		scheme = "https"
 	}
 	return scheme + "://" + r.Host
-}
-
-// health returns the status of the gateway: ok, degraded, stopping or error.
-func (s *Server) health(v *View) string {
-	status, _ := s.o.Ready(v.R.Context())
-	switch status {
-	case "ok", "degraded", "stopping":
-		return status
-	default:
-		return "error"
-	}
 }

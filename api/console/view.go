@@ -154,6 +154,14 @@ func (v *View) Ticked(id string) bool { return v.Ask != nil && slices.Contains(v
 // May reports whether the session may perform the changes of operators.
 func (v *View) May() bool { return v.User.Role == Operator }
 
+// boxes returns the name of the boxes of a table's rows if the session may change the rows, else "".
+func (v *View) boxes(name string) string {
+	if v.May() {
+		return name
+	}
+	return ""
+}
+
 // Staff reports whether an operator or a viewer owns the session.
 func (v *View) Staff() bool { return v.User.Role == Operator || v.User.Role == Viewer }
 
