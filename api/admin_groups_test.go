@@ -11,7 +11,8 @@ import (
 func tokenGroups() map[string]operator.GroupRules {
 	return map[string]operator.GroupRules{"default": {}, "small": {
 		GroupLimits: tokens.GroupLimits{
-			Defaults: tokens.Limits{RequestsPerMinute: 7}, Ceilings: tokens.Limits{Concurrency: 2}, DefaultBudget: 3, CeilingBudget: 9,
+			Defaults: tokens.Defaults{Limits: tokens.Limits{RequestsPerMinute: 7}, Budget: 3},
+			Ceilings: tokens.Ceilings{Limits: tokens.Limits{Concurrency: 2}, Budget: 9},
 		},
 		Forbid: []string{"background"}, Channels: []string{"up"},
 	}}

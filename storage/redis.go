@@ -9,31 +9,33 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"modelrelay/providers/secret"
 )
 
 // RedisOptions configure the client where the URL does not. Nil, and zero in a field, mean the default.
 type RedisOptions struct {
+	Username string      `yaml:"username" doc:"user of the ACL of Redis; replaces the user in url"`
+	Password secret.Text `yaml:"password" doc:"password of Redis; replaces the password in url"`
+	Prefix   string      `yaml:"prefix" doc:"prefix of every key and channel, so that several gateways can share one Redis"`
+	// Cluster reports that the URL is of a node of a Redis Cluster. Scripts use many keys at once, so all keys are in one slot: a prefix
+	// without a hash tag, such as mr:, becomes one: {mr:}.
+	Cluster  bool          `yaml:"cluster" doc:"url leads to a Redis Cluster. All keys are in one slot: their prefix is a hash tag, either {mr:} or the hash tag in prefix"`
+	Sentinel RedisSentinel `yaml:"sentinel"`
+
 	Timeout  time.Duration // to dial, to write, to read one answer; default 1 s
 	PoolSize int           // idle connections; default 64, more are opened when callers need them
-	// Username and Password are of Redis's access control list, and replace those of the URL.
-	Username, Password string
 	// TLS returns the configuration of each new connection, so that its files may change; only for rediss://. Nil: the system's roots.
 	// An empty ServerName means the dialed host.
 	TLS func() (*tls.Config, error)
-	// Sentinel finds the primary; it replaces the URL's host and port.
-	Sentinel RedisSentinel
-	// Prefix begins every key and channel; default Prefix.
-	Prefix string
-	// Cluster reports that the URL is of a node of a Redis Cluster. Scripts use many keys at once, so all keys are in one slot: a prefix
-	// without a hash tag, such as mr:, becomes one: {mr:}.
-	Cluster bool
 }
 
-// RedisSentinel configures the sentinels that know the primary. The zero value: no sentinels.
+// RedisSentinel finds the primary of a Redis with failover. The zero value: no sentinels.
 type RedisSentinel struct {
-	Master             string   // name of the primary among the sentinels
-	Addresses          []string // host:port; the client learns the others from the first that answers
-	Username, Password string   // of the sentinels themselves
+	Master    string      `yaml:"master" doc:"name of the primary at the sentinels. They report its host and port, which replace the host and port of redis.url; the scheme, user, password, database and timeouts of redis.url apply. Empty: no sentinels"`
+	Addresses []string    `yaml:"addresses" doc:"host:port of sentinels, with the TLS of redis.tls; the first sentinel that answers reports the others"`
+	Username  string      `yaml:"username" doc:"user of the ACL of the sentinels"`
+	Password  secret.Text `yaml:"password" doc:"password of the sentinels"`
 }
 
 const (
@@ -87,7 +89,7 @@ func clientOptions(url string, opts *RedisOptions) (*redis.Options, error) {
 		ro.Username = opts.Username
 	}
 	if opts.Password != "" {
-		ro.Password = opts.Password
+		ro.Password = opts.Password.Reveal()
 	}
 	timeout := cmp.Or(opts.Timeout, defaultTimeout)
 	for _, of := range []*time.Duration{&ro.DialTimeout, &ro.ReadTimeout, &ro.WriteTimeout, &ro.PoolTimeout} {

@@ -66,7 +66,7 @@ func DialTLS(dial Dial, secure func() (*tls.Config, error), timeout time.Duratio
 // connections when the primary changes.
 func failoverOptions(ro *redis.Options, of RedisSentinel) *redis.FailoverOptions {
 	return &redis.FailoverOptions{
-		MasterName: of.Master, SentinelAddrs: of.Addresses, SentinelUsername: of.Username, SentinelPassword: of.Password,
+		MasterName: of.Master, SentinelAddrs: of.Addresses, SentinelUsername: of.Username, SentinelPassword: of.Password.Reveal(),
 		Dialer: ro.Dialer, Protocol: ro.Protocol, Username: ro.Username, Password: ro.Password, DB: ro.DB,
 		DialTimeout: ro.DialTimeout, ReadTimeout: ro.ReadTimeout, WriteTimeout: ro.WriteTimeout, PoolTimeout: ro.PoolTimeout,
 		ContextTimeoutEnabled: ro.ContextTimeoutEnabled, DialerRetries: ro.DialerRetries,

@@ -110,8 +110,11 @@ func TestTokenFormGroups(t *testing.T) {
 	h := newHouse(t, nil)
 	h.groups = map[string]operator.GroupRules{
 		"default": {
-			GroupLimits: tokens.GroupLimits{Defaults: tokens.Limits{RequestsPerMinute: 60}, DefaultBudget: 5, Ceilings: tokens.Limits{MaxTasks: 3}},
-			Channels:    []string{"main", "b"}, Forbid: []string{"hosted_tools"},
+			GroupLimits: tokens.GroupLimits{
+				Defaults: tokens.Defaults{Limits: tokens.Limits{RequestsPerMinute: 60}, Budget: 5},
+				Ceilings: tokens.Ceilings{Limits: tokens.Limits{MaxTasks: 3}},
+			},
+			Channels: []string{"main", "b"}, Forbid: []string{"hosted_tools"},
 		},
 		"empty": {},
 	}

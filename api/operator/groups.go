@@ -62,8 +62,8 @@ func (s *Service) ListGroups(_ context.Context, by Actor, _ *struct{}) (GroupLis
 		group := groups[name]
 		list.Data = append(list.Data, Group{
 			Object: "group", Name: name, Channels: orNone(group.Channels), Forbid: orNone(group.Forbid),
-			Defaults: Limits{tokens.AllLimits(group.Defaults), group.DefaultBudget},
-			Ceilings: Limits{tokens.AllLimits(group.Ceilings), group.CeilingBudget},
+			Defaults: Limits{tokens.AllLimits(group.Defaults.Limits), group.Defaults.Budget},
+			Ceilings: Limits{tokens.AllLimits(group.Ceilings.Limits), group.Ceilings.Budget},
 		})
 	}
 	return list, nil

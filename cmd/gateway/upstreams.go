@@ -32,10 +32,7 @@ func (m *Main) openUpstreams(cfg config.Config, client redis.UniversalClient, lo
 	connections := upstreamClient(cfg.Egress, u.trust.config)
 	m.onClose(func() error { connections.CloseIdleConnections(); return nil })
 	u.catalog = vendors.New(connections)
-	monitor := health.NewMonitor(u.catalog, &health.Options{
-		Cooldown: cfg.Relay.Cooldown, CooldownFailures: cfg.Relay.CooldownFailures, CooldownShare: cfg.Relay.CooldownShare,
-		CooldownWindow: cfg.Relay.CooldownWindow,
-	})
+	monitor := health.NewMonitor(u.catalog, &cfg.Relay.Options)
 	u.health = health.NewSharer(monitor, client, introduction(), log)
 	u.router = router.New(u.catalog, nil, &router.Options{Health: monitor, Reaches: translate.Reaches})
 	u.load(cfg)

@@ -17,12 +17,10 @@ import (
 
 // Options tune a Monitor. The zero value of a field means its default.
 type Options struct {
-	// Cooldown is how long a circuit is open, and the first cooldown of a refused key.
-	Cooldown time.Duration
-	// CooldownFailures of the calls in a CooldownWindow must fail, and a CooldownShare of them and of their tokens, to open a circuit.
-	CooldownFailures int
-	CooldownShare    float64
-	CooldownWindow   time.Duration
+	Cooldown         time.Duration `yaml:"cooldown" doc:"how long the circuit of a failing model or channel is open; also the first cooldown of a refused key"`
+	CooldownFailures int           `yaml:"cooldown_failures" doc:"failures among the recent calls that open a circuit, 1 to 32"`
+	CooldownShare    float64       `yaml:"cooldown_share" doc:"share of the recent calls, and of their tokens, that must fail to open a circuit; at most 1"`
+	CooldownWindow   time.Duration `yaml:"cooldown_window" doc:"how long a call counts as recent"`
 	// Publish receives the events of this process; nil: they are not published. It must not block.
 	Publish func(Event)
 }

@@ -5,17 +5,28 @@ import (
 	"sync/atomic"
 )
 
-// GroupLimits are the default limits of a group's tokens, and their upper bounds.
+// GroupLimits are the default limits of a group's tokens, and their upper bounds. 0: none.
 type GroupLimits struct {
-	Defaults, Ceilings Limits // 0: none; ceilings are not Unlimited
-	// DefaultBudget and CeilingBudget are in units of the currency; 0: none.
-	DefaultBudget, CeilingBudget float64
+	Defaults Defaults `yaml:"defaults"`
+	Ceilings Ceilings `yaml:"ceilings"` // not Unlimited
+}
+
+// Defaults are the limits of tokens without their own.
+type Defaults struct {
+	Limits
+	Budget float64 `yaml:"budget" doc:"budget of a token without its own budget"`
+}
+
+// Ceilings are the highest limits that a token may have.
+type Ceilings struct {
+	Limits
+	Budget float64 `yaml:"budget" doc:"maximum budget of a token; also the budget of a token without one, if defaults has none. 0: no limit"`
 }
 
 // InForce returns the token with its effective limits: each is its own or else the group's default, and at most the group's ceiling.
 func (g GroupLimits) InForce(t Token) Token {
 	limits := reflect.ValueOf(&t.Limits).Elem()
-	defaults, ceilings := reflect.ValueOf(g.Defaults), reflect.ValueOf(g.Ceilings)
+	defaults, ceilings := reflect.ValueOf(g.Defaults.Limits), reflect.ValueOf(g.Ceilings.Limits)
 	for field, most := range ceilings.Fields() {
 		limit := limits.FieldByIndex(field.Index)
 		if limit.Int() == 0 {
@@ -26,10 +37,10 @@ func (g GroupLimits) InForce(t Token) Token {
 		}
 	}
 	if t.Budget <= 0 {
-		t.Budget = g.DefaultBudget
+		t.Budget = g.Defaults.Budget
 	}
-	if over := t.Budget <= 0 || t.Budget > g.CeilingBudget; g.CeilingBudget > 0 && over {
-		t.Budget = g.CeilingBudget
+	if over := t.Budget <= 0 || t.Budget > g.Ceilings.Budget; g.Ceilings.Budget > 0 && over {
+		t.Budget = g.Ceilings.Budget
 	}
 	return t
 }

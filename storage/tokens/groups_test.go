@@ -11,8 +11,8 @@ import (
 func TestInForce(t *testing.T) {
 	t.Parallel()
 	group := tokens.GroupLimits{
-		Defaults: tokens.Limits{RequestsPerMinute: 60, Concurrency: 9, ReadsPerMinute: tokens.Unlimited}, DefaultBudget: 5,
-		Ceilings: tokens.Limits{RequestsPerMinute: 600, Concurrency: 8, MaxSockets: 10}, CeilingBudget: 50,
+		Defaults: tokens.Defaults{Limits: tokens.Limits{RequestsPerMinute: 60, Concurrency: 9, ReadsPerMinute: tokens.Unlimited}, Budget: 5},
+		Ceilings: tokens.Ceilings{Limits: tokens.Limits{RequestsPerMinute: 600, Concurrency: 8, MaxSockets: 10}, Budget: 50},
 	}
 	for _, test := range []struct {
 		name      string
@@ -73,14 +73,14 @@ func TestSetGroups(t *testing.T) {
 	held(key, 0)
 	held("sk-seeded", 0)
 	for _, limit := range []int{4, 2, 0} {
-		store.SetGroups(map[string]tokens.GroupLimits{"team": {Defaults: tokens.Limits{Concurrency: limit}}})
+		store.SetGroups(map[string]tokens.GroupLimits{"team": {Defaults: tokens.Defaults{Limits: tokens.Limits{Concurrency: limit}}}})
 		held(key, limit)
 		held("sk-seeded", limit)
 		held(otherKey, 5)
 	}
 	store.SetGroups(map[string]tokens.GroupLimits{
-		"team":   {Defaults: tokens.Limits{Concurrency: 3}},
-		"others": {Ceilings: tokens.Limits{Concurrency: 2}},
+		"team":   {Defaults: tokens.Defaults{Limits: tokens.Limits{Concurrency: 3}}},
+		"others": {Ceilings: tokens.Ceilings{Limits: tokens.Limits{Concurrency: 2}}},
 	})
 	_, late, err := store.Create(t.Context(), tokens.Token{Name: "late", Group: "team"})
 	if err != nil {
@@ -110,7 +110,7 @@ func TestSeedGroups(t *testing.T) {
 	t.Cleanup(store.Close)
 	seed := func(name string, concurrency int) error {
 		return store.SeedGroups(t.Context(), []tokens.Seed{{Token: tokens.Token{Name: name, Group: "team"}, Key: "sk-seeded"}},
-			map[string]tokens.GroupLimits{"team": {Defaults: tokens.Limits{Concurrency: concurrency}}})
+			map[string]tokens.GroupLimits{"team": {Defaults: tokens.Defaults{Limits: tokens.Limits{Concurrency: concurrency}}}})
 	}
 	held := func(want int) {
 		t.Helper()

@@ -18,9 +18,10 @@ const maxFile = 1 << 20
 
 // Files name the TLS files of a client. All may be empty.
 type Files struct {
-	CA         string // PEM certificates that may sign the server's; empty: the system's roots
-	Cert, Key  string // PEM certificate and key of the client; both or none
-	ServerName string // name in the server's certificate; empty: the host that is dialed
+	CA         string `yaml:"ca" type:"file" doc:"PEM file of the CAs that sign the server's certificate; empty: the system's CAs. The gateway reads a changed file again"`
+	Cert       string `yaml:"cert" type:"file" doc:"PEM file of the gateway's client certificate with its chain; empty: none. The gateway reads a changed file again"`
+	Key        string `yaml:"key" type:"file" doc:"PEM file of the private key of cert"`
+	ServerName string `yaml:"server_name" doc:"name in the server's certificate; empty: the host of the connection"`
 }
 
 // The parts of Files in a Problem.

@@ -13,7 +13,7 @@ type Archive struct {
 	archive.Options
 	SecretKey    providers.Secret `yaml:"secret_key" doc:"S3 secret key"`
 	CreateBucket bool             `yaml:"create_bucket" doc:"create the bucket at the start if it does not exist"`
-	CA           string           `yaml:"ca" doc:"PEM file of the CAs that sign the store's certificate; requires an endpoint that begins with https://. Empty: the system's CAs. The gateway reads a changed file again"`
+	CA           string           `yaml:"ca" type:"file" doc:"PEM file of the CAs that sign the store's certificate; requires an endpoint that begins with https://. Empty: the system's CAs. The gateway reads a changed file again"`
 }
 
 // Store returns the options of the archive; buffers is the number for all its writers.

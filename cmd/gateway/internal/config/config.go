@@ -141,14 +141,11 @@ type Relay struct {
 	FirstByteTimeout time.Duration `yaml:"first_byte_timeout" doc:"maximum wait for the first byte of an upstream"`
 	IdleTimeout      time.Duration `yaml:"idle_timeout" doc:"maximum time without data within an answer"`
 	MaxAttempts      int           `yaml:"max_attempts" doc:"maximum number of channels that one call tries"`
-	Cooldown         time.Duration `yaml:"cooldown" doc:"how long the circuit of a failing model or channel is open; also the first cooldown of a refused key"`
-	CooldownFailures int           `yaml:"cooldown_failures" doc:"failures among the recent calls that open a circuit, 1 to 32"`
-	CooldownShare    float64       `yaml:"cooldown_share" doc:"share of the recent calls, and of their tokens, that must fail to open a circuit; at most 1"`
-	CooldownWindow   time.Duration `yaml:"cooldown_window" doc:"how long a call counts as recent"`
-	Grace            time.Duration `yaml:"grace" doc:"how long open calls may continue after SIGTERM"`
-	RedisGrace       time.Duration `yaml:"redis_grace" doc:"how long known tokens work while Redis is unavailable"`
-	RealtimeModel    string        `yaml:"realtime_model" doc:"model of a realtime call without a model; empty: 400"`
-	ModerationModel  string        `yaml:"moderation_model" doc:"model of a moderation without a model; empty: 400"`
+	health.Options
+	Grace           time.Duration `yaml:"grace" doc:"how long open calls may continue after SIGTERM"`
+	RedisGrace      time.Duration `yaml:"redis_grace" doc:"how long known tokens work while Redis is unavailable"`
+	RealtimeModel   string        `yaml:"realtime_model" doc:"model of a realtime call without a model; empty: 400"`
+	ModerationModel string        `yaml:"moderation_model" doc:"model of a moderation without a model; empty: 400"`
 }
 
 // Responses has the limits of stored responses.
@@ -198,7 +195,7 @@ type Tier struct {
 // Channel is a configured route to an upstream.
 type Channel struct {
 	providers.Channel
-	CA          string `yaml:"ca" doc:"PEM file of the CAs that sign the upstream's certificate; requires a base_url that begins with https://. Empty: the system's CAs. The gateway reads a changed file again"`
+	CA          string `yaml:"ca" type:"file" doc:"PEM file of the CAs that sign the upstream's certificate; requires a base_url that begins with https://. Empty: the system's CAs. The gateway reads a changed file again"`
 	StreamUsage bool   `yaml:"stream_usage" doc:"for vendor openai: request the token counts of a stream if the client does not; after an upstream refuses the field, the gateway no longer sends it"`
 	Translate   bool   `yaml:"translate" doc:"translate calls in other chat formats for this channel; false: it gets only calls in its own formats"`
 	Background  string `yaml:"background" doc:"for vendor openai, where a Response with background: true runs: gateway (a worker of the gateway waits for the answer) or upstream (the vendor runs it; the gateway reads it there and never sends it twice)"`
@@ -218,7 +215,7 @@ func Default() Config {
 		Audit:    Audit{Retention: 400 * 24 * time.Hour},
 		Metrics:  Metrics{Listen: "127.0.0.1:9464", Models: 200},
 		Log:      Log{Level: "info", Format: "json"},
-		Redis:    Redis{URL: "redis://127.0.0.1:6379/0", Prefix: storage.Prefix},
+		Redis:    Redis{URL: "redis://127.0.0.1:6379/0", RedisOptions: storage.RedisOptions{Prefix: storage.Prefix}},
 		Temporal: Temporal{Address: "127.0.0.1:7233", Namespace: "default", TaskQueue: "video", CallQueue: "calls"},
 		Archive: Archive{
 			Options:      archive.Options{Endpoint: "http://127.0.0.1:9000", Bucket: "videos", Region: "us-east-1", Style: archive.StyleAuto},
@@ -230,8 +227,10 @@ func Default() Config {
 		},
 		Relay: Relay{
 			MaxBody: 64 << 20, FirstByteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute, MaxAttempts: 3,
-			Cooldown: health.DefaultCooldown, CooldownFailures: health.DefaultCooldownFailures,
-			CooldownShare: health.DefaultCooldownShare, CooldownWindow: health.DefaultCooldownWindow,
+			Options: health.Options{
+				Cooldown: health.DefaultCooldown, CooldownFailures: health.DefaultCooldownFailures,
+				CooldownShare: health.DefaultCooldownShare, CooldownWindow: health.DefaultCooldownWindow,
+			},
 			Grace: 30 * time.Second, RedisGrace: 10 * time.Minute,
 		},
 		Background: Background{MaxCalls: 1000, MaxQueued: 20_000, Deadline: time.Hour, MaxOutput: 64 << 20, LostAnswer: providers.LostRepeat},
@@ -258,12 +257,6 @@ func Parse(file string, text []byte, env func(string) (string, bool), vendors pr
 	cfg := Default()
 	dec := &decoder{env: env, folder: filepath.Dir(file), places: map[string]place{}}
 	dec.document(text, &cfg)
-	inFolder(dec.folder, &cfg.Redis.TLS.CA, &cfg.Redis.TLS.Cert, &cfg.Redis.TLS.Key, &cfg.Archive.CA)
-	inFolder(dec.folder, &cfg.TLS.Cert, &cfg.TLS.Key)
-	for i := range cfg.Channels {
-		inFolder(dec.folder, &cfg.Channels[i].CA)
-	}
-	inFolder(dec.folder, &cfg.Temporal.TLS.CA, &cfg.Temporal.TLS.Cert, &cfg.Temporal.TLS.Key)
 	if len(dec.problems) == 0 {
 		for _, problem := range cfg.Validate(vendors) {
 			dec.addAt(problem.Key, problem.Message)

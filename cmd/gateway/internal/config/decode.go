@@ -31,7 +31,7 @@ func placeOf(node *yaml.Node) place { return place{node.Line, node.Column} }
 // several errors, and it parses 0012 as 10.
 type decoder struct {
 	env func(string) (string, bool)
-	// folder is the base of relative paths in ${file:PATH}, and files are the files that were read.
+	// folder is the base of relative paths, and files are the files of ${file:PATH}.
 	folder   string
 	files    []string
 	places   map[string]place // of keys
@@ -158,9 +158,10 @@ func (d *decoder) pairs(key string, node *yaml.Node) []pair {
 }
 
 func (d *decoder) fields(key string, node *yaml.Node, into reflect.Value) {
-	fields := map[string]reflect.Value{}
+	fields, isPath := map[string]reflect.Value{}, map[string]bool{}
 	for field, value := range keyFields(into) {
-		fields[field.Tag.Get("yaml")] = value
+		name := field.Tag.Get("yaml")
+		fields[name], isPath[name] = value, field.Tag.Get("type") == "file"
 	}
 	pairs := d.pairs(key, node)
 	for _, p := range pairs { // first, because any key of the mapping replaces a merged key
@@ -179,6 +180,9 @@ func (d *decoder) fields(key string, node *yaml.Node, into reflect.Value) {
 		case known:
 			d.places[path] = placeOf(p.key)
 			d.value(path, p.value, field)
+			if isPath[p.key.Value] && field.String() != "" {
+				field.SetString(d.inFolder(field.String()))
+			}
 		default:
 			d.add(path, placeOf(p.key), "unknown key; known here are %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		}
@@ -275,11 +279,17 @@ func (d *decoder) variable(name string) (string, error) {
 	return value, nil
 }
 
+// inFolder makes a relative path start from the configuration's folder.
+func (d *decoder) inFolder(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(d.folder, path)
+}
+
 // file returns the text of a file without its trailing line end.
 func (d *decoder) file(path string) (string, error) {
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(d.folder, path)
-	}
+	path = d.inFolder(path)
 	if !slices.Contains(d.files, path) {
 		d.files = append(d.files, path)
 	}

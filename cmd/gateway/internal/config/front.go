@@ -24,8 +24,8 @@ type Front struct {
 
 // ListenTLS is the certificate of the gateway's listeners.
 type ListenTLS struct {
-	Cert string `yaml:"cert" doc:"PEM file of the certificate with its chain; listen, admin.listen and console.listen then use TLS 1.2 or later, with HTTP/2. The gateway reads a changed file again. Empty: no TLS"`
-	Key  string `yaml:"key" doc:"PEM file of the private key of cert"`
+	Cert string `yaml:"cert" type:"file" doc:"PEM file of the certificate with its chain; listen, admin.listen and console.listen then use TLS 1.2 or later, with HTTP/2. The gateway reads a changed file again. Empty: no TLS"`
+	Key  string `yaml:"key" type:"file" doc:"PEM file of the private key of cert"`
 }
 
 func (t ListenTLS) files() certs.Files { return certs.Files{Cert: t.Cert, Key: t.Key} }

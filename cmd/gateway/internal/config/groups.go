@@ -11,34 +11,15 @@ import (
 
 // Group has the rules for the tokens of a group.
 type Group struct {
-	Defaults Defaults `yaml:"defaults"`
-	Ceilings Ceilings `yaml:"ceilings"`
-	Forbid   []string `yaml:"forbid" doc:"features that the tokens of the group may not request, because they change the price of a call; such a request is answered with 400. background (true), service_tier (and Anthropic's speed), hosted_tools (tools that the vendor runs, such as a web search), inference_geo (Anthropic's, except global), cached_content (Gemini's), long_cache (cache marks longer than 5m), long_context (Anthropic's beta context-1m), other_models (models and hosts other than the model that the call names)"`
-}
-
-// Defaults are the limits of tokens without their own.
-type Defaults struct {
-	tokens.Limits
-	Budget float64 `yaml:"budget" doc:"budget of a token without its own budget"`
-}
-
-// Ceilings are the highest limits that a token may have.
-type Ceilings struct {
-	tokens.Limits
-	Budget float64 `yaml:"budget" doc:"maximum budget of a token; also the budget of a token without one, if defaults has none. 0: no limit"`
-}
-
-func (g Group) limits() tokens.GroupLimits {
-	return tokens.GroupLimits{
-		Defaults: g.Defaults.Limits, Ceilings: g.Ceilings.Limits, DefaultBudget: g.Defaults.Budget, CeilingBudget: g.Ceilings.Budget,
-	}
+	tokens.GroupLimits
+	Forbid []string `yaml:"forbid" doc:"features that the tokens of the group may not request, because they change the price of a call; such a request is answered with 400. background (true), service_tier (and Anthropic's speed), hosted_tools (tools that the vendor runs, such as a web search), inference_geo (Anthropic's, except global), cached_content (Gemini's), long_cache (cache marks longer than 5m), long_context (Anthropic's beta context-1m), other_models (models and hosts other than the model that the call names)"`
 }
 
 // GroupLimits returns the limits of the groups in the file.
 func (c Config) GroupLimits() map[string]tokens.GroupLimits {
 	limits := make(map[string]tokens.GroupLimits, len(c.Groups))
 	for name, group := range c.Groups {
-		limits[name] = group.limits()
+		limits[name] = group.GroupLimits
 	}
 	return limits
 }

@@ -2,7 +2,6 @@ package config
 
 import (
 	"net/url"
-	"path/filepath"
 	"strings"
 
 	"modelrelay/cmd/gateway/internal/certs"
@@ -13,57 +12,19 @@ import (
 // Redis configures the connection to Redis.
 type Redis struct {
 	// URL may contain a password, so it is a secret.
-	URL      providers.Secret `yaml:"url" doc:"redis://[user:password@]host:port/db, or rediss:// for TLS; for a slow Redis add ?read_timeout=5s (default 1s; after that Redis counts as unavailable)"`
-	Username string           `yaml:"username" doc:"user of the ACL of Redis; replaces the user in url"`
-	Password providers.Secret `yaml:"password" doc:"password of Redis; replaces the password in url"`
-	Prefix   string           `yaml:"prefix" doc:"prefix of every key and channel, so that several gateways can share one Redis"`
-	Cluster  bool             `yaml:"cluster" doc:"url leads to a Redis Cluster. All keys are in one slot: their prefix is a hash tag, either {mr:} or the hash tag in prefix"`
-	TLS      RedisTLS         `yaml:"tls"`
-	Sentinel RedisSentinel    `yaml:"sentinel"`
-}
-
-// RedisTLS is for a Redis with the operator's own certificates.
-type RedisTLS struct {
-	CA         string `yaml:"ca" doc:"PEM file of the CAs that sign the certificates of Redis and of the sentinels; requires a url that begins with rediss://. Empty: the system's CAs. The gateway reads a changed file again"`
-	Cert       string `yaml:"cert" doc:"PEM file of the gateway's client certificate; empty: none. The gateway reads a changed file again"`
-	Key        string `yaml:"key" doc:"PEM file of the private key of cert"`
-	ServerName string `yaml:"server_name" doc:"name in the certificates of Redis and of the sentinels; empty: the host of the connection"`
-}
-
-// RedisSentinel finds the primary of a Redis with failover.
-type RedisSentinel struct {
-	Master    string           `yaml:"master" doc:"name of the primary at the sentinels. They report its host and port, which replace the host and port of redis.url; the scheme, user, password, database and timeouts of redis.url apply. Empty: no sentinels"`
-	Addresses []string         `yaml:"addresses" doc:"host:port of sentinels; the first sentinel that answers reports the others"`
-	Username  string           `yaml:"username" doc:"user of the ACL of the sentinels"`
-	Password  providers.Secret `yaml:"password" doc:"password of the sentinels"`
-}
-
-func (t RedisTLS) files() certs.Files {
-	return certs.Files{CA: t.CA, Cert: t.Cert, Key: t.Key, ServerName: t.ServerName}
+	URL providers.Secret `yaml:"url" doc:"redis://[user:password@]host:port/db, or rediss:// for TLS, which redis.tls requires; for a slow Redis add ?read_timeout=5s (default 1s; after that Redis counts as unavailable)"`
+	storage.RedisOptions
+	// TLS is for a Redis with the operator's own certificates.
+	TLS certs.Files `yaml:"tls"`
 }
 
 // Options returns the options of a client, other than the URL.
 func (r Redis) Options() *storage.RedisOptions {
-	opts := &storage.RedisOptions{
-		Username: r.Username, Password: r.Password.Reveal(), Prefix: r.Prefix, Cluster: r.Cluster,
-		Sentinel: storage.RedisSentinel{
-			Master: r.Sentinel.Master, Addresses: r.Sentinel.Addresses,
-			Username: r.Sentinel.Username, Password: r.Sentinel.Password.Reveal(),
-		},
+	opts := r.RedisOptions
+	if r.TLS != (certs.Files{}) {
+		opts.TLS = certs.NewSource(r.TLS).Config
 	}
-	if r.TLS != (RedisTLS{}) {
-		opts.TLS = certs.NewSource(r.TLS.files()).Config
-	}
-	return opts
-}
-
-// inFolder makes relative paths start from the configuration's folder.
-func inFolder(folder string, paths ...*string) {
-	for _, path := range paths {
-		if *path != "" && !filepath.IsAbs(*path) {
-			*path = filepath.Join(folder, *path)
-		}
-	}
+	return &opts
 }
 
 const encrypted = "rediss://"
@@ -100,11 +61,11 @@ func checkRedis(v *validator, r Redis) {
 	if r.Cluster && r.Sentinel.Master != "" {
 		v.add("redis.cluster", "is not accepted together with redis.sentinel: a Redis Cluster replaces its primaries itself")
 	}
-	if r.TLS != (RedisTLS{}) {
+	if r.TLS != (certs.Files{}) {
 		if !strings.HasPrefix(r.URL.Reveal(), encrypted) {
 			v.add("redis.tls", "requires a redis.url that begins with "+encrypted)
 		}
-		if problem := r.TLS.files().Check(); problem != nil {
+		if problem := r.TLS.Check(); problem != nil {
 			v.add("redis.tls."+problem.Part, "%v", problem.Err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // Temporal configures the connection to Temporal.
 type Temporal struct {
-	Address   string `yaml:"address" doc:"host:port of the Temporal frontend"`
+	Address   string `yaml:"address" doc:"host:port of the Temporal frontend. The section temporal.tls turns TLS on, even as tls: {}"`
 	Namespace string `yaml:"namespace" doc:"Temporal namespace. Its retention must be at least four days longer than video.retention and background.retention"`
 	TaskQueue string `yaml:"task_queue" doc:"task queue of the gateway and its workers"`
 	CallQueue string `yaml:"call_queue" doc:"task queue of background calls"`
@@ -23,12 +23,9 @@ type Temporal struct {
 	UIOrigin    string         `yaml:"ui_origin" doc:"origin of the Temporal UI, such as https://cloud.temporal.io; its pages may use /codec/decode to decrypt payloads. Empty: only commands may"`
 }
 
-// TemporalTLS configures TLS to Temporal. Its files are read again for each new connection.
+// TemporalTLS configures TLS to Temporal.
 type TemporalTLS struct {
-	CA         string `yaml:"ca" doc:"PEM file of the CAs that sign the server's certificate; empty: the system's CAs. The section turns TLS on, even as tls: {}. The gateway reads its files again for each new connection"`
-	Cert       string `yaml:"cert" doc:"PEM file of the client certificate with its chain"`
-	Key        string `yaml:"key" doc:"PEM file of the private key of cert"`
-	ServerName string `yaml:"server_name" doc:"name in the server's certificate; empty: the host of temporal.address"`
+	certs.Files
 
 	given bool
 }
@@ -44,11 +41,6 @@ func (t Temporal) Secure() bool { return t.TLS.given || t.APIKey != "" }
 
 func (t *TemporalTLS) setGiven() { t.given = true }
 
-// Files returns the files of the section.
-func (t TemporalTLS) Files() certs.Files {
-	return certs.Files{CA: t.CA, Cert: t.Cert, Key: t.Key, ServerName: t.ServerName}
-}
-
 func checkTemporal(v *validator, t Temporal) {
 	v.address("temporal.address", t.Address)
 	v.filled("temporal.namespace", t.Namespace)
@@ -60,7 +52,7 @@ func checkTemporal(v *validator, t Temporal) {
 	if strings.ContainsFunc(t.APIKey.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {
 		v.add("temporal.api_key", "must be visible ASCII characters without spaces, as in a header")
 	}
-	if problem := t.TLS.Files().Check(); problem != nil {
+	if problem := t.TLS.Check(); problem != nil {
 		v.add("temporal.tls."+problem.Part, "%v", problem.Err)
 	}
 	if t.UIOrigin == anyOrigin {

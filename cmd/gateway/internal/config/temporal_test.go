@@ -101,8 +101,8 @@ func TestTemporalIsSecure(t *testing.T) {
 		CA: filepath.Join(folder, "client.pem"), Cert: filepath.Join(folder, "client.pem"),
 		Key: filepath.Join(folder, "client.key"), ServerName: "t.example.com",
 	}
-	if err != nil || cfg.Temporal.TLS.Files() != want {
-		t.Errorf("got %+v, %v", cfg.Temporal.TLS.Files(), err)
+	if err != nil || cfg.Temporal.TLS.Files != want {
+		t.Errorf("got %+v, %v", cfg.Temporal.TLS.Files, err)
 	}
 }
 

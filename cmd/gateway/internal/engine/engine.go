@@ -88,7 +88,7 @@ func Open(cfg config.Temporal, o *Options) (*Engine, error) {
 	} else {
 		options.ConnectionOptions.TLS = &tls.Config{MinVersion: tls.VersionTLS12} // enables TLS; newSecured replaces it
 		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions,
-			grpc.WithTransportCredentials(newSecured(cfg.TLS.Files())))
+			grpc.WithTransportCredentials(newSecured(cfg.TLS.Files)))
 	}
 	if o.Tracer != nil {
 		options.Interceptors = append(options.Interceptors, tracing.New(o.Tracer))
