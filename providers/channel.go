@@ -37,7 +37,7 @@ type Secret = secret.Text
 
 // Channel is one configured route to an upstream. It is immutable once loaded.
 type Channel struct {
-	Name   string `yaml:"name" doc:"unique name; tasks record it"`
+	Name   string `yaml:"name" required:"true" doc:"unique name; tasks record it"`
 	Vendor string `yaml:"vendor" doc:"code for this kind of upstream"`
 	// BaseURL has no trailing slash once it is loaded.
 	BaseURL  string            `yaml:"base_url" doc:"address, in the form that the vendor's own SDK expects; optional if the vendor has a public address"`
@@ -45,13 +45,13 @@ type Channel struct {
 	Models   map[string]string `yaml:"models" doc:"public name: upstream name; empty: the same name. A * in a public name matches any characters, and a * in its upstream name is replaced by them. An exact name comes first, then the longest pattern that matches; \"*\" allows every name"`
 	Groups   []string          `yaml:"groups" doc:"token groups that may use it"`
 	Priority int               `yaml:"priority" doc:"a higher priority comes first"`
-	Weight   int               `yaml:"weight" doc:"share among channels of one priority"` // 0 counts as 1
+	Weight   int               `yaml:"weight" range:"0-" doc:"share among channels of one priority; 0: 1"`
 	Capacity
 	OpenValues bool   `yaml:"open_values" doc:"accept enum values that the contract does not list"`
-	Dialect    string `yaml:"dialect" doc:"for vendor openai: both, chat (the upstream has no /responses) or responses (the upstream has no /chat/completions); the gateway translates calls of the missing endpoint"`
+	Dialect    string `yaml:"dialect" enum:"both,chat,responses" doc:"for vendor openai: both, chat (the upstream has no /responses) or responses (the upstream has no /chat/completions); the gateway translates calls of the missing endpoint"`
 	ModelFacts
 	AllowPrivateResults bool   `yaml:"allow_private_results" doc:"also read results at private and loopback addresses if their links or redirects lead to another origin than base_url"`
-	LostAnswer          string `yaml:"lost_answer" doc:"repeat or fail: replaces background.lost_answer for this channel; empty: background.lost_answer"`
+	LostAnswer          string `yaml:"lost_answer" enum:",repeat,fail" doc:"repeat or fail: replaces background.lost_answer for this channel; empty: background.lost_answer"`
 	Disabled            bool   `yaml:"disabled" doc:"exclude the channel from routing; running tasks continue"`
 
 	// NativeOnly: calls in other formats are not translated for this channel.
@@ -64,8 +64,8 @@ type Channel struct {
 
 // Capacity limits what is in progress at a channel's upstream.
 type Capacity struct {
-	MaxJobs  int `yaml:"max_jobs" doc:"maximum number of unfinished video jobs at this upstream; 0: no limit"`
-	MaxCalls int `yaml:"max_calls" doc:"maximum number of open synchronous calls and conversations at this upstream, for each gateway process: divide the limit of the upstream by the number of processes. If the channel is full, a call takes the next one; if all are full, it waits up to 3 seconds and is then answered with 503. 0: no limit"`
+	MaxJobs  int `yaml:"max_jobs" range:"0-" doc:"maximum number of unfinished video jobs at this upstream; 0: no limit"`
+	MaxCalls int `yaml:"max_calls" range:"0-" doc:"maximum number of open synchronous calls and conversations at this upstream, for each gateway process: divide the limit of the upstream by the number of processes. If the channel is full, a call takes the next one; if all are full, it waits up to 3 seconds and is then answered with 503. 0: no limit"`
 }
 
 // ModelFacts are the operator's facts about upstream models, by prefixes of their names.

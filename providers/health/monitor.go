@@ -17,10 +17,10 @@ import (
 
 // Options tune a Monitor. The zero value of a field means its default.
 type Options struct {
-	Cooldown         time.Duration `yaml:"cooldown" doc:"how long the circuit of a failing model or channel is open; also the first cooldown of a refused key"`
-	CooldownFailures int           `yaml:"cooldown_failures" doc:"failures among the recent calls that open a circuit, 1 to 32"`
+	Cooldown         time.Duration `yaml:"cooldown" range:"0-" doc:"how long the circuit of a failing model or channel is open; also the first cooldown of a refused key"`
+	CooldownFailures int           `yaml:"cooldown_failures" range:"1-32" doc:"failures among the recent calls that open a circuit, 1 to 32"`
 	CooldownShare    float64       `yaml:"cooldown_share" doc:"share of the recent calls, and of their tokens, that must fail to open a circuit; at most 1"`
-	CooldownWindow   time.Duration `yaml:"cooldown_window" doc:"how long a call counts as recent"`
+	CooldownWindow   time.Duration `yaml:"cooldown_window" range:"1-" doc:"how long a call counts as recent"`
 	// Publish receives the events of this process; nil: they are not published. It must not block.
 	Publish func(Event)
 }

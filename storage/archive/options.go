@@ -15,13 +15,13 @@ import (
 type Options struct {
 	Endpoint       string `yaml:"endpoint" doc:"http(s)://host:port of an S3 store; for AWS https://s3.<region>.amazonaws.com"`
 	PublicEndpoint string `yaml:"public_endpoint" doc:"http(s)://host:port at which clients reach the store, for the links of video.presigned_urls; empty: archive.endpoint"`
-	Bucket         string `yaml:"bucket" doc:"bucket name"`
+	Bucket         string `yaml:"bucket" required:"true" doc:"bucket name"`
 	AccessKey      string `yaml:"access_key" doc:"S3 access key. Empty: credentials of the environment, the shared file, a web identity token, or the role of the container or instance, as usual on AWS; the gateway refreshes them before they expire"`
 	SecretKey      string
 	// CredentialsEndpoint is the source of a role's credentials.
 	CredentialsEndpoint string `yaml:"credentials_endpoint" doc:"http(s)://host:port of STS or of the metadata service, if access_key is empty and a role has the credentials; empty: AWS's own address"`
 	Region              string `yaml:"region" doc:"S3 region"` // empty: us-east-1
-	Style               string `yaml:"style" doc:"form of the bucket's address: path (https://host/bucket), virtual (https://bucket.host), or auto (virtual at AWS, else path)"`
+	Style               string `yaml:"style" enum:"auto,path,virtual" doc:"form of the bucket's address: path (https://host/bucket), virtual (https://bucket.host), or auto (virtual at AWS, else path)"`
 	Encryption          string `yaml:"sse" doc:"server-side encryption of written objects: s3, or kms:KEY with the id or ARN of a key; empty: the bucket's default"`
 	ContentMD5          bool   `yaml:"content_md5" doc:"send the MD5 of written objects; required by a bucket with object lock and a default retention"`
 	// MayNotCreate prevents EnsureBucket from creating the bucket.

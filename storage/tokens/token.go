@@ -40,14 +40,14 @@ type Token struct {
 	// and limits refer to it.
 	ID     string   `json:"id"`
 	Name   string   `json:"name" yaml:"name" doc:"unique; the token's stable id"`
-	Group  string   `json:"group" yaml:"group" doc:"group of channels that the token may use"`
+	Group  string   `json:"group" yaml:"group" required:"true" doc:"group of channels that the token may use"`
 	Models []string `json:"models,omitempty" yaml:"models" doc:"public model names with * patterns; empty: every model of the group"`
 
 	Limits
 
 	Budget float64 `json:"budget,omitempty" yaml:"budget" doc:"money that the token may spend in total, in the currency of prices; 0: no limit"`
-	Weight int     `json:"weight,omitempty" yaml:"weight" doc:"share of the video jobs of a full channel, and of the background calls of a full worker, among the waiting tokens of a lane; 0: 1"`
-	Lane   string  `json:"lane,omitempty" yaml:"lane" doc:"high, normal or low; a task waits while tasks of a higher lane wait"`
+	Weight int     `json:"weight,omitempty" yaml:"weight" range:"0-" doc:"share of the video jobs of a full channel, and of the background calls of a full worker, among the waiting tokens of a lane; 0: 1"`
+	Lane   string  `json:"lane,omitempty" yaml:"lane" enum:"high,normal,low" doc:"high, normal or low; a task waits while tasks of a higher lane wait"`
 
 	Expires       time.Time   `json:"expires,omitzero" yaml:"expires" doc:"date or RFC 3339 time; empty: never"`
 	Networks      []string    `json:"networks,omitempty" yaml:"networks" doc:"addresses or CIDR ranges from which the token may be used; empty: any"`

@@ -34,14 +34,12 @@ func checkArchive(v *validator, a Archive) {
 	if a.CredentialsEndpoint != "" {
 		v.store("archive.credentials_endpoint", a.CredentialsEndpoint)
 	}
-	v.filled("archive.bucket", a.Bucket)
 	switch {
 	case a.AccessKey == "" && a.SecretKey != "":
 		v.add("archive.access_key", "is required with secret_key")
 	case a.AccessKey != "" && a.SecretKey == "":
 		v.add("archive.secret_key", "is required with access_key")
 	}
-	v.oneOf("archive.style", a.Style, archive.StyleAuto, archive.StylePath, archive.StyleVirtual)
 	if key, isKMS := strings.CutPrefix(a.Encryption, archive.EncryptKMS); a.Encryption != "" && a.Encryption != archive.EncryptS3 && (!isKMS || key == "") {
 		v.add("archive.sse", "%q is neither s3 nor kms:KEY", a.Encryption)
 	}

@@ -10,7 +10,6 @@ import (
 )
 
 func checkChannel(v *validator, at string, c Channel, vendors providers.Catalog) {
-	v.filled(at+".name", c.Name)
 	vendor, known := vendors[c.Vendor]
 	if !known {
 		v.oneOf(at+".vendor", c.Vendor, slices.Sorted(maps.Keys(vendors))...)
@@ -40,18 +39,12 @@ func checkChannel(v *validator, at string, c Channel, vendors providers.Catalog)
 	}
 	checkModels(v, at+".models", c.Models)
 	checkDialect(v, at, c, vendor)
-	if c.LostAnswer != "" {
-		v.oneOf(at+".lost_answer", c.LostAnswer, providers.LostRepeat, providers.LostFail)
-	}
 	checkRunner(v, at+".background", c, vendor)
 	checkFields(v, at+".fields", c.Fields, vendor)
 	if len(c.Groups) == 0 {
 		v.add(at+".groups", "must contain at least one group")
 	}
 	v.allFilled(at+".groups", c.Groups)
-	v.weight(at+".weight", c.Weight)
-	v.limit(at+".max_jobs", c.MaxJobs)
-	v.limit(at+".max_calls", c.MaxCalls)
 }
 
 func checkModels(v *validator, at string, models map[string]string) {
@@ -87,7 +80,6 @@ func checkAliases(v *validator, aliases map[string]string) {
 }
 
 func checkDialect(v *validator, at string, c Channel, vendor providers.Vendor) {
-	v.oneOf(at+".dialect", c.Dialect, providers.DialectBoth, providers.DialectChat, providers.DialectResponses)
 	if c.Dialect != providers.DialectBoth && vendor.Name != "" && !vendor.Dialects {
 		v.add(at+".dialect", "is only for vendors that have both chat endpoints; %s does not", vendor.Name)
 	}
@@ -101,7 +93,6 @@ func checkDialect(v *validator, at string, c Channel, vendor providers.Vendor) {
 }
 
 func checkRunner(v *validator, at string, c Channel, vendor providers.Vendor) {
-	v.oneOf(at, c.Background, BackgroundGateway, BackgroundUpstream)
 	if _, can := vendor.Relay.(providers.Ticketer); c.Background == BackgroundUpstream && vendor.Name != "" && !can {
 		v.add(at, "is only for vendors that run calls in the background; %s does not", vendor.Name)
 	}

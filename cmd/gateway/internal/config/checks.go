@@ -9,16 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"modelrelay/storage"
 )
-
-func (v *validator) filled(at, value string) {
-	if strings.TrimSpace(value) == "" {
-		v.add(at, "is missing")
-	}
-}
 
 func (v *validator) allFilled(at string, values []string) {
 	for i, value := range values {
@@ -35,30 +28,6 @@ func (v *validator) oneOf(at, value string, allowed ...string) {
 		v.add(at, "is missing; known are %s", strings.Join(allowed, ", "))
 	default:
 		v.add(at, "%q is unknown; known are %s", value, strings.Join(allowed, ", "))
-	}
-}
-
-func (v *validator) positive(at string, d time.Duration) {
-	if d <= 0 {
-		v.add(at, "must be a duration above 0")
-	}
-}
-
-func (v *validator) notNegative(at string, d time.Duration) {
-	if d < 0 {
-		v.add(at, "is negative")
-	}
-}
-
-func (v *validator) limit(at string, n int) {
-	if n < 0 {
-		v.add(at, "is negative; 0 means no limit")
-	}
-}
-
-func (v *validator) weight(at string, n int) {
-	if n < 0 {
-		v.add(at, "is negative; 0 counts as 1")
 	}
 }
 

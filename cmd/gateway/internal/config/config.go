@@ -68,14 +68,14 @@ type Admin struct {
 
 // Operator is an operator of the gateway.
 type Operator struct {
-	Name string           `yaml:"name" doc:"unique name, recorded in the audit log"`
+	Name string           `yaml:"name" required:"true" doc:"unique name, recorded in the audit log"`
 	Key  providers.Secret `yaml:"key" doc:"bearer key of /admin, as admin_key"`
-	Role string           `yaml:"role" doc:"operator: all operations; viewer: only reads (GET)"`
+	Role string           `yaml:"role" enum:"operator,viewer" doc:"operator: all operations; viewer: only reads (GET)"`
 }
 
 // Audit configures the audit log.
 type Audit struct {
-	Retention time.Duration `yaml:"retention" doc:"how long the archive keeps a finished day of the audit log (audit/<day>.jsonl); 0: permanently"`
+	Retention time.Duration `yaml:"retention" range:"0-" doc:"how long the archive keeps a finished day of the audit log (audit/<day>.jsonl); 0: permanently"`
 }
 
 // CORS permits pages of other origins to use the API.
@@ -88,45 +88,45 @@ type Console struct {
 	Enabled  bool          `yaml:"enabled" doc:"serve the console at /console, and a page for browsers at /"`
 	Listen   string        `yaml:"listen" doc:"separate address of /console, such as one in a private network; /console is then not served at listen. Empty: at listen"`
 	URL      string        `yaml:"url" doc:"address of the console for browsers, such as https://gateway.example.com; empty: sign-in only on loopback (localhost, 127.0.0.1)"`
-	Idle     time.Duration `yaml:"idle" doc:"how long an unused session lasts; a session ends after 12 hours in any case"`
+	Idle     time.Duration `yaml:"idle" range:"1-" doc:"how long an unused session lasts; a session ends after 12 hours in any case"`
 	TraceURL string        `yaml:"trace_url" doc:"address of a trace in your tracing system, with {trace_id}; empty: none"`
 }
 
 // Metrics configures the listener for Prometheus, which is never the public one, and the number of labels.
 type Metrics struct {
 	Listen string `yaml:"listen" doc:"address of the Prometheus endpoint, different for each process of a machine; port 0: the process takes a free port and logs it; empty: none"`
-	Models int    `yaml:"models" doc:"how many models have their own labels in one process; the label of further models is other"`
+	Models int    `yaml:"models" range:"1-" doc:"how many models have their own labels in one process; the label of further models is other"`
 }
 
 // Log configures the process's log on standard error.
 type Log struct {
-	Level  string `yaml:"level" doc:"debug, info, warn or error"`
-	Format string `yaml:"format" doc:"json or text"`
+	Level  string `yaml:"level" enum:"debug,info,warn,error" doc:"debug, info, warn or error"`
+	Format string `yaml:"format" enum:"json,text" doc:"json or text"`
 }
 
 // Video has the limits of a video task.
 type Video struct {
-	Retention       time.Duration `yaml:"retention" doc:"how long a finished video is stored"`
-	QueueLimit      time.Duration `yaml:"queue_limit" doc:"how long a task may wait for a channel"`
-	Deadline        time.Duration `yaml:"deadline" doc:"how long a job may take after the upstream accepted it"`
-	JobAttempts     int           `yaml:"job_attempts" doc:"maximum number of jobs of a task. The gateway starts another job only if the vendor reports that the failure is its own and that the job costs nothing"`
-	ArchiveDeadline time.Duration `yaml:"archive_deadline" doc:"how long the gateway tries to copy the result"`
-	PollMin         time.Duration `yaml:"poll_min" doc:"minimum wait between two polls"`
-	PollMax         time.Duration `yaml:"poll_max" doc:"maximum wait between two polls"`
-	Copies          int           `yaml:"copies" doc:"results that one worker copies at a time, at least 2; at most three quarters of them are of one channel"`
+	Retention       time.Duration `yaml:"retention" range:"1-" doc:"how long a finished video is stored"`
+	QueueLimit      time.Duration `yaml:"queue_limit" range:"1-" doc:"how long a task may wait for a channel"`
+	Deadline        time.Duration `yaml:"deadline" range:"1-" doc:"how long a job may take after the upstream accepted it"`
+	JobAttempts     int           `yaml:"job_attempts" range:"1-" doc:"maximum number of jobs of a task. The gateway starts another job only if the vendor reports that the failure is its own and that the job costs nothing"`
+	ArchiveDeadline time.Duration `yaml:"archive_deadline" range:"1-" doc:"how long the gateway tries to copy the result"`
+	PollMin         time.Duration `yaml:"poll_min" range:"1-" doc:"minimum wait between two polls"`
+	PollMax         time.Duration `yaml:"poll_max" range:"1-" doc:"maximum wait between two polls"`
+	Copies          int           `yaml:"copies" range:"2-" doc:"results that one worker copies at a time, at least 2; at most three quarters of them are of one channel"`
 	PresignedURLs   bool          `yaml:"presigned_urls" doc:"link to the archive instead of the gateway in url of the generic format"`
-	MaxOutputBytes  Size          `yaml:"max_output_bytes" doc:"maximum size of an archived video; 0: no limit"`
+	MaxOutputBytes  Size          `yaml:"max_output_bytes" range:"0-" doc:"maximum size of an archived video; 0: no limit"`
 	DefaultModel    string        `yaml:"default_model" doc:"model of a create without a model; empty: 400"`
 }
 
 // Background has the limits of background calls.
 type Background struct {
-	MaxCalls   int           `yaml:"max_calls" doc:"background calls that one worker relays at a time"`
-	MaxQueued  int           `yaml:"max_queued" doc:"maximum number of unfinished background calls of all tokens, above it: 503; one token may have half of them, above it: 429"`
-	Deadline   time.Duration `yaml:"deadline" doc:"how long a background call may take after its create"`
-	Retention  time.Duration `yaml:"retention" doc:"how long a background call is stored after its end; 0: video.retention"`
-	MaxOutput  Size          `yaml:"max_output" doc:"maximum size of the answer of a background call"`
-	LostAnswer string        `yaml:"lost_answer" doc:"repeat: the gateway sends a call whose answer was lost once more; fail: the call fails with upstream_unknown"`
+	MaxCalls   int           `yaml:"max_calls" range:"1-" doc:"background calls that one worker relays at a time"`
+	MaxQueued  int           `yaml:"max_queued" range:"2-" doc:"maximum number of unfinished background calls of all tokens, above it: 503; one token may have half of them, above it: 429"`
+	Deadline   time.Duration `yaml:"deadline" range:"1-" doc:"how long a background call may take after its create"`
+	Retention  time.Duration `yaml:"retention" range:"0-" doc:"how long a background call is stored after its end; 0: video.retention"`
+	MaxOutput  Size          `yaml:"max_output" range:"1-" doc:"maximum size of the answer of a background call"`
+	LostAnswer string        `yaml:"lost_answer" enum:"repeat,fail" doc:"repeat: the gateway sends a call whose answer was lost once more; fail: the call fails with upstream_unknown"`
 }
 
 // Webhooks has the limits of deliveries to addresses of clients.
@@ -136,28 +136,28 @@ type Webhooks struct {
 
 // Relay has the limits of synchronous calls.
 type Relay struct {
-	MaxBody          Size          `yaml:"max_body" doc:"maximum size of a request body"`
+	MaxBody          Size          `yaml:"max_body" range:"1-" doc:"maximum size of a request body"`
 	MaxBodyMemory    Size          `yaml:"max_body_memory" doc:"maximum size of all request bodies in memory, above it: 503; one token may use half of it, above it: 429. 0: a quarter of the memory limit, but at least four times max_body. The memory limit is the smallest of GOMEMLIMIT, the limit of the control group, and the memory of the machine"`
-	FirstByteTimeout time.Duration `yaml:"first_byte_timeout" doc:"maximum wait for the first byte of an upstream"`
-	IdleTimeout      time.Duration `yaml:"idle_timeout" doc:"maximum time without data within an answer"`
-	MaxAttempts      int           `yaml:"max_attempts" doc:"maximum number of channels that one call tries"`
+	FirstByteTimeout time.Duration `yaml:"first_byte_timeout" range:"1-" doc:"maximum wait for the first byte of an upstream"`
+	IdleTimeout      time.Duration `yaml:"idle_timeout" range:"1-" doc:"maximum time without data within an answer"`
+	MaxAttempts      int           `yaml:"max_attempts" range:"1-" doc:"maximum number of channels that one call tries"`
 	health.Options
-	Grace           time.Duration `yaml:"grace" doc:"how long open calls may continue after SIGTERM"`
-	RedisGrace      time.Duration `yaml:"redis_grace" doc:"how long known tokens work while Redis is unavailable"`
+	Grace           time.Duration `yaml:"grace" range:"0-" doc:"how long open calls may continue after SIGTERM"`
+	RedisGrace      time.Duration `yaml:"redis_grace" range:"0-" doc:"how long known tokens work while Redis is unavailable"`
 	RealtimeModel   string        `yaml:"realtime_model" doc:"model of a realtime call without a model; empty: 400"`
 	ModerationModel string        `yaml:"moderation_model" doc:"model of a moderation without a model; empty: 400"`
 }
 
 // Responses has the limits of stored responses.
 type Responses struct {
-	Retention time.Duration `yaml:"retention" doc:"how long Redis stores a response of a model with another format, at most 1 MiB for each and 64 MiB for one token. A call with store: false is not stored. 0: no response is stored, and every such answer has store: false"`
+	Retention time.Duration `yaml:"retention" range:"0-" doc:"how long Redis stores a response of a model with another format, at most 1 MiB for each and 64 MiB for one token. A call with store: false is not stored. 0: no response is stored, and every such answer has store: false"`
 }
 
 // Calls configures the log of calls.
 type Calls struct {
-	Recent int `yaml:"recent" doc:"number of newest calls in the log in Redis, 100 to 360 bytes each; 0: no log"`
+	Recent int `yaml:"recent" range:"0-10000000" doc:"number of newest calls in the log in Redis, 100 to 360 bytes each; 0: no log"`
 	// Retention enables the history.
-	Retention time.Duration `yaml:"retention" doc:"how long the archive keeps the history of calls (calls/<day>/<hour>/*.jsonl.zst), which continues where calls.recent ends, in whole days of UTC, such as 720h; 0: no history"`
+	Retention time.Duration `yaml:"retention" range:"0-" doc:"how long the archive keeps the history of calls (calls/<day>/<hour>/*.jsonl.zst), which continues where calls.recent ends, in whole days of UTC, such as 720h; 0: no history"`
 }
 
 // Memory configures the process's memory.
@@ -173,7 +173,7 @@ type Price struct {
 	Input       Amount `yaml:"input" doc:"per unit of input tokens"`
 	CachedInput Amount `yaml:"cached_input" doc:"per unit of cached input tokens; absent: the price of input"`
 	Output      Amount `yaml:"output" doc:"per unit of output tokens; if the vendor of a video reports output tokens, they replace second and video"`
-	Unit        string `yaml:"unit" doc:"tokens of one unit: 1, 1K or 1M"`
+	Unit        string `yaml:"unit" enum:"1,1K,1M" doc:"tokens of one unit: 1, 1K or 1M"`
 	Request     Amount `yaml:"request" doc:"per answered call, and per completed video task"`
 	Image       Amount `yaml:"image" doc:"per generated image"`
 	AudioSecond Amount `yaml:"audio_second" doc:"per second of audio, if the upstream reports its length"`
@@ -187,7 +187,7 @@ type Price struct {
 type Tier struct {
 	Resolution string `yaml:"resolution" doc:"resolution of the videos of this tier, such as 720p or 4k, in upper or lower case; a size in pixels has the name of its shorter side. Absent: every resolution. The first tier that matches replaces second and video of the price"`
 	// Audio is true or false, "" for both.
-	Audio  string `yaml:"audio" doc:"true: videos with sound; false: videos without sound; absent: both"`
+	Audio  string `yaml:"audio" enum:",true,false" doc:"true: videos with sound; false: videos without sound; absent: both"`
 	Second Amount `yaml:"second" doc:"per second of such a video"`
 	Video  Amount `yaml:"video" doc:"per such video; added to second"`
 }
@@ -198,7 +198,7 @@ type Channel struct {
 	CA          string `yaml:"ca" type:"file" doc:"PEM file of the CAs that sign the upstream's certificate; requires a base_url that begins with https://. Empty: the system's CAs. The gateway reads a changed file again"`
 	StreamUsage bool   `yaml:"stream_usage" doc:"for vendor openai: request the token counts of a stream if the client does not; after an upstream refuses the field, the gateway no longer sends it"`
 	Translate   bool   `yaml:"translate" doc:"translate calls in other chat formats for this channel; false: it gets only calls in its own formats"`
-	Background  string `yaml:"background" doc:"for vendor openai, where a Response with background: true runs: gateway (a worker of the gateway waits for the answer) or upstream (the vendor runs it; the gateway reads it there and never sends it twice)"`
+	Background  string `yaml:"background" enum:"gateway,upstream" doc:"for vendor openai, where a Response with background: true runs: gateway (a worker of the gateway waits for the answer) or upstream (the vendor runs it; the gateway reads it there and never sends it twice)"`
 }
 
 // The values of Channel.Background.

@@ -237,7 +237,7 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 			"history of nothing", "calls: {recent: 0, retention: 720h}\n",
 			"1:20: calls.retention: requires calls.recent above 0: the history continues where calls.recent ends",
 		},
-		{"copies", "video:\n  copies: 1\n", "2:3: video.copies: must be 2 or more: a copy from a slow source must not occupy the only slot"},
+		{"copies", "video:\n  copies: 1\n", "2:3: video.copies: must be 2 or more"},
 		{"poll", "video:\n  poll_min: 1m\n  poll_max: 10s\n", "2:3: video.poll_min: is 1m, longer than poll_max, which is 10s"},
 		{"output", "video: {max_output_bytes: -1}\n", "is not a size"},
 		{"body", "relay: {max_body: 0}\n", "1:9: relay.max_body: must be a size above 0"},
@@ -383,7 +383,7 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"no group", channel + "groups: []}\n", "channels[0].groups: must contain at least one group"},
 		{"empty group", channel + "groups: [\"\"]}\n", "channels[0].groups[0]: is empty"},
 		{"lane", "tokens: [{name: a, key: b, lane: fast}]\n", "tokens[0].lane: \"fast\" is unknown; known are high, normal, low"},
-		{"weight", channel + "weight: -1}\n", "channels[0].weight: is negative; 0 counts as 1"},
+		{"weight", channel + "weight: -1}\n", "channels[0].weight: is negative"},
 		{"max_jobs", channel + "max_jobs: -1}\n", "channels[0].max_jobs: is negative"},
 		{
 			"channel twice", channel + "}\n" + strings.TrimPrefix(channel, "channels:\n") + "}\n",

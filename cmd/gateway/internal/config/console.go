@@ -22,7 +22,6 @@ func checkConsole(v *validator, c Config) {
 			v.add("console.url", "must be an address without a path and a query, such as https://gateway.example.com")
 		}
 	}
-	v.positive("console.idle", c.Console.Idle)
 	if c.Console.Idle > longestIdle {
 		v.add("console.idle", "is longer than %s, the maximum duration of a session", formatDuration(longestIdle))
 	}

@@ -9,20 +9,15 @@ import (
 // AdminName is the name of the operator with the key admin_key.
 const AdminName = "admin"
 
-// Roles of operators.
-const (
-	RoleOperator = "operator"
-	RoleViewer   = "viewer"
-)
+// roleOperator is the role with all rights.
+const roleOperator = "operator"
 
 const maxOperatorName = 64
 
 // checkOperators checks the list of operators. Each key must belong to one operator or token only.
 func checkOperators(v *validator, c Config) {
-	v.notNegative("audit.retention", c.Audit.Retention)
 	for i, operator := range c.Operators {
 		at := key("operators", i)
-		v.filled(at+".name", operator.Name)
 		switch {
 		case len(operator.Name) > maxOperatorName:
 			v.add(at+".name", "is longer than %d bytes", maxOperatorName)
@@ -34,7 +29,6 @@ func checkOperators(v *validator, c Config) {
 			v.add(at+".name", "%q is reserved", operator.Name)
 		}
 		checkTokenKey(v, at+".key", operator.Key.Reveal())
-		v.oneOf(at+".role", operator.Role, RoleOperator, RoleViewer)
 		if given := operator.Key; given != "" {
 			if given == c.AdminKey {
 				v.add(at+".key", "is the same as admin_key")
@@ -53,5 +47,5 @@ func (c Config) AllOperators() []Operator {
 	if c.AdminKey == "" {
 		return c.Operators
 	}
-	return slices.Concat([]Operator{{Name: AdminName, Key: c.AdminKey, Role: RoleOperator}}, c.Operators)
+	return slices.Concat([]Operator{{Name: AdminName, Key: c.AdminKey, Role: roleOperator}}, c.Operators)
 }

@@ -70,7 +70,6 @@ func (p Price) list() (pricing.Price, []Problem) {
 const maxTiers = 100
 
 func checkPrice(v *validator, at string, p Price) {
-	v.oneOf(at+".unit", p.Unit, "1", "1K", "1M")
 	_, problems := p.list()
 	for _, problem := range problems {
 		v.add(at+"."+problem.Key, "%s", problem.Message)
@@ -80,9 +79,6 @@ func checkPrice(v *validator, at string, p Price) {
 	}
 	for i, tier := range p.Tiers {
 		at := key(at+".tiers", i)
-		if tier.Audio != "" {
-			v.oneOf(at+".audio", tier.Audio, string(pricing.SoundOn), string(pricing.SoundOff))
-		}
 		if strings.ContainsAny(tier.Resolution, "xX*") {
 			v.add(at+".resolution", "must be a word such as 720p, named after the shorter side, not pixels")
 		}

@@ -12,9 +12,9 @@ import (
 // Temporal configures the connection to Temporal.
 type Temporal struct {
 	Address   string `yaml:"address" doc:"host:port of the Temporal frontend. The section temporal.tls turns TLS on, even as tls: {}"`
-	Namespace string `yaml:"namespace" doc:"Temporal namespace. Its retention must be at least four days longer than video.retention and background.retention"`
-	TaskQueue string `yaml:"task_queue" doc:"task queue of the gateway and its workers"`
-	CallQueue string `yaml:"call_queue" doc:"task queue of background calls"`
+	Namespace string `yaml:"namespace" required:"true" doc:"Temporal namespace. Its retention must be at least four days longer than video.retention and background.retention"`
+	TaskQueue string `yaml:"task_queue" required:"true" doc:"task queue of the gateway and its workers"`
+	CallQueue string `yaml:"call_queue" required:"true" doc:"task queue of background calls"`
 	// APIKey implies TLS.
 	APIKey providers.Secret `yaml:"api_key" live:"true" doc:"API key of the namespace, as issued by Temporal Cloud; it implies tls. With ${file:PATH} the gateway reads a changed file again"`
 	TLS    TemporalTLS      `yaml:"tls"`
@@ -43,9 +43,6 @@ func (t *TemporalTLS) setGiven() { t.given = true }
 
 func checkTemporal(v *validator, t Temporal) {
 	v.address("temporal.address", t.Address)
-	v.filled("temporal.namespace", t.Namespace)
-	v.filled("temporal.task_queue", t.TaskQueue)
-	v.filled("temporal.call_queue", t.CallQueue)
 	if t.CallQueue == t.TaskQueue {
 		v.add("temporal.call_queue", "must differ from temporal.task_queue")
 	}

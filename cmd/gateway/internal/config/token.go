@@ -1,6 +1,7 @@
 package config
 
 import (
+	"reflect"
 	"strings"
 
 	"modelrelay/activities"
@@ -41,6 +42,7 @@ func storedNetworks(networks []string) []string {
 // store. was is nil for a new token. The problem's key is the field of the token.
 func (c Config) CheckToken(was *tokens.Token, t tokens.Token) (tokens.Token, *Problem) {
 	v := &validator{}
+	v.section("", reflect.ValueOf(t))
 	if t.Name != t.ID || !strings.HasPrefix(t.ID, randomIDPrefix) { // otherwise it was created without a name, which does not change
 		checkTokenName(v, ".name", t.Name)
 	}
@@ -60,14 +62,11 @@ func (c Config) CheckToken(was *tokens.Token, t tokens.Token) (tokens.Token, *Pr
 
 // checkToken checks what operators set in a token, in the file and at run time.
 func checkToken(v *validator, at string, t tokens.Token, webhooks Webhooks) {
-	v.filled(at+".group", t.Group)
 	if !providers.Plain(t.Group) {
 		v.add(at+".group", "contains a control character")
 	}
-	v.oneOf(at+".lane", t.Lane, slots.Lanes()...)
 	checkLimits(v, at, t.Limits)
 	v.amount(at+".budget", t.Budget)
-	v.weight(at+".weight", t.Weight)
 	v.allFilled(at+".models", t.Models)
 	for i, operation := range t.Operations {
 		v.oneOf(key(at+".operations", i), operation, tokens.Operations()...)
@@ -121,7 +120,9 @@ func checkLimits(v *validator, at string, limits tokens.Limits) {
 	for _, limit := range tokens.ListLimits(limits) {
 		switch {
 		case limit.Default == 0:
-			v.limit(at+"."+limit.Key, limit.Value)
+			if limit.Value < 0 {
+				v.add(at+"."+limit.Key, "is negative; 0 means no limit")
+			}
 		case limit.Value < tokens.Unlimited:
 			v.add(at+"."+limit.Key, "is negative; 0 means %d, %d no limit", limit.Default, tokens.Unlimited)
 		}

@@ -3,10 +3,12 @@ package config
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 
 	"modelrelay/providers"
-	"modelrelay/providers/health"
 )
 
 type validator struct{ problems []Problem }
@@ -26,31 +28,29 @@ func (v *validator) warn(key, code string, values map[string]string, format stri
 // Without a problem, the gateway can start.
 func (c Config) Validate(vendors providers.Catalog) []Problem {
 	v := &validator{}
+	v.section("", reflect.ValueOf(c))
 	v.address("listen", c.Listen)
 	v.listener("metrics.listen", c.Metrics.Listen, "is the address of listen; metrics never share it", c.Listen)
-	if c.Metrics.Models < 1 {
-		v.add("metrics.models", "must be 1 or more")
-	}
 	checkCallers(v, c)
 	checkFront(v, c)
 	checkEgress(v, c.Egress)
 	checkGroups(v, c.Groups)
 	checkOperators(v, c)
 	checkConsole(v, c)
-	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
-	v.oneOf("log.format", c.Log.Format, "json", "text")
 	checkRedis(v, c.Redis)
 	checkTemporal(v, c.Temporal)
 	checkWorker(v, c.Worker)
 	checkArchive(v, c.Archive)
-	checkVideo(v, c.Video)
-	checkBackground(v, c.Background)
+	if least, most := c.Video.PollMin, c.Video.PollMax; least > most {
+		v.add("video.poll_min", "is %s, longer than poll_max, which is %s", formatDuration(least), formatDuration(most))
+	}
 	checkRelay(v, c.Relay)
-	v.notNegative("responses.retention", c.Responses.Retention)
 	if heap := c.Memory.LeastHeap; heap < 0 || heap > mostLeastHeap {
 		v.add("memory.least_heap", "must be a size from 0 to %s", Size(mostLeastHeap))
 	}
-	checkCalls(v, c.Calls)
+	if c.Calls.Retention > 0 && c.Calls.Recent == 0 {
+		v.add("calls.retention", "requires calls.recent above 0: the history continues where calls.recent ends")
+	}
 	for i, token := range c.Tokens {
 		at := key("tokens", i)
 		checkTokenName(v, at+".name", token.Name)
@@ -72,21 +72,61 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 	return v.problems
 }
 
-// mostLeastHeap prevents a wrong unit from disabling collections.
-const mostLeastHeap = 16 << 30
-
-// mostCalls is the maximum number of calls in the log: a scan of so many takes Redis about ten seconds.
-const mostCalls = 10_000_000
-
-func checkCalls(v *validator, c Calls) {
-	if c.Recent < 0 || c.Recent > mostCalls {
-		v.add("calls.recent", "must be 0 to 10000000")
-	}
-	v.notNegative("calls.retention", c.Retention)
-	if c.Retention > 0 && c.Recent == 0 {
-		v.add("calls.retention", "requires calls.recent above 0: the history continues where calls.recent ends")
+// section checks the values of a section by the tags of their fields: required; enum, which may begin with a comma for an optional value;
+// and range, whose end may be open.
+func (v *validator) section(path string, section reflect.Value) {
+	for field, value := range keyFields(section) {
+		at := join(path, field.Tag.Get("yaml"))
+		switch _, isLeaf := field.Tag.Lookup("doc"); {
+		case isLeaf:
+			v.value(at, value, field.Tag)
+		case value.Kind() == reflect.Slice:
+			for i := range value.Len() {
+				v.section(key(at, i), value.Index(i))
+			}
+		case value.Kind() == reflect.Map:
+			byName := func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }
+			for _, name := range slices.SortedFunc(slices.Values(value.MapKeys()), byName) {
+				v.section(join(at, name.String()), value.MapIndex(name))
+			}
+		default:
+			v.section(at, value)
+		}
 	}
 }
+
+func (v *validator) value(at string, value reflect.Value, rules reflect.StructTag) {
+	if rules.Get("required") != "" && strings.TrimSpace(value.String()) == "" {
+		v.add(at, "is missing")
+	}
+	if words, optional := strings.CutPrefix(rules.Get("enum"), ","); words != "" && !(optional && value.String() == "") {
+		v.oneOf(at, value.String(), strings.Split(words, ",")...)
+	}
+	if least, most, limited := strings.Cut(rules.Get("range"), "-"); limited {
+		v.within(at, value, least, most)
+	}
+}
+
+// within checks that a number, a size or a duration is in a range. most is "" for none.
+func (v *validator) within(at string, value reflect.Value, least, most string) {
+	low, _ := strconv.ParseInt(least, 10, 64) // constants of the tags
+	high, err := strconv.ParseInt(most, 10, 64)
+	switch n := value.Int(); {
+	case n >= low && (err != nil || n <= high):
+	case most != "":
+		v.add(at, "must be %s to %s", least, most)
+	case low == 0:
+		v.add(at, "is negative")
+	case value.Type() == reflect.TypeFor[int]():
+		v.add(at, "must be %s or more", least)
+	default:
+		kind, _, _ := strings.Cut(expected(value.Type()), " such as")
+		v.add(at, "must be %s above 0", kind)
+	}
+}
+
+// mostLeastHeap prevents a wrong unit from disabling collections.
+const mostLeastHeap = 16 << 30
 
 func checkCallers(v *validator, c Config) {
 	if c.PublicURL != "" {
@@ -110,60 +150,11 @@ func checkCallers(v *validator, c Config) {
 	}
 }
 
-func checkVideo(v *validator, section Video) {
-	v.positive("video.retention", section.Retention)
-	v.positive("video.queue_limit", section.QueueLimit)
-	v.positive("video.deadline", section.Deadline)
-	v.positive("video.archive_deadline", section.ArchiveDeadline)
-	v.positive("video.poll_min", section.PollMin)
-	v.positive("video.poll_max", section.PollMax)
-	if section.PollMin > section.PollMax {
-		v.add("video.poll_min", "is %s, longer than poll_max, which is %s", formatDuration(section.PollMin), formatDuration(section.PollMax))
-	}
-	if section.JobAttempts < 1 {
-		v.add("video.job_attempts", "must be 1 or more")
-	}
-	if section.Copies < 2 {
-		v.add("video.copies", "must be 2 or more: a copy from a slow source must not occupy the only slot")
-	}
-	v.limit("video.max_output_bytes", int(section.MaxOutputBytes))
-}
-
-func checkBackground(v *validator, section Background) {
-	if section.MaxCalls < 1 {
-		v.add("background.max_calls", "must be 1 or more")
-	}
-	if section.MaxQueued < 2 {
-		v.add("background.max_queued", "must be 2 or more: one token has half of them at most")
-	}
-	v.positive("background.deadline", section.Deadline)
-	v.notNegative("background.retention", section.Retention)
-	if section.MaxOutput < 1 {
-		v.add("background.max_output", "must be 1 byte or more")
-	}
-	v.oneOf("background.lost_answer", section.LostAnswer, providers.LostRepeat, providers.LostFail)
-}
-
 func checkRelay(v *validator, r Relay) {
-	if r.MaxBody <= 0 {
-		v.add("relay.max_body", "must be a size above 0")
-	}
 	if least := leastBodies * r.MaxBody; r.MaxBodyMemory != 0 && r.MaxBodyMemory < least {
 		v.add("relay.max_body_memory", "is %s, less than four times max_body, which are %s", r.MaxBodyMemory, least)
-	}
-	v.positive("relay.first_byte_timeout", r.FirstByteTimeout)
-	v.positive("relay.idle_timeout", r.IdleTimeout)
-	if r.MaxAttempts < 1 {
-		v.add("relay.max_attempts", "must be 1 or more")
-	}
-	v.notNegative("relay.cooldown", r.Cooldown)
-	if r.CooldownFailures < 1 || r.CooldownFailures > health.MaxCooldownFailures {
-		v.add("relay.cooldown_failures", "must be 1 to %d", health.MaxCooldownFailures)
 	}
 	if !(r.CooldownShare > 0 && r.CooldownShare <= 1) { // also refuses NaN
 		v.add("relay.cooldown_share", "must be a number above 0, up to 1")
 	}
-	v.positive("relay.cooldown_window", r.CooldownWindow)
-	v.notNegative("relay.grace", r.Grace)
-	v.notNegative("relay.redis_grace", r.RedisGrace)
 }
