@@ -135,33 +135,25 @@ func (c *Client) turnFor(id, tokenID string) turn {
 	}
 }
 
-// withTurn returns a read that waits for its turn first.
-func withTurn(wait turn, read func(context.Context) (Task, error)) func(context.Context) (Task, error) {
-	return func(ctx context.Context) (Task, error) {
-		if wait == nil {
-			return read(ctx)
-		}
-		leave, err := wait(ctx)
-		if err != nil {
-			return Task{}, err
-		}
-		defer leave()
-		return read(ctx)
-	}
-}
-
 // find is Find for ids that are known to be the token's; they never count as misses.
 //
 // The task may have ended since this process read it, and an event of another process may have reported that to the client. The mark
 // of the change was written before the event, so find checks it and reads again.
 func (c *Client) find(ctx context.Context, id, tokenID string, wait turn) (Task, error) {
-	readTask := withTurn(wait, func(ctx context.Context) (Task, error) {
+	readTask := func(ctx context.Context) (Task, error) {
+		if wait != nil {
+			leave, err := wait(ctx)
+			if err != nil {
+				return Task{}, err
+			}
+			defer leave()
+		}
 		task, _, err := c.describe(ctx, id)
 		if err == nil && (task.removed || c.underRemoval(ctx, id, task.CreatedAt)) {
 			return Task{}, notFound(id)
 		}
 		return task, err
-	})
+	}
 	asked := time.Now()
 	task, err := c.reads.do(ctx, id, readTask)
 	if err == nil && !task.Ended() && task.readAt.Before(asked) && c.changed(ctx, id) {

@@ -64,7 +64,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	if err != nil {
 		return Task{}, unreadable(err)
 	}
-	ident, early, err := c.identify(ctx, now)
+	ident, err := c.identify(ctx)
 	if err != nil {
 		return Task{}, err
 	}
@@ -81,9 +81,6 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	var back undo
 	defer func() { back.run(ctx) }()
 	id, incarnation := ident.id, newIncarnation(now)
-	if early.mayBeListed() {
-		back.add(func(ctx context.Context) { c.relist(ctx, id) })
-	}
 	if err := c.callsFull(ctx); err != nil {
 		return otherwise(err)(c.repeatOf(ctx, id))
 	}
@@ -118,12 +115,12 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	task.describe(*req)
 	task.incarnation = incarnation
 
-	listed, err := c.enlist(ctx, id, now, early)
+	listed, err := c.enlist(ctx, id, now)
+	if listed.added || listed.unclear && ident.fresh {
+		back.add(func(ctx context.Context) { c.relist(ctx, id) })
+	}
 	if err != nil {
 		return otherwise(err)(c.repeatOf(ctx, id))
-	}
-	if listed.added && !early.mayBeListed() {
-		back.add(func(ctx context.Context) { c.relist(ctx, id) })
 	}
 	if err := c.reserve(ctx, start); err != nil {
 		return otherwise(err)(c.repeatOf(ctx, id))
@@ -147,7 +144,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	if m.RequestObject != "" {
 		c.prompts.put(c.in.TokenID, m.RequestObject, *req)
 	}
-	if !listed.added && listed.err == nil { // another create made the entry
+	if !listed.added && !listed.unclear { // another create made the entry
 		c.keep(ctx, task)
 	}
 	c.unknownIDs.found(id, c.in.TokenID) // the id may be known as missing, from an earlier task of the key

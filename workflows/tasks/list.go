@@ -145,54 +145,44 @@ func (c *Client) readAll(ctx context.Context, tokenID string, entries []taskinde
 	return tasks, gone, nil
 }
 
-type listAttempt struct {
-	added bool // false: the entry existed
-	err   error
-}
-
-// mayBeListed reports whether the entry of a new id may be on the list: after an error, Redis may have added it without an answer.
-func (a *listAttempt) mayBeListed() bool { return a != nil && !errors.Is(a.err, taskindex.ErrTooMany) }
-
-func (c *creation) add(ctx context.Context, id string, created time.Time, others ...string) (a listAttempt) {
-	a.added, a.err = c.opts.Index.Add(ctx, c.in.TokenID, id, created, c.maxTasks(), others...)
-	return a
+// listing is the outcome of enlist. If neither is true, the entry existed.
+type listing struct {
+	added bool
+	// unclear: Redis gave no answer, so it may have added the entry.
+	unclear bool
 }
 
 // enlist adds a task that is about to start to the token's list, which also bounds the token's unfinished tasks. An unavailable list does
-// not stop the create, because no task depends on it; the result has its error. first is the outcome of an earlier try; nil: none.
-func (c *creation) enlist(ctx context.Context, id string, created time.Time, first *listAttempt) (listAttempt, error) {
+// not stop the create, because no task depends on it.
+func (c *creation) enlist(ctx context.Context, id string, created time.Time) (listing, error) {
 	others := c.otherIDs()
-	for again := false; ; first = nil {
-		if first == nil {
-			a := c.add(ctx, id, created, others...)
-			first = &a
-		}
-		err := first.err
+	for again := false; ; {
+		added, err := c.opts.Index.Add(ctx, c.in.TokenID, id, created, c.maxTasks(), others...)
 		if excluded, is := errors.AsType[*taskindex.ExcludedError](err); is {
 			if err := c.otherListed(ctx, excluded.Created); err != nil {
-				return listAttempt{}, err
+				return listing{}, err
 			}
 			others = nil
 			continue
 		}
 		switch {
 		case err == nil:
-			return *first, nil
+			return listing{added: added}, nil
 		case errors.Is(err, context.Canceled):
-			return listAttempt{}, providers.AsFault(err)
+			return listing{unclear: true}, providers.AsFault(err)
 		case !errors.Is(err, taskindex.ErrTooMany):
 			c.opts.Log.WarnContext(ctx, "task not listed", "task", id, "token", c.in.TokenID, "err", err)
-			return *first, nil
+			return listing{unclear: true}, nil
 		}
 		freed := 0
 		if !again {
 			var freeErr error
 			if freed, freeErr = c.free(ctx); freeErr != nil {
-				return listAttempt{}, freeErr
+				return listing{}, freeErr
 			}
 		}
 		if freed == 0 {
-			return listAttempt{}, refusal(providers.RateLimited, "Too many unfinished tasks.", tooManyRetry, err)
+			return listing{}, refusal(providers.RateLimited, "Too many unfinished tasks.", tooManyRetry, err)
 		}
 		again = true
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"modelrelay/providers"
@@ -44,42 +43,25 @@ type identity struct {
 	noted, unclear bool
 }
 
-// identify returns the id of the task that the request repeats or starts. A create without a key and without a mark of a repeat is nearly
-// always a new task: it is added to the list concurrently, under a new id, and early is the outcome; nil: it was not added. If the request
-// repeats an earlier task, the entry is removed again.
-func (c *creation) identify(ctx context.Context, created time.Time) (ident identity, early *listAttempt, err error) {
+// identify returns the id of the task that the request repeats or starts.
+func (c *creation) identify(ctx context.Context) (ident identity, err error) {
 	if c.in.IdempotencyKey != "" {
 		ident.id, err = c.known(ctx)
-		return ident, nil, err
+		return ident, err
 	}
 	hash, err := c.callerHash()
 	if err != nil {
-		return identity{}, nil, unreadable(err)
+		return identity{}, unreadable(err)
 	}
 	age := time.Duration(0)
 	if !c.in.Arrived.IsZero() {
 		age = time.Since(c.in.Arrived)
 	}
-	id := randomID(c.in.prefix())
-	var adding sync.WaitGroup
-	if !c.in.Repeat {
-		early = new(listAttempt)
-		adding.Go(func() { *early = c.add(ctx, id, created) })
-	}
-	begun, err := c.opts.Repeats.Begin(ctx, c.in.TokenID, hash, id, c.in.Repeat, age)
-	adding.Wait()
-	if err != nil || begun.TaskID != id {
-		if early.mayBeListed() { // no other create ever had the id
-			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), delistTimeout)
-			c.delist(bounded, c.in.TokenID, id)
-			cancel()
-		}
-		early = nil
-	}
+	begun, err := c.opts.Repeats.Begin(ctx, c.in.TokenID, hash, randomID(c.in.prefix()), c.in.Repeat, age)
 	if err != nil {
-		return identity{}, nil, unavailable("The protection against double payment", err)
+		return identity{}, unavailable("The protection against double payment", err)
 	}
-	return identity{id: begun.TaskID, fresh: !begun.Known, hash: hash, noted: begun.Noted}, early, nil
+	return identity{id: begun.TaskID, fresh: !begun.Known, hash: hash, noted: begun.Noted}, nil
 }
 
 // note opens a note of a task whose start has an unknown outcome, for the next equal create of the token. It closes a note that this
@@ -106,12 +88,8 @@ func unrepeatable(err error) error {
 	}
 }
 
-const (
-	// noteTimeout bounds the note of a create; the answer waits for it.
-	noteTimeout = 2 * time.Second
-	// delistTimeout bounds the removal of an entry from the list; the answer waits for it. Readers of the list drop an entry that stays.
-	delistTimeout = time.Second
-)
+// noteTimeout bounds the note of a create; the answer waits for it.
+const noteTimeout = 2 * time.Second
 
 // known returns the id of the task of the request's key, or of an earlier equal request; "" for a new request.
 func (c *creation) known(ctx context.Context) (string, error) {
