@@ -22,7 +22,7 @@ const clip = "0123456789"
 func finished(g *gateway) {
 	g.archive["a"], g.archive["b"], g.archive["t"] = []byte(clip), []byte("other"), []byte("small")
 	g.tasks.put(tasks.Task{
-		ID: "video_1", Token: "good", State: workflows.Completed, Progress: 100, CreatedAt: day, Ending: tasks.Ending{
+		ID: "video_1", Token: "good", State: workflows.Completed, Progress: 100, CreatedAt: day, Ending: workflows.Ending{
 			CompletedAt: day.Add(time.Minute),
 			ExpiresAt:   time.Now().Add(time.Hour),
 			Outputs: []activities.Output{

@@ -37,7 +37,7 @@ func TestGeminiVideosSDK(t *testing.T) {
 	g.archive["out"] = []byte("the second video")
 	g.tasks.put(tasks.Task{
 		ID: sourceID, Token: "good", State: workflows.Completed, Progress: 100, CreatedAt: day, Request: providers.VideoRequest{Model: "cut"},
-		Ending: tasks.Ending{Outputs: []activities.Output{{Object: "none"}, {Object: "out", ContentType: "video/mp4", Size: 16, SHA256: "abc"}}},
+		Ending: workflows.Ending{Outputs: []activities.Output{{Object: "none"}, {Object: "out", ContentType: "video/mp4", Size: 16, SHA256: "abc"}}},
 	})
 	operation.Name = "models/cut/operations/" + sourceID
 	if operation, err = client.Operations.GetVideosOperation(t.Context(), operation, nil); err != nil || !operation.Done ||
@@ -162,7 +162,7 @@ func TestGeminiOperationStates(t *testing.T) {
 	const name = `{"name":"models/cut/operations/` + sourceID + `","metadata":`
 	task := func(state workflows.State, failure *providers.VideoFailure) tasks.Task {
 		return tasks.Task{
-			ID: sourceID, Token: "good", State: state, Progress: 40, QueuePosition: 2, Ending: tasks.Ending{Failure: failure},
+			ID: sourceID, Token: "good", State: state, Progress: 40, QueuePosition: 2, Ending: workflows.Ending{Failure: failure},
 			Request: providers.VideoRequest{Model: "cut"},
 		}
 	}

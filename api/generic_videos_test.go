@@ -198,7 +198,7 @@ func TestLinks(t *testing.T) {
 	links := presigned{}
 	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.Links = links })
 	task := tasks.Task{
-		ID: "video_1", Token: "good", State: workflows.Completed, CreatedAt: day, Ending: tasks.Ending{
+		ID: "video_1", Token: "good", State: workflows.Completed, CreatedAt: day, Ending: workflows.Ending{
 			ExpiresAt: time.Now().Add(48 * time.Hour),
 			Outputs:   []activities.Output{{Object: "a"}, {Object: "refused"}},
 		},

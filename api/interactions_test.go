@@ -134,14 +134,14 @@ func TestInteractionOfTask(t *testing.T) {
 	failed := func(id, code string) {
 		g.tasks.put(tasks.Task{
 			ID: id, Token: "good", State: workflows.Failed, Request: providers.VideoRequest{Model: "cut"},
-			Ending: tasks.Ending{Failure: &providers.VideoFailure{Code: code, Message: "m"}},
+			Ending: workflows.Ending{Failure: &providers.VideoFailure{Code: code, Message: "m"}},
 		})
 	}
 	failed("video_failed", "content_policy")
 	failed("video_cancelled", workflows.CodeCancelled)
 	g.tasks.put(tasks.Task{
 		ID: "video_old", Token: "good", State: workflows.Completed,
-		Ending:  tasks.Ending{ExpiresAt: time.Now().Add(-time.Hour), Outputs: []activities.Output{{Object: "o"}}},
+		Ending:  workflows.Ending{ExpiresAt: time.Now().Add(-time.Hour), Outputs: []activities.Output{{Object: "o"}}},
 		Request: providers.VideoRequest{Model: "cut"},
 	})
 	for _, tc := range []struct{ path, want string }{
@@ -295,7 +295,7 @@ func newOpenCutter(t *testing.T) *gateway {
 	})
 	g.tasks.put(tasks.Task{
 		ID: sourceID, Token: "good", State: workflows.Completed, Request: providers.VideoRequest{Model: "cut"},
-		Ending: tasks.Ending{Outputs: []activities.Output{{
+		Ending: workflows.Ending{Outputs: []activities.Output{{
 			Object: "tasks/" + sourceID + "/0", ContentType: "video/mp4", Size: 500,
 			SHA256: "abc",
 		}}},

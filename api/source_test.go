@@ -114,7 +114,7 @@ func TestSchemeBehindProxies(t *testing.T) {
 			})
 			g.tasks.put(tasks.Task{
 				ID: "video_1", Token: "good", State: workflows.Completed, CreatedAt: day, Progress: 100,
-				Ending: tasks.Ending{ExpiresAt: time.Now().Add(time.Hour), Outputs: []activities.Output{{Object: "a"}}},
+				Ending: workflows.Ending{ExpiresAt: time.Now().Add(time.Hour), Outputs: []activities.Output{{Object: "a"}}},
 			})
 			req := request("POST", resultPath, `{"req_key":"jimeng_t2v","task_id":"video_1","req_json":"{\"return_url\":true}"}`, test.header[0],
 				test.header[1])

@@ -268,7 +268,7 @@ func TestVendorCFailure(t *testing.T) {
 	} {
 		g.tasks.put(tasks.Task{
 			ID: "video_1", Token: "good", State: workflows.Failed, CreatedAt: day,
-			Ending: tasks.Ending{Failure: &providers.VideoFailure{Code: failure, Message: "That did not work."}},
+			Ending: workflows.Ending{Failure: &providers.VideoFailure{Code: failure, Message: "That did not work."}},
 		})
 		rec := g.do(t, request("POST", resultPath, `{"task_id":"video_1"}`))
 		code, message := vendorCFault(t, rec)
@@ -278,7 +278,7 @@ func TestVendorCFailure(t *testing.T) {
 	}
 	g.tasks.put(tasks.Task{
 		ID: "video_1", Token: "good", State: workflows.Failed, CreatedAt: day,
-		Ending: tasks.Ending{Failure: &providers.VideoFailure{Code: providers.FailedContent, Message: "50412: Text Risk Not Pass"}},
+		Ending: workflows.Ending{Failure: &providers.VideoFailure{Code: providers.FailedContent, Message: "50412: Text Risk Not Pass"}},
 	})
 	if code, message := vendorCFault(t, g.do(t, request("POST", resultPath, `{"task_id":"video_1"}`))); code != 50412 ||
 		message != "50412: Text Risk Not Pass" {

@@ -46,7 +46,7 @@ func newCutter(t *testing.T) *gateway {
 		g.tasks.put(tasks.Task{
 			ID: id, Token: "good", State: workflows.Completed, CreatedAt: day, Seconds: "8", Width: 1280, Height: 720,
 			Request: providers.VideoRequest{Model: model, Prompt: "a cat"},
-			Ending:  tasks.Ending{Outputs: []activities.Output{{Object: "tasks/" + id + "/0", ContentType: "video/mp4", Size: 500, SHA256: "abc"}}},
+			Ending:  workflows.Ending{Outputs: []activities.Output{{Object: "tasks/" + id + "/0", ContentType: "video/mp4", Size: 500, SHA256: "abc"}}},
 		})
 	}
 	g.tasks.put(tasks.Task{ID: "video_runs", Token: "good", State: workflows.InProgress, Request: providers.VideoRequest{Model: "cut"}})
@@ -204,7 +204,7 @@ func TestVideoSourceRepeated(t *testing.T) {
 		g.tasks.creates = nil
 		g.tasks.put(tasks.Task{
 			ID: sourceID, Token: "good", State: workflows.Completed, Request: providers.VideoRequest{Model: "cut"},
-			Ending: tasks.Ending{Outputs: []activities.Output{{Object: "o", ContentType: "video/mp4", Size: 5, SHA256: "abc"}}},
+			Ending: workflows.Ending{Outputs: []activities.Output{{Object: "o", ContentType: "video/mp4", Size: 5, SHA256: "abc"}}},
 		})
 		body := `{"prompt":"p","video":{"id":"` + sourceID + `"}}`
 		path = "/v1/videos/" + path
@@ -247,7 +247,7 @@ func TestVideoSourceRemixRepeated(t *testing.T) {
 		g := newCutter(t)
 		source := tasks.Task{
 			ID: "video_ponmlkjihgfedcba9876543210", Token: "good", State: workflows.Completed, Request: providers.VideoRequest{Model: "sora-2"},
-			Ending: tasks.Ending{Outputs: []activities.Output{{Object: "o", ContentType: "video/mp4", Size: 5, SHA256: "abc"}}},
+			Ending: workflows.Ending{Outputs: []activities.Output{{Object: "o", ContentType: "video/mp4", Size: 5, SHA256: "abc"}}},
 		}
 		g.tasks.put(source)
 		body := func(model string) string {
@@ -278,7 +278,7 @@ func TestPublicURL(t *testing.T) {
 		g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.PublicURL = public })
 		g.tasks.put(tasks.Task{
 			ID: sourceID, Token: "good", State: workflows.Completed, Request: providers.VideoRequest{Model: "sora-2"},
-			Ending: tasks.Ending{Outputs: []activities.Output{{Object: "o"}}},
+			Ending: workflows.Ending{Outputs: []activities.Output{{Object: "o"}}},
 		})
 		rec := g.do(t, request("GET", "/v1beta/models/sora-2/operations/"+sourceID, ""))
 		if !strings.Contains(rec.Body.String(), `"uri":"`+want) {

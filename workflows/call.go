@@ -30,7 +30,7 @@ func (v *task) relay(ctx workflow.Context) Result {
 	if err != nil {
 		answer = v.conclude(ctx, in)
 	}
-	result := Result{State: Completed, Progress: ProgressCompleted, Call: &answer}
+	result := Result{State: Completed, Progress: ProgressCompleted, Ending: Ending{Call: &answer}}
 	if answer.Output != nil {
 		result.Outputs = []activities.Output{*answer.Output}
 	}

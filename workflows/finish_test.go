@@ -190,8 +190,8 @@ func TestFinish(t *testing.T) {
 	s.ExecuteWorkflow(workflows.Finish, workflows.FinishInput{
 		Task: in, Began: at.Add(-time.Hour), Channel: "main",
 		Result: workflows.Result{
-			State: workflows.Failed, CompletedAt: at,
-			Failure: &providers.VideoFailure{Code: workflows.CodeFailedByOperator},
+			State:  workflows.Failed,
+			Ending: workflows.Ending{CompletedAt: at, Failure: &providers.VideoFailure{Code: workflows.CodeFailedByOperator}},
 		},
 	})
 	if err := s.GetWorkflowError(); err != nil {

@@ -182,22 +182,32 @@ const (
 
 // Result is the end of a task. A failed task is a completed workflow whose Result has the state Failed.
 type Result struct {
-	State       State                   `json:"state"`
-	Failure     *providers.VideoFailure `json:"failure,omitempty"`
-	CompletedAt time.Time               `json:"completed_at"`
-	ExpiresAt   time.Time               `json:"expires_at,omitzero"`
-	Outputs     []activities.Output     `json:"outputs,omitempty"`
-	Seconds     string                  `json:"seconds,omitempty"`
-	Width       int                     `json:"width,omitempty"`
-	Height      int                     `json:"height,omitempty"`
-	// Price is the vendor's charge for the job, in the vendor's unit, "" if it reports none.
-	Price string `json:"price,omitempty"`
+	Ending
+
+	State   State  `json:"state"`
+	Seconds string `json:"seconds,omitempty"`
+	Width   int    `json:"width,omitempty"`
+	Height  int    `json:"height,omitempty"`
 	// Progress is the last progress of a failed task.
 	Progress int `json:"progress"`
-	// Job is the accepted job; nil if no upstream accepted one.
-	Job *activities.Job `json:"job,omitempty"`
 	// Attempts are the last attempts, for operators. The memo does not hold them.
 	Attempts []Attempt `json:"attempts,omitempty"`
+}
+
+// Ending is what a task has only after its end.
+type Ending struct {
+	// CompletedAt is the time of the end, in any state.
+	CompletedAt time.Time `json:"completed_at"`
+	// ExpiresAt is the time at which the outputs are removed; zero for a failed video.
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	// Failure is set only on failed tasks.
+	Failure *providers.VideoFailure `json:"failure,omitempty"`
+	// Outputs are the archived objects, in order.
+	Outputs []activities.Output `json:"outputs,omitempty"`
+	// Job is the accepted job; nil if no upstream accepted one. Price is the vendor's charge for it, in the vendor's unit, "" if it
+	// reports none.
+	Job   *activities.Job `json:"job,omitempty"`
+	Price string          `json:"price,omitempty"`
 	// Call is the answer of a call; nil for a video.
 	Call *activities.Answered `json:"call,omitempty"`
 }

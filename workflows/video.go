@@ -94,8 +94,8 @@ func (v *task) run(ctx workflow.Context) (Result, error) {
 		return failed(failure, ProgressArchiving).of(job), err
 	}
 	return Result{
-		State: Completed, Progress: ProgressCompleted, Outputs: outputs,
-		Seconds: status.Seconds, Width: status.Width, Height: status.Height, Price: status.Price,
+		State: Completed, Progress: ProgressCompleted, Ending: Ending{Outputs: outputs, Price: status.Price},
+		Seconds: status.Seconds, Width: status.Width, Height: status.Height,
 	}.of(job), nil
 }
 
@@ -220,7 +220,7 @@ func (v *task) notify(free workflow.Context, result Result) workflow.Future {
 }
 
 func failed(failure *providers.VideoFailure, progress int) Result {
-	return Result{State: Failed, Failure: failure, Progress: min(progress, ProgressArchiving)}
+	return Result{State: Failed, Ending: Ending{Failure: failure}, Progress: min(progress, ProgressArchiving)}
 }
 
 // isCancelled reports whether the client or an operator cancelled the task. That is an outcome, not an error.

@@ -61,7 +61,7 @@ func TestCancelledCall(t *testing.T) {
 	for events, want := range map[int64]bool{0: false, 3: true} {
 		h.own = []tasks.Task{{
 			ID: "call_x", State: workflows.Cancelled, Stream: true, Operation: "POST /v1/responses",
-			Ending: tasks.Ending{
+			Ending: workflows.Ending{
 				Outputs: []activities.Output{{ContentType: "text/event-stream"}},
 				Call:    &activities.Answered{Status: 200, Events: events},
 			},

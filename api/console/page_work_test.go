@@ -116,7 +116,7 @@ func (h *house) fill(t *testing.T) {
 	}
 	h.own = []tasks.Task{{
 		ID: "video_3", Request: providers.VideoRequest{Model: "sora-2", Prompt: "A boat"}, State: workflows.Completed, Progress: 100,
-		CreatedAt: at(0, 0), Ending: tasks.Ending{CompletedAt: at(10, 0)},
+		CreatedAt: at(0, 0), Ending: workflows.Ending{CompletedAt: at(10, 0)},
 	}}
 	h.usage = []ledger.Row{
 		{Day: time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly), Token: "tok_app", Requests: 10, Tasks: 2, Failed: 1, Cost: 3_500_000_000},

@@ -90,11 +90,6 @@ func (x *Index) Add(ctx context.Context, tokenID, taskID string, created time.Ti
 	return answer > 0, nil
 }
 
-// End removes a task from the unfinished ones. It returns nil if the task is not one of them.
-func (x *Index) End(ctx context.Context, tokenID, taskID string) error {
-	return storage.RedisError("end task", x.client.ZRem(ctx, unfinishedKey(tokenID), taskID).Err())
-}
-
 // removeTaskScript removes a task from the lists, but not another one with its id.
 //
 //	KEYS   tasks, unfinished

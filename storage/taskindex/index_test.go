@@ -97,7 +97,7 @@ func TestTaskIndexLimit(t *testing.T) {
 	if added, err := index.Add(t.Context(), "anna", first, time.Now(), most); err != nil || added {
 		t.Errorf("a repeat at the limit: added %v, %v", added, err)
 	}
-	if err := index.End(t.Context(), "anna", first); err != nil {
+	if err := index.Restore(t.Context(), "anna", first, open[0].At, false); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := index.Add(t.Context(), "anna", first, time.Now(), most); err != nil {
@@ -232,7 +232,7 @@ func TestTaskIndexAway(t *testing.T) {
 	_, _, open := index.Unfinished(t.Context(), "anna", 0, 1)
 	_, buried := index.UnderRemoval(t.Context(), "t1", time.Now())
 	for name, err := range map[string]error{
-		"add": add, "end": index.End(t.Context(), "anna", "t1"),
+		"add":    add,
 		"remove": index.Remove(t.Context(), "anna", "t1", time.Now()), "bury": index.MarkRemoval(t.Context(), "anna", "t1", time.Now()),
 		"restore": index.Restore(t.Context(), "anna", "t1", time.Now(), true), "lift": index.EndRemoval(t.Context(), "t1", time.Now()),
 		"page": page, "unfinished": open, "buried": buried,

@@ -149,7 +149,7 @@ func (o *Operator) Show(ctx context.Context, id string) (Details, error) {
 	details := Details{
 		Listed: listed(info), State: task.State, Progress: task.Progress, Position: task.QueuePosition, Outputs: task.Outputs,
 		Expires: task.ExpiresAt,
-		Path:    o.path(info.GetExecution()), Request: task.Request, VendorPrice: task.VendorPrice,
+		Path:    o.path(info.GetExecution()), Request: task.Request, VendorPrice: task.Price,
 		Call: task.CallDetails(),
 	}
 	if details.Call != nil {

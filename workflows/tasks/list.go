@@ -229,7 +229,7 @@ func (c *creation) freeOne(ctx context.Context, entry taskindex.Entry) (bool, er
 	task, err := c.find(ctx, entry.TaskID, c.in.TokenID, nil) // a create does not wait for a turn
 	switch {
 	case err == nil && task.Ended():
-		if err := c.opts.Index.End(ctx, c.in.TokenID, entry.TaskID); err != nil {
+		if err := c.opts.Index.Restore(ctx, c.in.TokenID, entry.TaskID, task.CreatedAt, false); err != nil {
 			return false, unavailable("The list of tasks", err)
 		}
 		return true, nil

@@ -96,6 +96,11 @@ func TestWaitOutlivesALongPoll(t *testing.T) {
 	}
 }
 
+func archiveFailed() workflows.Result {
+	failure := &providers.VideoFailure{Code: workflows.CodeArchiveFailed}
+	return workflows.Result{State: workflows.Failed, Ending: workflows.Ending{Failure: failure}}
+}
+
 // TestRetryArchiveOfADeletedTask: RetryArchive is refused during a removal, which has read the failed execution and would leave the new
 // one.
 func TestRetryArchiveOfADeletedTask(t *testing.T) {
@@ -103,7 +108,7 @@ func TestRetryArchiveOfADeletedTask(t *testing.T) {
 	service, engine, _ := newListing(storagetest.Redis(t))
 	operator := tasks.NewOperator(engine, "default", "video")
 	task := mustCreate(t, service, keyed("a", 0))
-	engine.endAs(t, task.ID, workflows.Result{State: workflows.Failed, Failure: &providers.VideoFailure{Code: workflows.CodeArchiveFailed}})
+	engine.endAs(t, task.ID, archiveFailed())
 	if err := operator.RetryArchive(t.Context(), task.ID); kindOf(err) != providers.Conflict ||
 		!strings.Contains(err.Error(), "no archive step") {
 		t.Errorf("before: %v, want that its history lacks the step", err)
@@ -166,7 +171,7 @@ func TestOperatorAfterTheEnd(t *testing.T) {
 	service, engine, _ := newListing(storagetest.Redis(t))
 	operator := tasks.NewOperator(engine, "default", "video")
 	task := mustCreate(t, service, keyed("a", 0))
-	result := payload(t, workflows.Result{State: workflows.Failed, Failure: &providers.VideoFailure{Code: workflows.CodeArchiveFailed}})
+	result := payload(t, archiveFailed())
 	engine.change(task.ID, func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse {
 		was.Memo.Fields[workflows.MemoResult] = result
 		return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: was}
@@ -187,7 +192,7 @@ func TestRetryArchiveForgetsWhatCalledItOff(t *testing.T) {
 	t.Parallel()
 	service, fake, _ := newListing(storagetest.Redis(t))
 	task := mustCreate(t, service, keyed("a", 0))
-	fake.endAs(t, task.ID, workflows.Result{State: workflows.Failed, Failure: &providers.VideoFailure{Code: workflows.CodeArchiveFailed}})
+	fake.endAs(t, task.ID, archiveFailed())
 	fake.events = []*historypb.HistoryEvent{scheduled(9, "Archive")}
 	fake.events[0].GetActivityTaskScheduledEventAttributes().WorkflowTaskCompletedEventId = 8
 	e := &fakeResetEngine{fakeEngine: fake}

@@ -139,8 +139,7 @@ func (t *Task) describe(req providers.VideoRequest) {
 }
 
 func (t *Task) end(r workflows.Result) {
-	t.State, t.Progress, t.CompletedAt, t.ExpiresAt = r.State, r.Progress, r.CompletedAt, r.ExpiresAt
-	t.Failure, t.Outputs, t.Job, t.VendorPrice, t.Call = r.Failure, r.Outputs, r.Job, r.Price, r.Call
+	t.State, t.Progress, t.Ending = r.State, r.Progress, r.Ending
 	if t.Seconds == "" {
 		t.Seconds = r.Seconds
 	}

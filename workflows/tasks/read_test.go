@@ -124,8 +124,9 @@ func TestReadResult(t *testing.T) {
 	answer := execution(t, workflows.PhaseCompleted, nil)
 	answer.WorkflowExecutionInfo.Status = enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
 	answer.WorkflowExecutionInfo.Memo.Fields[workflows.MemoResult] = payload(t, workflows.Result{
-		State: workflows.Completed, Progress: 100, CompletedAt: created.Add(time.Minute), ExpiresAt: created.Add(time.Hour),
-		Outputs: []activities.Output{{Object: "outputs/x/0.mp4"}}, Seconds: "12", Width: 1280, Height: 720,
+		State: workflows.Completed, Progress: 100, Seconds: "12", Width: 1280, Height: 720, Ending: workflows.Ending{
+			CompletedAt: created.Add(time.Minute), ExpiresAt: created.Add(time.Hour), Outputs: []activities.Output{{Object: "outputs/x/0.mp4"}},
+		},
 	})
 	got, _, err := tasks.Read("video_x", answer, created)
 	if err != nil {

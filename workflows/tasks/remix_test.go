@@ -35,8 +35,8 @@ func TestRemixRepeated(t *testing.T) {
 			service := over()
 			source := mustCreate(t, service, create(providers.VideoRequest{Model: "sora-2", Prompt: "a cat", Seconds: "8", Size: "720x1280"}))
 			engine.endAs(t, source.ID, workflows.Result{
-				State: workflows.Completed,
-				Job:   &activities.Job{Assignment: activities.Assignment{Vendor: "v"}},
+				State:  workflows.Completed,
+				Ending: workflows.Ending{Job: &activities.Job{Assignment: activities.Assignment{Vendor: "v"}}},
 			})
 			first := create(providers.VideoRequest{
 				Model: "sora-2", Prompt: "a dog", RemixOf: source.ID, Seconds: "8", Size: "720x1280", Width: 720,

@@ -55,26 +55,8 @@ type Task struct {
 	Progressed activities.CallProgress
 	// QueuePosition is the position of the task in the line at a full channel, from 1; 0 if it does not wait.
 	QueuePosition int
-	Ending
+	workflows.Ending
 	readState
-}
-
-// Ending is the end of a task; the zero value before it.
-type Ending struct {
-	// CompletedAt is the time of its end, in any state.
-	CompletedAt time.Time
-	// ExpiresAt is the time at which the outputs are removed; zero while unfinished or failed.
-	ExpiresAt time.Time
-	// Failure is set only on failed tasks.
-	Failure *providers.VideoFailure
-	// Outputs are the archived videos, in order; empty until completed.
-	Outputs []activities.Output
-	// Job is the upstream's job of an ended task, for a remix; nil if there is none.
-	Job *activities.Job
-	// VendorPrice is the vendor's charge for the job, in its own unit; "" if it reports none.
-	VendorPrice string
-	// Call is the answer of a call; nil for a video.
-	Call *activities.Answered
 }
 
 // readState holds the facts of a task's execution that only this package uses.

@@ -30,7 +30,7 @@ func unfinishedResult(info *workflowpb.WorkflowExecutionInfo) workflows.Result {
 	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED {
 		failure = &providers.VideoFailure{Code: workflows.CodeFailedByOperator, Message: "An operator ended the task."}
 	}
-	return workflows.Result{State: workflows.Failed, CompletedAt: info.GetCloseTime().AsTime(), Failure: failure}
+	return workflows.Result{State: workflows.Failed, Ending: workflows.Ending{CompletedAt: info.GetCloseTime().AsTime(), Failure: failure}}
 }
 
 // Finish implements activities.Executions. The workflow's id contains the run, so it starts once; a finished run costs one Describe.
