@@ -176,7 +176,7 @@ func (n *Namespace) retention(ctx context.Context, retention time.Duration) (*La
 	}
 	current, needed := answer.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(), RequiredRetention(retention)
 	if current >= needed {
-		return nil, nil //nolint:nilnil // nothing is missing
+		return nil, nil
 	}
 	lack := Lack{What: fmt.Sprintf("namespace %q keeps closed workflows for %s; video.retention and background.retention need %s", n.name,
 		current, needed), Code: "retention"}

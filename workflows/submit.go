@@ -194,7 +194,7 @@ func (v *task) awaitArchive(ctx workflow.Context, until time.Time) (*providers.V
 	switch {
 	case err == nil && now.Before(until):
 	case isCancelled(ctx):
-		return nil, nil //nolint:nilnil // submit checks for the cancel
+		return nil, nil // submit checks for the cancel
 	default: // retries have no other bound than the queue limit
 		return &providers.VideoFailure{
 			Code:    CodeQueueTimeout,
@@ -203,7 +203,7 @@ func (v *task) awaitArchive(ctx workflow.Context, until time.Time) (*providers.V
 	}
 	if now.Sub(began) >= queueFirst {
 		v.Wait = queueFirst
-		return nil, nil //nolint:nilnil // the archive is back
+		return nil, nil // the archive is back
 	}
 	wait := v.Wait
 	v.Wait = min(2*wait, queueMost)

@@ -74,11 +74,8 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 func removalEnded(ctx context.Context, engine client.Client, run client.WorkflowRun) bool {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	answer, err := engine.DescribeWorkflowExecution(ctx, run.GetID(), run.GetRunID())
-	if err != nil {
-		return isGone(err)
-	}
-	return answer.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+	answer, err := describeRun(ctx, engine, run.GetID(), run.GetRunID())
+	return err == nil && answer.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
 // hide marks a task whose removal begins, and publishes a hint for the other processes.

@@ -313,12 +313,12 @@ func outcome(event *historypb.HistoryEvent) (id int64, result *commonpb.Payloads
 
 // delivery returns the delivery with the workflow id; nil if there is none.
 func (o *Operator) delivery(ctx context.Context, id string) (*Delivery, error) {
-	answer, err := o.temporal.DescribeWorkflowExecution(ctx, id, "")
+	answer, err := describeRun(ctx, o.temporal, id, "")
 	switch {
-	case isGone(err):
-		return nil, nil
 	case err != nil:
-		return nil, unavailable("The task engine", fmt.Errorf("describe %s: %w", id, err))
+		return nil, unavailable("The task engine", err)
+	case answer == nil:
+		return nil, nil
 	}
 	info := answer.GetWorkflowExecutionInfo()
 	delivery := &Delivery{ID: id, State: string(listed(info).Phase), Status: info.GetStatus().String(), Path: o.path(info.GetExecution())}

@@ -149,6 +149,18 @@ func (e Executions) Left(ctx context.Context, taskID string, runs []string) ([]s
 	return left, nil
 }
 
+// describeRun describes a run of an execution, "" for the newest; nil if there is none.
+func describeRun(ctx context.Context, temporal client.Client, id, run string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	answer, err := temporal.DescribeWorkflowExecution(ctx, id, run)
+	switch {
+	case isGone(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("describe %s: %w", id, err)
+	}
+	return answer, nil
+}
+
 func isGone(err error) bool {
 	_, gone := errors.AsType[*serviceerror.NotFound](err)
 	return gone

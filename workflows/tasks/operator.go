@@ -50,12 +50,9 @@ func NewOperator(temporal client.Client, namespace, taskQueue string) *Operator 
 
 // Runs reports whether the execution with the id, of a task or its removal, is open.
 func (o *Operator) Runs(ctx context.Context, id string) (bool, error) {
-	answer, err := o.temporal.DescribeWorkflowExecution(ctx, id, "")
-	switch {
-	case isGone(err):
-		return false, nil
-	case err != nil:
-		return false, unavailable("The task engine", fmt.Errorf("describe %s: %w", id, err))
+	answer, err := describeRun(ctx, o.temporal, id, "")
+	if err != nil {
+		return false, unavailable("The task engine", err)
 	}
 	return answer.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }

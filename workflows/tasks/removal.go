@@ -116,11 +116,8 @@ func laterTask(
 	created := removed.CreatedAt
 	var newest *workflowservice.DescribeWorkflowExecutionResponse
 	for _, info := range listed.GetExecutions() {
-		answer, err := temporal.DescribeWorkflowExecution(ctx, removed.ID, info.GetExecution().GetRunId())
-		switch {
-		case isGone(err):
-			continue
-		case err != nil:
+		answer, err := describeRun(ctx, temporal, removed.ID, info.GetExecution().GetRunId())
+		if err != nil {
 			return nil, err
 		}
 		if task, _, err := read(removed.ID, answer, time.Now()); err == nil && !isRemoval(answer) && task.CreatedAt.After(created) {

@@ -61,15 +61,10 @@ func (e Executions) finish(ctx context.Context, id, run string) error {
 	if known, err := e.exists(ctx, workflows.FinishID(id, run), ""); err != nil || known {
 		return err
 	}
-	answer, err := e.temporal.DescribeWorkflowExecution(ctx, id, "")
+	answer, err := describeRun(ctx, e.temporal, id, "")
 	info := answer.GetWorkflowExecutionInfo()
-	switch {
-	case isGone(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("describe: %w", err)
-	case info.GetExecution().GetRunId() != run:
-		return nil
+	if err != nil || info.GetExecution().GetRunId() != run {
+		return err
 	}
 	_, m, err := read(id, answer, time.Now())
 	if err != nil {
@@ -121,12 +116,6 @@ func (e Executions) finish(ctx context.Context, id, run string) error {
 
 // exists reports whether Temporal has a run of an execution, open or closed; "" is the newest.
 func (e Executions) exists(ctx context.Context, id, run string) (bool, error) {
-	_, err := e.temporal.DescribeWorkflowExecution(ctx, id, run)
-	switch {
-	case isGone(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("describe %s: %w", id, err)
-	}
-	return true, nil
+	answer, err := describeRun(ctx, e.temporal, id, run)
+	return answer != nil, err
 }
