@@ -47,7 +47,7 @@ func newLeavingAt(t *testing.T, give func(*gateway, *api.Options), begun func(),
 	router := router.New(catalog, channels, nil)
 	return newGateway(t, nil, func(g *gateway, o *api.Options) {
 		give(g, o)
-		o.Router, o.Relay = router, relay.New(router, catalog, &relay.Options{Tried: func(attempt relay.Attempt) {
+		o.Router, o.Relay = router, relay.New(router, catalog, &relay.Options{Tried: func(_ int, attempt providers.Try) {
 			if attempt.Fault == "" {
 				begun()
 			}

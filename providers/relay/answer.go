@@ -28,7 +28,7 @@ type Answer struct {
 	// Stream: Body is a stream of server-sent events.
 	Stream bool
 
-	Channel, Vendor, UpstreamModel string
+	Channel string
 	// Key is the fingerprint of the channel's key.
 	Key string
 	// RequestID is the upstream's id of the request, "" for none.
@@ -46,12 +46,11 @@ type Answer struct {
 	translated *translate.Answer // nil: not translated
 }
 
-// newAnswer returns the target's answer without its body.
-func (r *Relay) newAnswer(to providers.Target, resp *http.Response) *Answer {
+// newAnswer returns a channel's answer without its body and its key.
+func (r *Relay) newAnswer(channel, vendor string, resp *http.Response) *Answer {
 	return &Answer{
 		Status: resp.StatusCode, Header: passed(resp.Header), Stream: isStream(resp.Header), RequestID: upstream.RequestID(resp.Header),
-		Key: to.Key.Fingerprint(), Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model,
-		Provider: r.catalog[to.Channel.Vendor].Convention(),
+		Channel: channel, Provider: r.catalog[vendor].Convention(),
 	}
 }
 
@@ -87,18 +86,12 @@ func passed(header http.Header) http.Header {
 	return kept
 }
 
-// watch cancels an upstream request when a wait takes too long.
-type watch struct{ timer *time.Timer }
-
-func newWatch(cancel context.CancelCauseFunc, wait time.Duration) watch {
-	return watch{time.AfterFunc(wait, func() {
+// cancelAfter cancels an upstream request after a wait.
+func cancelAfter(wait time.Duration, cancel context.CancelCauseFunc) *time.Timer {
+	return time.AfterFunc(wait, func() {
 		cancel(&providers.Fault{Kind: providers.Timeout, Message: "The upstream did not answer in time.", Blame: providers.BlameChannel})
-	})}
+	})
 }
-
-func (w watch) restart(wait time.Duration) { w.timer.Reset(wait) }
-
-func (w watch) stop() { w.timer.Stop() }
 
 // peek is the size in bytes of the first read, which waits for the first byte. The client receives its bytes separately.
 const peek = 512
@@ -112,7 +105,7 @@ type counter interface {
 // body is an answer's body on its way to the client.
 type body struct {
 	upstream io.ReadCloser
-	clock    watch
+	clock    *time.Timer // cancels the request
 	idle     time.Duration
 	cancel   context.CancelCauseFunc
 	// caller is the caller's context. sent is that of the upstream request; its cause is the reason of its cancellation.
@@ -135,13 +128,29 @@ type body struct {
 	pick   router.Pick
 }
 
+// newBody returns the body of an answer before its request, which has the context sent.
+func newBody(ctx context.Context, waits waits) *body {
+	sent, cancel := context.WithCancelCause(ctx)
+	return &body{clock: cancelAfter(waits.firstByte, cancel), idle: waits.idle, cancel: cancel, caller: ctx, sent: sent}
+}
+
+// refused ends the body of a request without an answer. It returns the fault without the key.
+func (b *body) refused(err error, key providers.Secret) *providers.Fault {
+	b.clock.Stop()
+	b.inFlight.End()
+	b.cancel(nil)
+	fault := providers.AsFault(err)
+	scrub(fault, key)
+	return fault
+}
+
 // first waits for the first byte. An answer without one is broken unless mayBeEmpty.
 func (b *body) first() *providers.Fault {
 	for {
 		n, err := b.upstream.Read(b.peeked[:])
 		switch {
 		case n > 0:
-			b.clock.stop()
+			b.clock.Stop()
 			b.unread = b.peeked[:n]
 			if err != nil {
 				b.err = b.ending(err)
@@ -219,9 +228,9 @@ func (b *body) read(p []byte) (int, error) {
 		b.err = b.ending(err)
 		return 0, b.err
 	}
-	b.clock.restart(b.idle)
+	b.clock.Reset(b.idle)
 	n, err := b.upstream.Read(p)
-	b.clock.stop()
+	b.clock.Stop()
 	if err != nil {
 		b.err = b.ending(err)
 	}
@@ -230,7 +239,7 @@ func (b *body) read(p []byte) (int, error) {
 
 // ending converts the error that ended the upstream's body to that of the answer, and releases the request.
 func (b *body) ending(err error) error {
-	b.clock.stop()
+	b.clock.Stop()
 	b.inFlight.End()
 	defer b.cancel(nil)
 	if errors.Is(err, io.EOF) {
@@ -253,7 +262,7 @@ func (b *body) ending(err error) error {
 
 // Close implements io.Closer.
 func (b *body) Close() error {
-	b.clock.stop()
+	b.clock.Stop()
 	b.inFlight.End()
 	b.trace()
 	b.cancel(nil)

@@ -102,15 +102,6 @@ func (r *Relay) Check(ctx context.Context, group string, call *providers.Call) e
 	return nil
 }
 
-// Attempt is one request of a call, or one dial of a conversation.
-type Attempt struct {
-	Channel string
-	// Number counts the call's attempts from 1. A call with a greater number fell over.
-	Number int
-	// Fault is the kind of its failure, "" if its answer began.
-	Fault providers.Kind
-}
-
 // Left is the error of a call that ended after an upstream had received all of it. The upstream may bill the answer that is not read.
 type Left struct {
 	// Channel is that of the upstream, Provider the vendor's name in the OpenTelemetry conventions.
@@ -295,7 +286,7 @@ func (a *attempts) note(ctx context.Context, to router.Pick, answered reply, fau
 	}
 	a.trail.Add(one)
 	if a.relay.tried != nil {
-		a.relay.tried(Attempt{Channel: one.Channel, Number: a.number, Fault: one.Fault})
+		a.relay.tried(a.number, one)
 	}
 	level := slog.LevelInfo
 	if fault == nil && a.number == 1 {
@@ -477,25 +468,19 @@ func refusesUsage(fault *providers.Fault) bool {
 // send sends the call to one target and waits for the first byte of the answer.
 func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstream.Span) (*Answer, *providers.Fault) {
 	call, translation := s.call, s.translation
-	sent, cancel := context.WithCancelCause(ctx)
 	waits := r.waits
 	if s.patient {
 		waits = withoutWaits()
 	}
-	clock := newWatch(cancel, waits.firstByte)
-	body := &body{clock: clock, idle: waits.idle, cancel: cancel, caller: ctx, sent: sent}
+	body := newBody(ctx, waits)
 	body.inFlight.Begin(to.Attempt, to.Done)
 	request := r.catalog[to.Channel.Vendor].Relay.Relay
 	if s.ticketed {
 		request = r.follow
 	}
-	resp, err := request(sent, to.Target, call) //nolint:bodyclose // the answer's body closes it
+	resp, err := request(body.sent, to.Target, call) //nolint:bodyclose // the answer's body closes it
 	if err != nil {
-		clock.stop()
-		body.inFlight.End()
-		cancel(nil)
-		fault := providers.AsFault(err)
-		scrub(fault, to.Key)
+		fault := body.refused(err, to.Key)
 		if translation != nil {
 			translation.Fault(fault)
 		}
@@ -505,11 +490,12 @@ func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstr
 	switch {
 	case s.gather == nil || s.ticketed || resp.Header.Get("Content-Encoding") != "":
 	case isStream(resp.Header):
-		body.upstream = s.gather(sent, resp.Body, 0)
+		body.upstream = s.gather(body.sent, resp.Body, 0)
 	case translation != nil:
-		body.upstream = s.gather(sent, resp.Body, translate.MaxDocument)
+		body.upstream = s.gather(body.sent, resp.Body, translate.MaxDocument)
 	}
-	answer := r.newAnswer(to.Target, resp)
+	answer := r.newAnswer(to.Channel.Name, to.Channel.Vendor, resp)
+	answer.Key = to.Fingerprint()
 	scans := translation == nil || !translation.Counts() // otherwise the translation counts
 	if shape := r.counters[counting{to.Channel.Vendor, call.Endpoint}]; scans && shape != nil && isText(resp.Header) {
 		body.scanner = usage.NewScanner(shape, answer.Stream)

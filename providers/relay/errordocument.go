@@ -21,9 +21,9 @@ func (b *body) errorDocument(stream bool) []byte {
 	read := bytes.Clone(b.unread)
 	for b.err == nil && len(read) < upstream.MaxErrorBody && !ended {
 		read = slices.Grow(read, peek)
-		b.clock.restart(b.idle)
+		b.clock.Reset(b.idle)
 		n, err := b.upstream.Read(read[len(read):cap(read)])
-		b.clock.stop()
+		b.clock.Stop()
 		read = read[:len(read)+n]
 		if err != nil {
 			b.err = b.ending(err)

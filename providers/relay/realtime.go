@@ -46,7 +46,7 @@ func newSockets(opts *Options) *sockets {
 
 // Session is a realtime conversation with a connected upstream. The caller must call Run or Close.
 type Session struct {
-	Channel, Vendor, UpstreamModel string
+	Channel string
 	// Provider is the vendor's name in the OpenTelemetry conventions.
 	Provider string
 	// Attempts is the number of dials that it took.
@@ -84,13 +84,9 @@ func (r *Relay) dial(
 ) (*Session, reply, *providers.Fault) {
 	dialing, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	clock := newWatch(cancel, r.waits.firstByte)
-	defer clock.stop()
+	defer cancelAfter(r.waits.firstByte, cancel).Stop()
 	vendor := r.catalog[to.Channel.Vendor]
-	session := &Session{
-		sockets: r.sockets, span: span, Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model,
-		Provider: vendor.Convention(),
-	}
+	session := &Session{sockets: r.sockets, span: span, Channel: to.Channel.Name, Provider: vendor.Convention()}
 	session.inFlight.Begin(to.Attempt, to.Done)
 	err := vendor.Realtime.DialRealtime(to.Target, call, func(client *http.Client, address string, header http.Header) (err error) {
 		session.upstream, err = upstream.DialSocket(dialing, client, address, header)

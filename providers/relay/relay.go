@@ -52,8 +52,8 @@ type Options struct {
 	Log *slog.Logger
 	// Tracer makes a span of each attempt of a call whose context has a span; nil: no spans.
 	Tracer trace.Tracer
-	// Tried receives every attempt after its end; it must not wait. nil: attempts are not counted.
-	Tried func(Attempt)
+	// Tried receives every attempt after its end, with its number in the call, from 1. It must not wait. nil: attempts are not counted.
+	Tried func(number int, attempt providers.Try)
 }
 
 // Relay sends calls. It is safe for concurrent use.
@@ -63,7 +63,7 @@ type Relay struct {
 	most       int // most attempts of one call
 	log        *slog.Logger
 	tracer     trace.Tracer
-	tried      func(Attempt)
+	tried      func(int, providers.Try)
 	translator *translate.Translator
 	origins    Origins
 	counters   map[counting]*usage.Shape

@@ -30,26 +30,17 @@ func (r *Relay) Stored(ctx context.Context, group, token string, request provide
 	if channel.BaseURL == "" {
 		channel.BaseURL = vendor.BaseURL
 	}
-	sent, cancel := context.WithCancelCause(ctx)
-	clock := newWatch(cancel, r.waits.firstByte)
-	to := providers.Target{Channel: channel, Key: key}
-	resp, err := reader.Stored(sent, to, request) //nolint:bodyclose // the answer's body closes it
+	body := newBody(ctx, r.waits)
+	target := providers.Target{Channel: channel, Key: key}
+	resp, err := reader.Stored(body.sent, target, request) //nolint:bodyclose // the answer's body closes it
 	if err != nil {
-		clock.stop()
-		cancel(nil)
-		fault := providers.AsFault(err)
-		scrub(fault, key)
-		return nil, fault
+		return nil, body.refused(err, key)
 	}
-	answer := r.newAnswer(to, resp)
-	answer.Attempts = 1
-	body := &body{
-		upstream: resp.Body, clock: clock, idle: r.waits.idle, cancel: cancel, caller: ctx, sent: sent,
-		mayBeEmpty: request.Do == providers.StoredDelete,
-	}
-	answer.Body = body
+	answer := r.newAnswer(channel.Name, channel.Vendor, resp)
+	body.upstream, body.mayBeEmpty = resp.Body, request.Do == providers.StoredDelete
+	answer.Body, answer.Attempts = body, 1
 	if resp.ContentLength == 0 || resp.StatusCode == http.StatusNoContent { // otherwise first finds that a body is empty
-		clock.stop()
+		body.clock.Stop()
 		return answer, nil
 	}
 	if fault := body.first(); fault != nil {

@@ -82,7 +82,6 @@ func counted(to router.Pick, vendor providers.Vendor, translation *translate.Tra
 	translation.Header(header)
 	return &Answer{
 		Status: http.StatusOK, Header: header, Body: io.NopCloser(bytes.NewReader(translation.Counted)),
-		Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model, Provider: vendor.Convention(),
-		Translated: translation.Call.Endpoint,
+		Channel: to.Channel.Name, Provider: vendor.Convention(), Translated: translation.Call.Endpoint,
 	}
 }

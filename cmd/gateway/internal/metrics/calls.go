@@ -12,7 +12,6 @@ import (
 
 	"modelrelay/api/edge"
 	"modelrelay/providers"
-	"modelrelay/providers/relay"
 )
 
 // callMetrics counts requests and relayed calls, with names of the OpenTelemetry conventions if there are any.
@@ -153,8 +152,8 @@ func (c *callMetrics) prime(n *names) {
 // Seen counts a request of an api.Server.
 func (m *Metrics) Seen(s edge.Seen) { m.calls.seen(s) }
 
-// Tried counts an attempt of a relay.
-func (m *Metrics) Tried(a relay.Attempt) { m.calls.tried(a) }
+// Tried counts an attempt of a relay, with its number in the call.
+func (m *Metrics) Tried(number int, attempt providers.Try) { m.calls.tried(number, attempt) }
 
 func (c *callMetrics) seen(s edge.Seen) {
 	ctx := context.Background() // no span: exemplars are off
@@ -197,8 +196,8 @@ func (c *callMetrics) seen(s edge.Seen) {
 	}
 }
 
-func (c *callMetrics) tried(a relay.Attempt) {
-	key := attemptKey{channel: c.names.Load().channel(a.Channel), fault: a.Fault, again: a.Number > 1}
+func (c *callMetrics) tried(number int, attempt providers.Try) {
+	key := attemptKey{channel: c.names.Load().channel(attempt.Channel), fault: attempt.Fault, again: number > 1}
 	c.attempts.add(1, key)
 }
 

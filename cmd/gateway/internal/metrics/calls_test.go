@@ -10,7 +10,6 @@ import (
 	"modelrelay/api/edge"
 	"modelrelay/cmd/gateway/internal/metrics"
 	"modelrelay/providers"
-	"modelrelay/providers/relay"
 )
 
 // oneCall counts a relayed call with everything that can be counted of one.
@@ -32,7 +31,7 @@ func oneCall(tb testing.TB) func() {
 		},
 	}
 	return func() {
-		tried(relay.Attempt{Channel: "main", Number: 1})
+		tried(1, providers.Try{Channel: "main"})
 		seen(call)
 	}
 }

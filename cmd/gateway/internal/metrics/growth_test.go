@@ -14,7 +14,6 @@ import (
 	"modelrelay/api/edge"
 	"modelrelay/cmd/gateway/internal/metrics"
 	"modelrelay/providers"
-	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
 	"modelrelay/providers/vendors"
@@ -55,10 +54,10 @@ func grown(t *testing.T, channels, models int) string {
 					Bill: edge.Bill{Usage: providers.Usage{Input: 1000, Cached: 500, Output: 100}, Cost: 1000},
 				},
 			}
-			tried(relay.Attempt{Channel: list[i].Name, Number: 1})
+			tried(1, providers.Try{Channel: list[i].Name})
 			seen(call)
 			call.Fault, call.Status = providers.Upstream, http.StatusBadGateway
-			tried(relay.Attempt{Channel: list[i].Name, Number: 1, Fault: call.Fault})
+			tried(1, providers.Try{Channel: list[i].Name, Fault: call.Fault})
 			seen(call)
 		}
 	}
