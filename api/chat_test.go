@@ -71,7 +71,7 @@ func TestChatFaults(t *testing.T) {
 		fault := &providers.Fault{Kind: providers.Upstream, Message: "The upstream failed."}
 		if strings.Contains(string(call.Body), "their 400") {
 			fault = &providers.Fault{Kind: providers.Invalid, Message: "ours", Upstream: &providers.Reply{
-				Status: 400, ContentType: "application/json", Format: providers.OpenAI,
+				Status: 400, Format: providers.OpenAI,
 				Body: []byte(`{"error":{"message":"theirs","type":"t","param":null,"code":"c"}}`),
 			}}
 		}

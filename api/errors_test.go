@@ -175,7 +175,6 @@ func TestUpstreamReply(t *testing.T) {
 		if reply.Body == nil {
 			reply.Body = []byte(theirs)
 		}
-		reply.ContentType = "text/html" // of what is JSON: a page of another origin, if it were served as one
 		status, header, body := api.RenderFault(providers.OpenAI, &test.fault, "r")
 		if got := string(body) == theirs && status == reply.Status; got != test.passes || header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s: got passed %v (%d %s as %v), want %v", test.name, got, status, body, header, test.passes)

@@ -69,9 +69,8 @@ const (
 
 // Reply is an upstream's error answer, bounded. A client receives it only as a 4xx in the client's format. Otherwise it is only logged.
 type Reply struct {
-	Status      int
-	ContentType string
-	Body        []byte
+	Status int
+	Body   []byte
 	// Format is the format of the body.
 	Format Format
 	// RequestID is the upstream's id of the request, "" for none.

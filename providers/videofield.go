@@ -48,20 +48,16 @@ func videoFieldForms() map[string][]FieldForm {
 // VideoFieldNames lists the fields that may have another name at a model, by the generic format. extend is a video to continue.
 func VideoFieldNames() []string { return slices.Sorted(maps.Keys(videoFieldForms())) }
 
-func roleFields() map[string]InputRole {
-	return map[string]InputRole{
-		"image": FirstFrame, "last_image": LastFrame, "reference_images": Reference, "video": SourceVideo, "extend": ExtendVideo,
-		"audio": SourceAudio,
+// roleField returns the field for the inputs of a role, which distinguishes a video to continue.
+func roleField(role InputRole) string {
+	if role == ExtendVideo {
+		return string(ExtendVideo)
 	}
+	return InputField(role)
 }
 
 // Of returns the model's field for the inputs of a role.
-func (f VideoFields) Of(role InputRole) VideoField {
-	if role == ExtendVideo {
-		return f["extend"]
-	}
-	return f[InputField(role)]
-}
+func (f VideoFields) Of(role InputRole) VideoField { return f[roleField(role)] }
 
 // Check returns the error of the field of that name, nil for none.
 func (f VideoFields) Check(name string) error {
@@ -130,11 +126,9 @@ func (f VideoFields) Open(m VideoModel) VideoModel {
 
 // inputs returns a model's inputs, with the named ones and without the absent ones.
 func (f VideoFields) inputs(known []VideoInput) []VideoInput {
-	fields := roleFields()
 	inputs := slices.Clone(known)
-	for _, name := range []string{"image", "last_image", "reference_images", "video", "extend", "audio"} {
-		role := fields[name]
-		field, named := f[name]
+	for _, role := range [...]InputRole{FirstFrame, LastFrame, Reference, SourceVideo, ExtendVideo, SourceAudio} {
+		field, named := f[roleField(role)]
 		at := slices.IndexFunc(inputs, func(input VideoInput) bool { return input.Role == role })
 		switch {
 		case !named:

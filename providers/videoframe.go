@@ -12,14 +12,13 @@ import (
 // Frame is a request's size in the model's values: Size, AspectRatio and Resolution if the model has them, "" for open ones.
 type Frame struct {
 	Size, AspectRatio, Resolution string
-	Width, Height                 int
 	// Seconds is the length without a fraction, 0 if the request leaves it open. Accept sets it.
 	Seconds int
 }
 
 // Frame maps a request's size to the model's values. It rounds nothing: a size that does not fit is a fault.
 func (m VideoModel) Frame(s VideoShape) (Frame, *Fault) {
-	frame := Frame{Size: s.Size, AspectRatio: s.AspectRatio, Resolution: s.Resolution, Width: s.Width, Height: s.Height}
+	frame := Frame{Size: s.Size, AspectRatio: s.AspectRatio, Resolution: s.Resolution}
 	field := "size"
 	if s.Size == "" {
 		field = "width"
@@ -61,13 +60,7 @@ func (m VideoModel) Frame(s VideoShape) (Frame, *Fault) {
 	case m.Sizes != nil && !takesAny(m.Sizes) && s.Size == "" &&
 		(s.AspectRatio != "" && m.AspectRatios == nil || s.Resolution != "" && m.Resolutions == nil):
 		size, fault := m.sizeOf(s)
-		if fault != nil {
-			return frame, fault
-		}
-		frame.Size = size
-		frame.Width, frame.Height = pixelsOf(size)
-		frame.AspectRatio, frame.Resolution = "", ""
-		return frame, nil
+		return Frame{Size: size}, fault
 	}
 	for _, word := range [...]struct {
 		name, value string

@@ -73,6 +73,11 @@ func (m VideoModel) Open() VideoModel {
 	return m
 }
 
+// Takes reports whether the model accepts inputs of a role.
+func (m VideoModel) Takes(role InputRole) bool {
+	return slices.ContainsFunc(m.Inputs, func(input VideoInput) bool { return input.Role == role })
+}
+
 // VideoAudio is whether a model's videos have sound.
 type VideoAudio string
 

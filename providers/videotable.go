@@ -42,10 +42,7 @@ func (m VideoModel) Table() VideoTable {
 		table.N = max(m.N, 1)
 	}
 	for _, input := range m.Inputs {
-		takes := VideoTakes{Name: InputField(input.Role), Max: max(input.Max, 1), Types: input.types(), MaxBytes: input.MaxBytes}
-		if input.Role == ExtendVideo {
-			takes.Name = string(ExtendVideo)
-		}
+		takes := VideoTakes{Name: roleField(input.Role), Max: max(input.Max, 1), Types: input.types(), MaxBytes: input.MaxBytes}
 		switch {
 		case input.NoLinks:
 			takes.From = "upload"

@@ -17,16 +17,12 @@ func resolutions() map[string]string { return map[string]string{"720p": "hd", "1
 
 // VideoModels is the table of the vendor's models.
 func VideoModels(model string) (providers.VideoModel, bool) {
-	first := providers.FirstFrame
 	table := providers.VideoModel{
 		Seconds: upstream.SecondsFrom(shortest, longest), UsualSeconds: usualSeconds, UsualResolution: "720p",
 		AspectRatios: []string{"21:9", "2:1", "16:9", "4:3", "1:1", "3:4", "9:16"}, Resolutions: []string{"720p", "1080p"},
 		Audio: providers.AudioOption, NeedsPrompt: true,
-		Inputs: []providers.VideoInput{
-			{Role: first},
-			{Role: providers.LastFrame, With: &first},
-			{Role: providers.ExtendVideo, Types: []string{"video/mp4"}},
-		},
+		Inputs: append(providers.Frames(providers.VideoInput{}),
+			providers.VideoInput{Role: providers.ExtendVideo, Types: []string{"video/mp4"}}),
 	}
 	if model != "flux-3-video" {
 		table.Seconds = providers.AnyWord()

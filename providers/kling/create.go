@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
-	"slices"
 
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
@@ -146,7 +145,7 @@ func (w *checked) contents() (kind string) {
 	for _, text := range w.references {
 		parts = append(parts, part{Type: "refer_image", URL: text})
 	}
-	if len(w.references) > 0 || w.has(providers.SourceVideo) || omni(w.model) || len(own) > 0 && w.takesReferences() {
+	if len(w.references) > 0 || w.has(providers.SourceVideo) || omni(w.model) || len(own) > 0 && modelOf(w.model, false).Takes(providers.Reference) {
 		kind = omniKind
 	}
 	for _, one := range own {
@@ -155,12 +154,6 @@ func (w *checked) contents() (kind string) {
 	w.d.Members["contents"] = parts
 	delete(w.d.Own, "prompt")
 	return kind
-}
-
-// takesReferences reports whether the model has the route of references.
-func (w *checked) takesReferences() bool {
-	return slices.ContainsFunc(modelOf(w.model, false).Inputs,
-		func(input providers.VideoInput) bool { return input.Role == providers.Reference })
 }
 
 // object returns the object of a name from the caller's parameters, with its members.

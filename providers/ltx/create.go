@@ -28,14 +28,14 @@ const (
 
 // VideoModels is the table of the vendor's models.
 func VideoModels(model string) (providers.VideoModel, bool) {
-	first := providers.FirstFrame
+	sound := providers.VideoInput{Role: providers.SourceAudio, MaxBytes: maxData}
 	table := providers.VideoModel{
 		Seconds: []string{"6", "8", "10"}, UsualSeconds: usualSeconds, UsualResolution: "1080p",
 		Sizes: []string{"1280x720", "720x1280", "1920x1080", "1080x1920"},
 		FPS:   providers.AnyFPS, Audio: providers.AudioOption, NeedsPrompt: true,
-		Inputs: []providers.VideoInput{{Role: first, MaxBytes: maxData}, {Role: providers.LastFrame, MaxBytes: maxData, With: &first}},
+		Inputs: providers.Frames(providers.VideoInput{MaxBytes: maxData}),
 	}
-	if fast := strings.HasSuffix(model, "-fast"); fast {
+	if strings.HasSuffix(model, "-fast") {
 		for n := longAbove + 2; n <= longest; n += 2 {
 			table.Seconds = append(table.Seconds, strconv.Itoa(n))
 		}
@@ -43,14 +43,13 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	large := []string{"2560x1440", "1440x2560", "3840x2160", "2160x3840"}
 	switch model {
 	case "ltx-2-5-pro":
-		table.Inputs = append(table.Inputs, providers.VideoInput{Role: providers.SourceAudio, MaxBytes: maxData})
+		table.Inputs = append(table.Inputs, sound)
 	case "ltx-2-3-pro":
-		table.Sizes = append(table.Sizes, large...)
-		table.Inputs = append(table.Inputs, providers.VideoInput{Role: providers.SourceAudio, MaxBytes: maxData})
+		table.Sizes, table.Inputs = append(table.Sizes, large...), append(table.Inputs, sound)
 	case "ltx-2-3-fast", "ltx-2-5-fast":
 		table.Sizes = append(table.Sizes, large...)
 	default:
-		table.Inputs = append(table.Inputs, providers.VideoInput{Role: providers.SourceAudio, MaxBytes: maxData})
+		table.Inputs = append(table.Inputs, sound)
 		return table.Open(), false
 	}
 	return table, true

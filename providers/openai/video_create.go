@@ -8,7 +8,6 @@ import (
 	"maps"
 	"mime/multipart"
 	"slices"
-	"strconv"
 	"strings"
 
 	"modelrelay/providers"
@@ -34,12 +33,30 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	if req.N > 1 {
 		return encoded{}, providers.InvalidField("n", "The upstream makes one video a job.")
 	}
-	fields, err := createFields(model, req)
+	fields, err := req.Parameters()
 	if err != nil {
 		return encoded{}, err
 	}
+	size := req.Size
+	if size == "" && req.Width > 0 && req.Height > 0 {
+		size = fmt.Sprintf("%dx%d", req.Width, req.Height)
+	}
+	members := make(upstream.Members)
+	members.Words(map[string]string{
+		"model": model, "prompt": req.Prompt, "seconds": req.Seconds, "size": size,
+		// Not OpenAI's own: the names of compatible servers.
+		"negative_prompt": req.NegativePrompt, "aspect_ratio": req.AspectRatio, "resolution": req.Resolution,
+	})
+	if req.GenerateAudio != nil {
+		members["generate_audio"] = *req.GenerateAudio
+	}
+	members.Seed(req)
 	if len(req.Inputs) == 1 && req.Inputs[0].URL != "" {
-		return document(fields, "input_reference", map[string]string{"image_url": req.Inputs[0].URL})
+		members["input_reference"] = map[string]string{"image_url": req.Inputs[0].URL}
+		return document(fields, members)
+	}
+	if _, err := upstream.Fields(fields, members); err != nil {
+		return encoded{}, err
 	}
 	return createForm(ctx, fields, req.Inputs)
 }
@@ -53,45 +70,12 @@ func remixBody(req providers.VideoRequest) (encoded, error) {
 	if err != nil {
 		return encoded{}, err
 	}
-	return document(fields, "prompt", req.Prompt)
+	return document(fields, upstream.Members{"prompt": req.Prompt})
 }
 
-func document(fields map[string]json.RawMessage, name string, value any) (encoded, error) {
-	body, err := upstream.Fields(fields, map[string]any{name: value})
+func document(fields map[string]json.RawMessage, members upstream.Members) (encoded, error) {
+	body, err := upstream.Fields(fields, members)
 	return encoded{contentType: "application/json", bytes: body}, err
-}
-
-// createFields returns the JSON members of a create: the vendor's parameters first, so that the contract's fields replace them.
-func createFields(model string, req providers.VideoRequest) (map[string]json.RawMessage, error) {
-	fields, err := req.Parameters()
-	if err != nil {
-		return nil, err
-	}
-	size := req.Size
-	if size == "" && req.Width > 0 && req.Height > 0 {
-		size = fmt.Sprintf("%dx%d", req.Width, req.Height)
-	}
-	for name, value := range map[string]string{
-		"model": model, "prompt": req.Prompt, "seconds": req.Seconds, "size": size,
-		// Not OpenAI's own: the names of compatible servers.
-		"negative_prompt": req.NegativePrompt, "aspect_ratio": req.AspectRatio, "resolution": req.Resolution,
-	} {
-		if value == "" {
-			continue
-		}
-		text, err := json.Marshal(value)
-		if err != nil {
-			return nil, providers.Unwritable(err)
-		}
-		fields[name] = text
-	}
-	if req.GenerateAudio != nil {
-		fields["generate_audio"] = strconv.AppendBool(nil, *req.GenerateAudio)
-	}
-	if req.Seed != nil {
-		fields["seed"] = json.RawMessage(strconv.FormatInt(*req.Seed, 10))
-	}
-	return fields, nil
 }
 
 // createForm writes the fields as multipart, strings bare and everything else as JSON, and the image as a file.

@@ -104,7 +104,7 @@ func events(stream string) relayFunc { return says("text/event-stream", strings.
 func refuses(status int, body string) relayFunc {
 	return func(context.Context, providers.Target, *providers.Call) (*http.Response, error) {
 		fault := upstream.Refusal(status, http.Header{})
-		fault.Upstream = &providers.Reply{Status: status, ContentType: "application/json", Body: []byte(body), Format: providers.Gemini}
+		fault.Upstream = &providers.Reply{Status: status, Body: []byte(body), Format: providers.Gemini}
 		fault.Param = "theirs"
 		return nil, fault
 	}

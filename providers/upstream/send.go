@@ -74,9 +74,7 @@ func Send(client *http.Client, req *http.Request) (*http.Response, error) {
 }
 
 func reply(status int, header http.Header, body []byte) *providers.Reply {
-	return &providers.Reply{
-		Status: status, ContentType: header.Get("Content-Type"), Body: body[:min(len(body), MaxErrorBody)], RequestID: RequestID(header),
-	}
+	return &providers.Reply{Status: status, Body: body[:min(len(body), MaxErrorBody)], RequestID: RequestID(header)}
 }
 
 // errorObject returns the object of an error answer. Google sends an array with the object for a stream that is not an event stream, and

@@ -60,7 +60,7 @@ func (f family) input(ctx context.Context, d *upstream.Draft, req providers.Vide
 			members["last_frame_url"] = text
 		case f.form == imageForm && input.Role == providers.FirstFrame:
 			members["img_url"] = text
-		case input.Role == providers.SourceAudio && (f.form != mediaForm || !f.takes(providers.FirstFrame)):
+		case input.Role == providers.SourceAudio && (f.form != mediaForm || !f.table.Takes(providers.FirstFrame)):
 			members["audio_url"] = text
 		case f.form == sizeForm:
 			references = append(references, text)
@@ -71,11 +71,6 @@ func (f family) input(ctx context.Context, d *upstream.Draft, req providers.Vide
 		}
 	}
 	return members
-}
-
-// takes reports whether the family's models accept inputs of a role.
-func (f family) takes(role providers.InputRole) bool {
-	return slices.ContainsFunc(f.table.Inputs, func(input providers.VideoInput) bool { return input.Role == role })
 }
 
 func (f family) mediaType(role providers.InputRole) string {
@@ -92,7 +87,7 @@ func (f family) mediaType(role providers.InputRole) string {
 		}
 		return "reference_video"
 	case providers.SourceAudio:
-		if f.takes(providers.Reference) {
+		if f.table.Takes(providers.Reference) {
 			return "reference_audio"
 		}
 		return "driving_audio"
@@ -154,7 +149,7 @@ func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame
 	case f.table.Seconds == nil && !source:
 		return invalid("video", "This model needs a 'video'.")
 	}
-	switch extends := f.takes(providers.ExtendVideo); { // the video from an image of 2.7
+	switch extends := f.table.Takes(providers.ExtendVideo); { // the video from an image of 2.7
 	case extends && !first && !clip:
 		return invalid("image", "This model needs an 'image', or a 'video' to continue.")
 	case extends && first && clip:

@@ -3,7 +3,6 @@ package xai
 import (
 	"context"
 	"encoding/json"
-	"slices"
 
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
@@ -23,13 +22,10 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 		Seconds: upstream.SecondsFrom(1, 15), AspectRatios: []string{"16:9", "9:16", "1:1", "4:3", "3:4", "3:2", "2:3"},
 		Resolutions: []string{"480p", "720p"},
 		Audio:       providers.AudioOption, NeedsPrompt: true, Apart: true,
-		Inputs: []providers.VideoInput{
-			{Role: providers.FirstFrame, MaxBytes: maxFile},
-			{Role: providers.Reference, Max: maxReferences, MaxBytes: maxFile},
-		},
 	}
-	first := providers.FirstFrame
-	last := []providers.VideoInput{{Role: providers.LastFrame, With: &first, MaxBytes: maxFile}}
+	frames := providers.Frames(providers.VideoInput{MaxBytes: maxFile})
+	last := frames[1]
+	table.Inputs = []providers.VideoInput{frames[0], {Role: providers.Reference, Max: maxReferences, MaxBytes: maxFile}}
 	source := []providers.VideoInput{
 		{Role: providers.SourceVideo, Types: []string{"video/mp4"}, MaxBytes: maxFile},
 		{Role: providers.ExtendVideo, Types: []string{"video/mp4"}, MaxBytes: maxFile},
@@ -38,9 +34,9 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	case "grok-imagine-video":
 		table.Inputs = append(table.Inputs, source...)
 	case "grok-imagine-video-1.5", "grok-imagine-video-1.5-preview", "grok-imagine-video-1.5-2026-05-30":
-		table.Resolutions, table.Inputs = append(table.Resolutions, "1080p"), append(table.Inputs, last...)
+		table.Resolutions, table.Inputs = append(table.Resolutions, "1080p"), append(table.Inputs, last)
 	default:
-		table.Inputs = append(table.Inputs, slices.Concat(source, last)...)
+		table.Inputs = append(append(table.Inputs, source...), last)
 		return table.Open(), false
 	}
 	return table, true
