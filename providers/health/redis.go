@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// eventTTL is how long an event is stored after its end. The next cooldown grows from it.
-	eventTTL = time.Hour
+	// processTTL is how long a process is listed after its latest states.
+	processTTL = time.Hour
 	// statesTTL is how long the states of a process are stored.
 	statesTTL = 15 * time.Second
 	// faultsTTL is how long a channel with a fault is listed. maxFaults bounds the list.
@@ -26,7 +26,7 @@ const (
 
 // The keys and the channel in Redis.
 //
-//	cooldowns          hash    name of an event -> "<end in ms> <JSON>", an hour longer than the last one
+//	cooldowns          hash    name of an event -> "<end in ms> <JSON>", until the last one ends
 //	cooldown-news      channel published events, as JSON
 //	figures            zset    process -> when it last published its states, in s
 //	states:<process>   hash    channel -> its state as JSON, fifteen seconds
@@ -46,7 +46,7 @@ func statesKey(process string) string { return storage.Prefix + "states:" + proc
 // does not publish an event that ends before the stored one of its name, unless an operator caused it.
 //
 //	KEYS   cooldowns, the channel
-//	ARGV   name, ms left (0: it has ended), event, ms to store it after its end, the published text, 1 for an operator's event
+//	ARGV   name, ms left (0: it has ended), event, the published text, 1 for an operator's event
 const publishScript = `
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -55,12 +55,11 @@ if left <= 0 then
 	redis.call('HDEL', KEYS[1], ARGV[1])
 else
 	local known = redis.call('HGET', KEYS[1], ARGV[1])
-	if ARGV[6] ~= '1' and known and tonumber(string.match(known, '^%d+')) >= now + left then return 0 end
+	if ARGV[5] ~= '1' and known and tonumber(string.match(known, '^%d+')) >= now + left then return 0 end
 	redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', now + left) .. ' ' .. ARGV[3])
-	local ttl = left + ARGV[4]
-	if redis.call('PTTL', KEYS[1]) < ttl then redis.call('PEXPIRE', KEYS[1], ttl) end
+	if redis.call('PTTL', KEYS[1]) < left then redis.call('PEXPIRE', KEYS[1], left) end
 end
-redis.call('PUBLISH', KEYS[2], ARGV[5])
+redis.call('PUBLISH', KEYS[2], ARGV[4])
 return 1
 `
 
@@ -100,10 +99,10 @@ func (s *Sharer) sendEvent(ctx context.Context, e Event) error {
 	defer cancel()
 	keys := []string{cooldownsKey, channelName}
 	return storage.RedisError("publish an event",
-		s.script.Run(ctx, s.client, keys, e.Name(), left, string(text), eventTTL.Milliseconds(), message, byOperator).Err())
+		s.script.Run(ctx, s.client, keys, e.Name(), left, string(text), message, byOperator).Err())
 }
 
-// events lists the stored events. Left is 0 for those that have ended.
+// events lists the stored events that have not ended, and removes the others.
 func (s *Sharer) events(ctx context.Context) ([]Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -122,11 +121,11 @@ func (s *Sharer) events(ctx context.Context) ([]Event, error) {
 		digits, text, found := strings.Cut(value, " ")
 		until, err := strconv.ParseInt(digits, 10, 64)
 		left := time.UnixMilli(until).Sub(now.Val())
-		if !found || err != nil || left < -eventTTL {
+		if !found || err != nil || left <= 0 {
 			old = append(old, name)
 			continue
 		}
-		if e, ok := parseEvent([]byte(text), max(left, 0)); ok {
+		if e, ok := parseEvent([]byte(text), left); ok {
 			events = append(events, e)
 		}
 	}
@@ -204,8 +203,8 @@ func (s *Sharer) publishStates(ctx context.Context) error {
 		}
 		pipe.Set(ctx, aboutKey(s.process), s.about, statesTTL)
 		pipe.ZAdd(ctx, processesKey, redis.Z{Score: float64(now.Unix()), Member: s.process})
-		pipe.ZRemRangeByScore(ctx, processesKey, "-inf", strconv.FormatInt(now.Add(-eventTTL).Unix(), 10))
-		pipe.Expire(ctx, processesKey, eventTTL)
+		pipe.ZRemRangeByScore(ctx, processesKey, "-inf", strconv.FormatInt(now.Add(-processTTL).Unix(), 10))
+		pipe.Expire(ctx, processesKey, processTTL)
 		return nil
 	})
 	if err != nil {

@@ -138,13 +138,11 @@ func (s *Sharer) send(ctx context.Context) error {
 	return s.publishStates(ctx)
 }
 
-// catchUp applies the events that this process has missed. It ignores cooldowns that have ended, because each process sends its own probes.
+// catchUp applies the events that this process has missed and that have not ended.
 func (s *Sharer) catchUp(ctx context.Context) error {
 	events, err := s.events(ctx)
 	for _, e := range events {
-		if e.Left > 0 {
-			s.monitor.Learn(e)
-		}
+		s.monitor.Learn(e)
 	}
 	return err
 }
