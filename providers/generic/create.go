@@ -22,16 +22,15 @@ func VideoModels(string) (providers.VideoModel, bool) {
 // maxReferences is the most inputs of a create in the contract.
 const maxReferences = 16
 
-// createBody writes a create. The same request has the same bytes each time: the upstream compares them for a repeated idempotency key. It
-// fails only before anything was sent.
-func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
+// create writes a create. The same request has the same bytes each time: the upstream compares them for a repeated idempotency key.
+func create(ctx context.Context, to providers.Target, req providers.VideoRequest) (create upstream.JobRequest, err error) {
 	metadata := req.Metadata
 	req.Metadata = nil // it is sent as an object, and the upstream reads its members
 	fields, err := req.Parameters()
 	if err != nil {
-		return nil, err
+		return create, err
 	}
-	members := upstream.Members{"model": model}
+	members := upstream.Members{"model": to.Model}
 	members.Words(map[string]string{
 		"prompt": req.Prompt, "negative_prompt": req.NegativePrompt, "aspect_ratio": req.AspectRatio, "resolution": req.Resolution,
 	})
@@ -50,7 +49,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	if req.Seconds != "" {
 		seconds, err := strconv.ParseFloat(req.Seconds, 64)
 		if err != nil {
-			return nil, providers.InvalidField("seconds", "The upstream takes a number of seconds, not %q.", req.Seconds)
+			return create, providers.InvalidField("seconds", "The upstream takes a number of seconds, not %q.", req.Seconds)
 		}
 		members["duration"] = seconds
 	}
@@ -61,7 +60,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	for _, input := range req.Inputs {
 		text, err := inputText(ctx, input)
 		if err != nil {
-			return nil, err
+			return create, err
 		}
 		name := providers.InputField(input.Role)
 		if input.Role == providers.Reference {
@@ -70,11 +69,12 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 			continue
 		}
 		if members[name] != nil {
-			return nil, providers.InvalidField(name, "The upstream takes one '%s'.", name)
+			return create, providers.InvalidField(name, "The upstream takes one '%s'.", name)
 		}
 		members[name] = text
 	}
-	return upstream.Fields(fields, members) // by name
+	body, err := upstream.Fields(fields, members) // by name
+	return keyed(path, body, req.IdempotencyKey), err
 }
 
 // remixBody writes a remix, which has the source's model, length and size. It fails only before anything was sent.

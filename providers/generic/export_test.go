@@ -2,13 +2,16 @@ package generic
 
 import (
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // DecodeTask reads a task's status and the links to its results.
-func DecodeTask(body []byte) (status providers.VideoStatus, links []string, err error) {
-	task, err := decode(body)
+func DecodeTask(body []byte) (state providers.VideoStatus, at []string, err error) {
+	document, err := upstream.Decode(body)
 	if err != nil {
-		return status, nil, err
+		return state, nil, err
 	}
-	return statusOf(task, "upstream-credential"), linksOf(task), nil
+	task := taskOf(document)
+	state, err = status(task, links(task), "upstream-credential")
+	return state, links(task), err
 }

@@ -41,7 +41,7 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 func (v *Videos) honorsKeys(ctx context.Context, to providers.Target, remix bool) error {
 	root := to
 	root.Channel.BaseURL = strings.TrimSuffix(to.Channel.BaseURL, "/v1")
-	document, err := v.jobs.Read(ctx, root, upstream.JobRequest{Path: "/openapi.json"})
+	document, err := v.Jobs.Read(ctx, root, upstream.JobRequest{Path: "/openapi.json"})
 	switch {
 	case undocumented(err):
 		return &providers.Fault{

@@ -1,6 +1,7 @@
 package generic
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -8,17 +9,21 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// decode reads a task, bare or in a "data" object.
-func decode(body []byte) (upstream.Doc, error) {
-	task, err := upstream.Decode(body)
-	if data := task.At("data"); task.Get("status", "task_id", "id") == "" && data != nil {
-		return upstream.Decode(data)
-	}
-	return task, err
+func read(ctx context.Context, jobs *upstream.Jobs, to providers.Target, ticket providers.Ticket) (upstream.Doc, error) {
+	document, err := jobs.Read(ctx, to, upstream.JobRequest{Path: taskPath(ticket)})
+	return taskOf(document), err
 }
 
-// linksOf returns the links of the videos of a task in order. Gateways that deviate from the contract have one link in another member.
-func linksOf(task upstream.Doc) []string {
+// taskOf returns the task of a document, bare or in a "data" object.
+func taskOf(document upstream.Doc) upstream.Doc {
+	if data := document.At("data"); document.Get("status", "task_id", "id") == "" && data != nil {
+		return data
+	}
+	return document
+}
+
+// links returns the links of the videos of a task in order. Gateways that deviate from the contract have one link in another member.
+func links(task upstream.Doc) []string {
 	if all := task.Texts("urls"); len(all) > 0 {
 		return all
 	}

@@ -21,22 +21,17 @@ const (
 
 // Videos implements the tasks of POST /video/generations, makes variations of them and reads their pictures. The upstream makes one task
 // for all creates with one Idempotency-Key, so Videos is a Finder. The upstream cancels tasks, so Videos is a Canceler.
-type Videos struct{ jobs *upstream.Jobs }
+type Videos struct{ upstream.Linked }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.NewJobs(client, upstream.JobVendor{
-		Name: "generic", Authorize: authorize, Code: []string{"error.code", "error.type", "code"}, Classify: classify,
-	})}
-}
-
-// Submit creates a task.
-func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	body, err := createBody(ctx, to.Model, req)
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	return v.start(ctx, to, path, body, req.IdempotencyKey)
+	return &Videos{upstream.Linked{
+		Jobs: upstream.NewJobs(client, upstream.JobVendor{
+			Name: "generic", Authorize: authorize, Code: []string{"error.code", "error.type", "code"}, Classify: classify,
+		}),
+		Create: create, ID: []string{"task_id", "id", "data.task_id", "data.id"}, // some gateways number their tasks in "id"
+		Read: read, Status: status, Links: links,
+	}}
 }
 
 // Remix creates a variation of a finished task.
@@ -47,54 +42,41 @@ func (v *Videos) Remix(
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	return v.start(ctx, to, videos+"/"+url.PathEscape(source.Job)+"/remix", body, req.IdempotencyKey)
+	return v.Jobs.Start(ctx, to, keyed(videos+"/"+url.PathEscape(source.Job)+"/remix", body, req.IdempotencyKey), v.ID...)
 }
 
-func (v *Videos) start(ctx context.Context, to providers.Target, path string, body []byte, key string) (providers.Ticket, error) {
+// keyed returns a create with the key of its attempt, "" for none.
+func keyed(path string, body []byte, key string) upstream.JobRequest {
 	create := upstream.Create(path, body)
 	if key != "" {
 		create.Header = http.Header{"Idempotency-Key": {key}}
 	}
-	made, err := v.task(ctx, to, create)
-	if err != nil {
-		return providers.Ticket{}, err
-	}
-	// Some gateways also number their tasks. The number is not the id.
-	return upstream.NewTicket(made.Get("task_id", "id"), nil)
+	return create
 }
 
-// Poll reads the task.
-func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
-	t, err := v.task(ctx, to, upstream.JobRequest{Path: taskPath(ticket)})
-	if err != nil {
-		return upstream.Unread(err)
-	}
-	return statusOf(t, to.Key), nil
-}
-
-func statusOf(task upstream.Doc, key providers.Secret) providers.VideoStatus {
-	return upstream.TaskStatus(task, max(1, len(linksOf(task))), key, "error.code", "error.type")
+func status(task upstream.Doc, links []string, key providers.Secret) (providers.VideoStatus, error) {
+	return upstream.TaskStatus(task, max(1, len(links)), key, "error.code", "error.type"), nil
 }
 
 // Open reads one of the task's videos at the link in the current task, which may be a path, otherwise at the contract's path for content.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
-	t, err := v.task(ctx, to, upstream.JobRequest{Path: taskPath(ticket)})
+	task, err := v.Record(ctx, to, ticket)
 	if err != nil {
 		return providers.Video{}, err
 	}
-	links := linksOf(t)
-	if output < 0 || output >= max(1, len(links)) {
-		return providers.Video{}, providers.Faultf(providers.NotFound, "The task has %d videos, not %d.", max(1, len(links)), output+1)
+	at := links(task)
+	if output < 0 || output >= max(1, len(at)) {
+		return providers.Video{}, providers.Faultf(providers.NotFound, "The task has %d videos, not %d.", max(1, len(at)), output+1)
 	}
 	var linked error
-	if len(links) > 0 {
-		video, err := v.jobs.Open(ctx, to, links[output], true)
-		if err == nil || !v.jobs.Own(ctx, to, links[output]) || ctx.Err() != nil {
+	if len(at) > 0 {
+		video, err := v.Jobs.Open(ctx, to, at[output], true)
+		if err == nil || !v.Jobs.Own(ctx, to, at[output]) || ctx.Err() != nil {
 			return video, err
 		}
 		linked = err // a proxy may have shortened the path
 	}
-	video, err := v.jobs.Content(ctx, to, contentPath(ticket, output, ""))
+	video, err := v.Jobs.Content(ctx, to, contentPath(ticket, output, ""))
 	if err != nil && linked != nil && ctx.Err() == nil {
 		return providers.Video{}, linked
 	}
@@ -105,7 +87,7 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 func (v *Videos) OpenVariant(
 	ctx context.Context, to providers.Target, ticket providers.Ticket, output int, variant string,
 ) (providers.Video, error) {
-	return v.jobs.Content(ctx, to, contentPath(ticket, output, variant))
+	return v.Jobs.Content(ctx, to, contentPath(ticket, output, variant))
 }
 
 func contentPath(ticket providers.Ticket, output int, variant string) string {
@@ -125,7 +107,7 @@ func contentPath(ticket providers.Ticket, output int, variant string) string {
 
 // Cancel stops the task. It returns no error for a task that has ended or is unknown, and for an upstream that cannot cancel tasks.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
-	_, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: taskPath(ticket) + "/cancel"})
+	_, err := v.Jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: taskPath(ticket) + "/cancel"})
 	var fault *providers.Fault
 	if errors.As(err, &fault) && fault.Upstream != nil {
 		switch fault.Upstream.Status {
@@ -138,14 +120,6 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 
 func taskPath(ticket providers.Ticket) string { return path + "/" + url.PathEscape(ticket.Job) }
 
-func (v *Videos) task(ctx context.Context, to providers.Target, r upstream.JobRequest) (upstream.Doc, error) {
-	answer, err := v.jobs.Do(ctx, to, r)
-	if err != nil {
-		return nil, err
-	}
-	return decode(answer.Body)
-}
-
 func authorize(req *http.Request, key providers.Secret) error {
 	req.Header.Set("Authorization", "Bearer "+key.Reveal())
 	// Such an upstream is often another gateway of the operator, which can continue the trace. Other vendors receive no trace ids.
@@ -155,5 +129,5 @@ func authorize(req *http.Request, key providers.Secret) error {
 
 // Check implements providers.Checker, with the list of models.
 func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
-	return v.jobs.CheckModels(ctx, to, "/models", models)
+	return v.Jobs.CheckModels(ctx, to, "/models", models)
 }
