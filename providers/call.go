@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -172,7 +173,7 @@ const smallBody = 8 << 10
 func (p Payload) Reader() io.ReadCloser {
 	switch size := p.Len(); {
 	case size > smallBody:
-		return &payloadBody{rest: slices.Clone(p)}
+		return &payloadBody{rest: net.Buffers(slices.Clone(p))}
 	case len(p) == 1:
 		return io.NopCloser(bytes.NewReader(p[0]))
 	default:
@@ -183,22 +184,14 @@ func (p Payload) Reader() io.ReadCloser {
 // payloadBody reads the pieces without copying them. net/http may close it during a read.
 type payloadBody struct {
 	mu   sync.Mutex
-	rest Payload
+	rest net.Buffers
 }
 
 // Read implements io.Reader.
 func (b *payloadBody) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for len(b.rest) > 0 {
-		n := copy(p, b.rest[0])
-		if n > 0 || len(p) == 0 {
-			b.rest[0] = b.rest[0][n:]
-			return n, nil
-		}
-		b.rest = b.rest[1:]
-	}
-	return 0, io.EOF
+	return b.rest.Read(p)
 }
 
 // Close implements io.Closer.

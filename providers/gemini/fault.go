@@ -18,7 +18,8 @@ func classify(fault *providers.Fault) {
 		fault.Key, fault.KeyNamed = providers.KeyExhausted, true
 	}
 	switch {
-	case fault.Code == "API_KEY_INVALID", fault.Code == "FAILED_PRECONDITION" && providers.Mentions(rpcError.Message, accountWords()...):
+	case fault.Code == "API_KEY_INVALID", fault.Code == "FAILED_PRECONDITION" &&
+		providers.Mentions(rpcError.Message, "billing", "location", "free tier", "api key"): // others concern the request
 		// A wrong or expired key, an account without billing or of an unsupported country: all have status 400.
 		fault.RefuseKey(providers.KeyRefused)
 	case fault.Code == "BILLING_DISABLED":
@@ -27,6 +28,3 @@ func classify(fault *providers.Fault) {
 		fault.Kind, fault.Message = providers.ModelNotFound, "The upstream does not have the model."
 	}
 }
-
-// accountWords returns words in the message of a FAILED_PRECONDITION that concerns the account. Others concern the request.
-func accountWords() []string { return []string{"billing", "location", "free tier", "api key"} }

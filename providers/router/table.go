@@ -126,7 +126,7 @@ func (r *Router) newTable(channels []*health.Channel, aliases map[string]string)
 		}
 	}
 	for group, index := range groups {
-		if slices.ContainsFunc(index.wide, func(at int) bool { return !onlyOpen(index.states[at].Models) }) { // otherwise open has all
+		if index.narrow { // otherwise open has all
 			for _, at := range index.wide {
 				t.wide[group] = append(t.wide[group], index.states[at])
 			}
@@ -166,12 +166,7 @@ func (t *table) list() {
 }
 
 func hasPattern(models map[string]string) bool {
-	for model := range models {
-		if providers.IsPattern(model) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Keys(models)), providers.IsPattern)
 }
 
 // groupIndex holds the channels of one group, by priority.
@@ -179,22 +174,23 @@ type groupIndex struct {
 	states []*channel
 	listed map[string][]int // the channels that list a model by its name
 	wide   []int            // the channels that have patterns
+	narrow bool             // one of these is not that of every name
 	// compared counts the look-ups of a model at a channel.
 	compared int
 }
 
 // add adds a channel after those of higher or the same priority.
 func (g *groupIndex) add(state *channel) {
-	at, wide := len(g.states), false
+	at := len(g.states)
 	g.states = append(g.states, state)
 	for model := range state.Models {
-		if providers.IsPattern(model) {
-			wide = true
-		} else {
+		if !providers.IsPattern(model) {
 			g.listed[model] = append(g.listed[model], at)
+		} else if model != providers.AnyModel {
+			g.narrow = true
 		}
 	}
-	if wide {
+	if hasPattern(state.Models) {
 		g.wide = append(g.wide, at)
 	}
 }
@@ -230,16 +226,6 @@ func (g *groupIndex) routes(model string) []route {
 		}
 	}
 	return routes
-}
-
-// onlyOpen reports whether a channel has no other pattern than the one that matches every name.
-func onlyOpen(models map[string]string) bool {
-	for model := range models {
-		if providers.IsPattern(model) && model != providers.AnyModel {
-			return false
-		}
-	}
-	return true
 }
 
 // matching returns the routes of a model that no channel of a group lists, to the channels with a pattern that matches.

@@ -97,9 +97,9 @@ func (j *Jobs) Do(ctx context.Context, to providers.Target, r JobRequest) (JobAn
 	if r.Inline {
 		from = &cutter{from: resp.Body}
 	}
-	body, err := ReadAnswer(ctx, from, jobAnswer)
+	body, err := io.ReadAll(io.LimitReader(from, jobAnswer))
 	if err != nil {
-		return JobAnswer{}, err
+		return JobAnswer{}, brokenOff(ctx, err)
 	}
 	return JobAnswer{Status: resp.StatusCode, Header: resp.Header, Body: body}, nil
 }

@@ -223,16 +223,7 @@ func stale(err error) bool {
 		strings.HasSuffix(err.Error(), "server closed idle connection")
 }
 
-// ReadAnswer reads the body of a 2xx answer, at most limit bytes. The caller closes it. A body that ends early is a *Fault: the
-// caller's if ctx has ended, otherwise the upstream's with an unknown outcome.
-func ReadAnswer(ctx context.Context, body io.Reader, limit int64) ([]byte, error) {
-	read, err := io.ReadAll(io.LimitReader(body, limit))
-	if err == nil {
-		return read, nil
-	}
-	return nil, brokenOff(ctx, err)
-}
-
+// brokenOff returns the fault of a 2xx answer that ends early: that of ctx if it has ended, otherwise the upstream's with an unknown outcome.
 func brokenOff(ctx context.Context, err error) *providers.Fault {
 	cause := context.Cause(ctx)
 	if cause == nil {
