@@ -65,77 +65,59 @@ func ModelPath(model string) (string, error) {
 func (h Hosted) Draft(ctx context.Context, req providers.VideoRequest, fields providers.VideoFields) *Draft {
 	model := fields.Open(h.Model)
 	d := NewDraft(req, "", model, nil)
-	w, frame := hostedWriter{fields: fields, members: d.Members}, d.Frame
-	w.word("prompt", "prompt", req.Prompt)
-	w.word("negative_prompt", "negative_prompt", req.NegativePrompt)
-	w.word("aspect_ratio", "aspect_ratio", frame.AspectRatio)
-	w.word("resolution", "resolution", frame.Resolution)
-	w.word("size", "size", frame.Size)
-	if frame.Seconds > 0 {
-		w.number("seconds", "duration", h.Length, int64(frame.Seconds))
+	word := func(field, text string) {
+		switch fields[field].As {
+		case providers.AsUpper:
+			text = strings.ToUpper(text)
+		case providers.AsStar:
+			text = strings.Replace(text, "x", "*", 1)
+		}
+		d.Words(map[string]string{cmp.Or(fields[field].Name, field): text})
+	}
+	number := func(field, usual string, form providers.FieldForm, n int64) {
+		name, text := cmp.Or(fields[field].Name, usual), strconv.FormatInt(n, 10)
+		switch cmp.Or(fields[field].As, form) {
+		case providers.AsText:
+			d.Members[name] = text
+		case providers.AsUnit:
+			d.Members[name] = text + "s"
+		default:
+			d.Members[name] = n
+		}
+	}
+	word("prompt", req.Prompt)
+	word("negative_prompt", req.NegativePrompt)
+	word("aspect_ratio", d.Frame.AspectRatio)
+	word("resolution", d.Frame.Resolution)
+	word("size", d.Frame.Size)
+	if d.Frame.Seconds > 0 {
+		number("seconds", "duration", h.Length, int64(d.Frame.Seconds))
 	}
 	if req.FPS != 0 && model.FPS == providers.AnyFPS {
-		w.number("fps", "fps", "", int64(req.FPS))
+		number("fps", "fps", "", int64(req.FPS))
 	}
 	if req.Seed != nil {
-		w.number("seed", "seed", "", *req.Seed)
+		number("seed", "seed", "", *req.Seed)
 	}
-	if req.GenerateAudio != nil && model.Audio == providers.AudioOption {
-		w.members[w.name("generate_audio", cmp.Or(h.Sound, "generate_audio"))] = *req.GenerateAudio
-	}
-	h.inputs(ctx, d, w, req)
+	d.Sound(cmp.Or(fields["generate_audio"].Name, h.Sound, "generate_audio"), req, model)
+	h.inputs(ctx, d, req, fields)
 	return d
 }
 
-type hostedWriter struct {
-	fields  providers.VideoFields
-	members Members
-}
-
-func (w hostedWriter) name(field, usual string) string { return cmp.Or(w.fields[field].Name, usual) }
-
-// word writes a text that is not empty.
-func (w hostedWriter) word(field, usual, text string) {
-	if text == "" {
-		return
-	}
-	switch w.fields[field].As {
-	case providers.AsUpper:
-		text = strings.ToUpper(text)
-	case providers.AsStar:
-		text = strings.Replace(text, "x", "*", 1)
-	}
-	w.members[w.name(field, usual)] = text
-}
-
-// number writes a number in the operator's form, otherwise in the usual one.
-func (w hostedWriter) number(field, usual string, form providers.FieldForm, n int64) {
-	name, text := w.name(field, usual), strconv.FormatInt(n, 10)
-	switch cmp.Or(w.fields[field].As, form) {
-	case providers.AsText:
-		w.members[name] = text
-	case providers.AsUnit:
-		w.members[name] = text + "s"
-	default:
-		w.members[name] = n
-	}
-}
-
-func (h Hosted) inputs(ctx context.Context, d *Draft, w hostedWriter, req providers.VideoRequest) {
+func (h Hosted) inputs(ctx context.Context, d *Draft, req providers.VideoRequest, fields providers.VideoFields) {
 	lists := make(map[string][]string)
 	for _, input := range req.Inputs {
-		field := w.fields.Of(input.Role)
+		field := fields.Of(input.Role)
 		name := cmp.Or(field.Name, h.Inputs[input.Role])
 		if name == "" {
 			field := providers.InputField(input.Role)
 			d.Refuse(providers.InvalidField(field, "The upstream's model has no field for '%s'.", field))
 		}
 		text := d.Text(ctx, input)
+		d.Members[name] = text
 		if field.As == providers.AsList || field.As == "" && input.Role == providers.Reference {
 			lists[name] = append(lists[name], text)
-			w.members[name] = lists[name]
-			continue
+			d.Members[name] = lists[name]
 		}
-		w.members[name] = text
 	}
 }
