@@ -54,6 +54,24 @@ type slot struct {
 	failed bool
 }
 
+// freeSlot returns a free slot, nil if there is none or the token has as many as it may have.
+func freeSlot(slots []slot, now time.Duration, token string, most int) *slot {
+	var free *slot
+	own := 0
+	for i := range slots {
+		switch s := &slots[i]; {
+		case s.expires <= now:
+			free = s
+		case s.token == token:
+			own++
+		}
+	}
+	if own >= most {
+		return nil
+	}
+	return free
+}
+
 // opening is one opening of a circuit: its cooldown, and the probes of the half-open phase after it. The zero value is none.
 type opening struct {
 	// since is when it opened. Calls picked before it add nothing. until is when the cooldown ends.
@@ -89,16 +107,7 @@ func (o *opening) allows(now time.Duration, token string, probes int) (Access, t
 
 // freeProbe returns a free slot for a probe, nil if there is none or the token has one.
 func (o *opening) freeProbe(now time.Duration, token string, probes int) *slot {
-	var free *slot
-	for i := range o.probes[:probes] {
-		switch probe := &o.probes[i]; {
-		case probe.expires <= now:
-			free = probe
-		case probe.token == token:
-			return nil
-		}
-	}
-	return free
+	return freeSlot(o.probes[:probes], now, token, 1)
 }
 
 // tryProbe takes a slot for a probe. It reports whether the token may call.
@@ -191,17 +200,8 @@ func (c *circuit) tryProbe(now time.Duration, token string, rules *rules) bool {
 func (c *circuit) tryLastResort(now time.Duration, token string, rules *rules) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var free *slot
-	own := 0
-	for i := range c.lastResort {
-		switch taken := &c.lastResort[i]; {
-		case taken.expires <= now:
-			free = taken
-		case taken.token == token:
-			own++
-		}
-	}
-	if free == nil || own >= maxLastResortOfToken {
+	free := freeSlot(c.lastResort[:], now, token, maxLastResortOfToken)
+	if free == nil {
 		return false
 	}
 	*free = slot{token: token, picked: now, expires: now + lastResortTimeout}
