@@ -162,15 +162,10 @@ func (a *answer) choiceAt(index int) *choice {
 
 // stopReason reads the reason of an answer's end. Stop.WithCalls adds StopCalls.
 func stopReason(word rawjson.Text) form.StopReason {
-	switch string(word.Decoded()) {
-	case "stop", "tool_calls", "function_call":
-		return form.StopEnd
-	case "length":
-		return form.StopMaxTokens
-	case "content_filter":
-		return form.StopFiltered
-	}
-	return form.StopOther
+	return form.StopReasonOf(word, map[string]form.StopReason{
+		"stop": form.StopEnd, "tool_calls": form.StopEnd, "function_call": form.StopEnd, "length": form.StopMaxTokens,
+		"content_filter": form.StopFiltered,
+	})
 }
 
 // take reads the next content of a choice. A whole message has each call in one piece.

@@ -59,55 +59,19 @@ func (r *reading) member(name rawjson.Text, value rawjson.Value) {
 			r.Limits.N = n
 			r.Fields[form.FieldN] = "n"
 		}
+	case "logprobs":
+		if r.Sampling.Logprobs = value.True(); r.Sampling.Logprobs {
+			r.Fields[form.FieldLogprobs] = "logprobs"
+		}
+	case "top_logprobs":
+		if n, number := value.Float(); !number || n != 0 {
+			r.Sampling.TopLogprobs, r.Fields[form.FieldTopLogprobs] = value, "top_logprobs"
+		}
 	default:
-		if !r.sampling(name, value) && !r.own(name, value) {
+		if !r.ReadSampling(name.String(), value) && !r.own(name, value) {
 			r.loss.DropUnknown(name.String(), value)
 		}
 	}
-}
-
-// sampling reads a parameter of sampling. It reports false for another field.
-func (r *reading) sampling(name rawjson.Text, value rawjson.Value) bool {
-	var to *rawjson.Value
-	field := form.FieldTemperature
-	switch s := &r.Sampling; string(name.Decoded()) {
-	case "temperature":
-		to = &s.Temperature
-	case "top_p":
-		to, field = &s.TopP, form.FieldTopP
-	case "top_k": // of compatible servers
-		to, field = &s.TopK, form.FieldTopK
-	case "presence_penalty":
-		to, field, value = &s.Presence, form.FieldPresence, unlessZero(value)
-	case "frequency_penalty":
-		to, field, value = &s.Frequency, form.FieldFrequency, unlessZero(value)
-	case "seed":
-		to, field = &s.Seed, form.FieldSeed
-	case "logit_bias":
-		if to, field = &s.LogitBias, form.FieldLogitBias; !value.IsSet() {
-			value = nil
-		}
-	case "top_logprobs":
-		to, field, value = &s.TopLogprobs, form.FieldTopLogprobs, unlessZero(value)
-	case "logprobs":
-		if s.Logprobs = value.True(); s.Logprobs {
-			r.Fields[form.FieldLogprobs] = "logprobs"
-		}
-		return true
-	default:
-		return false
-	}
-	if *to = value; len(value) > 0 {
-		r.Fields[field] = name.String()
-	}
-	return true
-}
-
-func unlessZero(v rawjson.Value) rawjson.Value {
-	if f, ok := v.Float(); ok && f == 0 {
-		return nil
-	}
-	return v
 }
 
 // own reads a field that only OpenAI has. It reports false for another field.

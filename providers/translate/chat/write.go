@@ -104,16 +104,10 @@ func (w *writing) sampling() {
 		w.JSON(`"logprobs":true`)
 		w.Field("top_logprobs", s.TopLogprobs)
 	}
-	if !w.User.Empty() {
-		if w.to.Imitator {
-			w.Field("user", w.User)
-			return
-		}
-		user, whole := form.UserID(w.User)
-		if !whole {
-			w.loss.Change(w.Fields[form.FieldUser])
-		}
-		w.Field("safety_identifier", user)
+	if w.to.Imitator && !w.User.Empty() {
+		w.Field("user", w.User)
+	} else {
+		w.WriteUser(w.Out, w.loss)
 	}
 }
 

@@ -22,3 +22,11 @@ func (c *Course) Fail(fault *providers.Fault, to []Event) []Event {
 	c.Over = true
 	return append(to, Event{Kind: EventFailed, Fault: fault})
 }
+
+// End implements AnswerReader for an answer whose own last event ends it: without that event, the answer is broken.
+func (c *Course) End(to []Event) []Event {
+	if c.Over {
+		return to
+	}
+	return c.Fail(BrokenOff(), to)
+}

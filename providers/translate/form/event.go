@@ -78,6 +78,14 @@ const (
 	StopOther
 )
 
+// StopReasonOf reads a dialect's word for a reason. An unknown word is StopOther.
+func StopReasonOf(word rawjson.Text, words map[string]StopReason) StopReason {
+	if reason, known := words[word.String()]; known {
+		return reason
+	}
+	return StopOther
+}
+
 // Stop is the reason why an answer ended, and the stop text if known.
 type Stop struct {
 	Reason   StopReason

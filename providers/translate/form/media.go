@@ -105,6 +105,16 @@ func (o *Out) DataURL(m Media) {
 	o.Quoted([]byte("data:"), rawjson.Quote(m.Type).Inner(), []byte(";base64,"), m.Data)
 }
 
+// PartTexts returns the texts of a list of parts that are not blank.
+func PartTexts(parts rawjson.Value) (texts []rawjson.Text) {
+	for _, part := range parts.Items() {
+		if text := part.Get("text").Text(); !text.Blank() {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
 // Plain returns the text of a PlainText, after a line with its title.
 func (m Media) Plain() rawjson.Text {
 	if m.Title.Empty() {
@@ -126,45 +136,14 @@ func TypeByName(name string) string {
 	if address, err := url.Parse(name); err == nil {
 		name = address.Path
 	}
-	switch strings.ToLower(path.Ext(name)) {
-	case ".jpg", ".jpeg":
-		return "image/jpeg"
-	case ".png":
-		return "image/png"
-	case ".gif":
-		return "image/gif"
-	case ".webp":
-		return "image/webp"
-	case ".heic":
-		return "image/heic"
-	case ".heif":
-		return "image/heif"
-	case ".pdf":
-		return "application/pdf"
-	case ".txt", ".md", ".csv":
-		return "text/plain"
-	case ".json":
-		return "application/json"
-	case ".html", ".htm":
-		return "text/html"
-	case ".wav":
-		return "audio/wav"
-	case ".mp3":
-		return "audio/mpeg"
-	case ".flac":
-		return "audio/flac"
-	case ".ogg":
-		return "audio/ogg"
-	case ".m4a", ".aac":
-		return "audio/aac"
-	case ".mp4":
-		return "video/mp4"
-	case ".mov":
-		return "video/quicktime"
-	case ".webm":
-		return "video/webm"
-	}
-	return ""
+	return map[string]string{
+		".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".gif": "image/gif", ".webp": "image/webp",
+		".heic": "image/heic", ".heif": "image/heif",
+		".pdf": "application/pdf", ".txt": "text/plain", ".md": "text/plain", ".csv": "text/plain", ".json": "application/json",
+		".html": "text/html", ".htm": "text/html",
+		".wav": "audio/wav", ".mp3": "audio/mpeg", ".flac": "audio/flac", ".ogg": "audio/ogg", ".m4a": "audio/aac", ".aac": "audio/aac",
+		".mp4": "video/mp4", ".mov": "video/quicktime", ".webm": "video/webm",
+	}[strings.ToLower(path.Ext(name))]
 }
 
 // AudioFormat returns the word of two dialects for an audio format, "" if they have none for the media type.

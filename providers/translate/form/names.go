@@ -7,8 +7,6 @@ import (
 	"math/big"
 	"strings"
 	"unicode/utf8"
-
-	"modelrelay/providers/rawjson"
 )
 
 // NameRule defines the tool names that an upstream accepts: letters, digits, "_" and "-".
@@ -84,15 +82,19 @@ func CallID(id string, fits func(id string) bool) string {
 // maxUser is how long OpenAI's safety_identifier may be, in characters: https://platform.openai.com/docs/api-reference/responses/create.
 const maxUser = 64
 
-// UserID returns the caller's name for its user in OpenAI's form. It reports false for a longer name, which it hashes. That of Claude Code
-// is an object of ids as JSON text.
-func UserID(user rawjson.Text) (rawjson.Text, bool) {
-	name := user.String()
-	if utf8.RuneCountInString(name) <= maxUser {
-		return user, true
+// WriteUser writes the caller's name for its user, if any, for OpenAI's dialects: a longer one as its hash. That of Claude Code is an
+// object of ids as JSON text.
+func (p *Prompt) WriteUser(out *Out, loss *Loss) {
+	name := p.User.String()
+	switch {
+	case name == "":
+	case utf8.RuneCountInString(name) <= maxUser:
+		out.Field("safety_identifier", p.User)
+	default:
+		sum := sha256.Sum256([]byte(name))
+		out.KeyString("safety_identifier", hex.EncodeToString(sum[:]))
+		loss.Change(p.Fields[FieldUser])
 	}
-	sum := sha256.Sum256([]byte(name))
-	return rawjson.Quote(hex.EncodeToString(sum[:])), false
 }
 
 // NewCallID returns an id for a call of an upstream without ids.

@@ -80,21 +80,26 @@ func TestNewIDs(t *testing.T) {
 	}
 }
 
-// TestUserID: the vendor refuses a longer one, 400 "string too long".
-func TestUserID(t *testing.T) {
+// TestWriteUser: the vendor refuses a longer one, 400 "string too long".
+func TestWriteUser(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		user, want string
-		whole      bool
+		changed    int
 	}{
-		{`"me"`, `"me"`, true},
-		{`"` + strings.Repeat("ü", 64) + `"`, `"` + strings.Repeat("ü", 64) + `"`, true},
-		{`"` + strings.Repeat("x", 65) + `"`, "", false},
+		{"", "", 0},
+		{`""`, "", 0},
+		{`"me"`, `"safety_identifier":"me"`, 0},
+		{`"` + strings.Repeat("ü", 64) + `"`, `"safety_identifier":"` + strings.Repeat("ü", 64) + `"`, 0},
+		{`"` + strings.Repeat("x", 65) + `"`, `"safety_identifier":"9537c5fdf120482f7d58d25e9ed583f52c02b4e304ea814db1633ad565aed7e9"`, 1},
 	} {
-		got, whole := form.UserID(rawjson.Text(test.user))
-		again, _ := form.UserID(rawjson.Text(test.user))
-		if whole != test.whole || whole && string(got) != test.want || !whole && len(got) != 66 || string(got) != string(again) {
-			t.Errorf("%s: got %s, %v", test.user, got, whole)
+		var out form.Out
+		var loss form.Loss
+		p := &form.Prompt{User: rawjson.Text(test.user)}
+		p.Fields[form.FieldUser] = "user"
+		p.WriteUser(&out, &loss)
+		if string(out.Bytes()) != test.want || len(loss.Changed) != test.changed {
+			t.Errorf("%s: got %s, changed %q", test.user, out.Bytes(), loss.Changed)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package form
 
-import "modelrelay/providers/rawjson"
+import (
+	"strings"
+
+	"modelrelay/providers/rawjson"
+)
 
 // Prompt is one call of a chat model.
 type Prompt struct {
@@ -35,6 +39,11 @@ func (p *Prompt) Keep(name string, value rawjson.Value, must bool) {
 	if value.IsSet() {
 		p.Own = append(p.Own, Member{Name: name, Value: value, Must: must})
 	}
+}
+
+// KeepTool adds a tool that only the client's vendor runs, by its field and its type. A call to another vendor is refused.
+func (p *Prompt) KeepTool(name, kind string) {
+	p.Own = append(p.Own, Member{Name: name, Must: true, Tool: HostedTool(kind)})
 }
 
 // Limits bound an answer.
@@ -304,28 +313,55 @@ type Sampling struct {
 	TopLogprobs rawjson.Value
 }
 
+// sampler is a parameter of sampling under its name in OpenAI's dialects.
+type sampler struct {
+	name  string
+	field Field
+	value *rawjson.Value
+}
+
+func (p *Prompt) samplers() [7]sampler {
+	s := &p.Sampling
+	return [...]sampler{
+		{"temperature", FieldTemperature, &s.Temperature},
+		{"top_p", FieldTopP, &s.TopP},
+		{"top_k", FieldTopK, &s.TopK},
+		{"presence_penalty", FieldPresence, &s.Presence},
+		{"frequency_penalty", FieldFrequency, &s.Frequency},
+		{"seed", FieldSeed, &s.Seed},
+		{"logit_bias", FieldLogitBias, &s.LogitBias},
+	}
+}
+
+// ReadSampling reads a parameter of sampling under its name in OpenAI's dialects, unless its value has no effect. It reports false for
+// another field.
+func (p *Prompt) ReadSampling(name string, value rawjson.Value) bool {
+	for _, s := range p.samplers() {
+		if s.name != name {
+			continue
+		}
+		n, number := value.Float()
+		switch {
+		case strings.HasSuffix(name, "_penalty") && number && n == 0, s.field == FieldLogitBias && !value.IsSet():
+			value = nil
+		default:
+			p.Fields[s.field] = name
+		}
+		*s.value = value
+		return true
+	}
+	return false
+}
+
 // WriteSampling writes the parameters of sampling for OpenAI's dialects. It drops fields that the upstream does not accept.
 func (p *Prompt) WriteSampling(out *Out, loss *Loss, takes func(Field) bool) {
-	s := &p.Sampling
-	for _, field := range [...]struct {
-		name  string
-		value rawjson.Value
-		field Field
-	}{
-		{"temperature", s.Temperature, FieldTemperature},
-		{"top_p", s.TopP, FieldTopP},
-		{"top_k", s.TopK, FieldTopK},
-		{"presence_penalty", s.Presence, FieldPresence},
-		{"frequency_penalty", s.Frequency, FieldFrequency},
-		{"seed", s.Seed, FieldSeed},
-		{"logit_bias", s.LogitBias, FieldLogitBias},
-	} {
+	for _, s := range p.samplers() {
 		switch {
-		case field.value.Absent():
-		case takes(field.field):
-			out.Field(field.name, field.value)
+		case s.value.Absent():
+		case takes(s.field):
+			out.Field(s.name, *s.value)
 		default:
-			loss.Drop(p.Fields[field.field])
+			loss.Drop(p.Fields[s.field])
 		}
 	}
 }

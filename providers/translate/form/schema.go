@@ -130,6 +130,29 @@ func (n *schemaNode) schemas(each func(*schemaNode)) {
 	}
 }
 
+// write writes a keyword's value, with write for the schemas directly below it.
+func (n *schemaNode) write(out *Out, write func(*schemaNode)) {
+	switch shape := shapeOf(n.name.String()); {
+	case shape == namedSchemas && n.value.IsObject():
+		out.Begin()
+		for _, property := range n.items {
+			out.Name(property.name)
+			write(property)
+		}
+		out.End()
+	case shape != noSchema && n.value.IsArray():
+		out.BeginArray()
+		for _, item := range n.items {
+			write(item)
+		}
+		out.EndArray()
+	case shape == oneSchema:
+		write(n)
+	default:
+		out.Raw(n.value)
+	}
+}
+
 // recurs reports whether a schema refers to itself, directly or through others. References out of the document do not count.
 func (n *schemaNode) recurs() bool {
 	const visiting, visited = 1, 2
@@ -220,26 +243,7 @@ func openAPI(out *Out, schema *schemaNode) {
 
 // openAPIValue writes the value of one of OpenAPI's keywords.
 func openAPIValue(out *Out, member *schemaNode, null bool) {
-	name := member.name.String()
-	switch shape := shapeOf(name); {
-	case shape == oneSchema:
-		openAPI(out, member)
-	case shape == namedSchemas && member.value.IsObject():
-		out.Begin()
-		for _, property := range member.items {
-			out.Name(property.name)
-			openAPI(out, property)
-		}
-		out.End()
-	case shape == schemaList && member.value.IsArray():
-		out.BeginArray()
-		for _, item := range member.items {
-			openAPI(out, item)
-		}
-		if null && name == "anyOf" {
-			out.JSON(`{"type":"null"}`)
-		}
-		out.EndArray()
+	switch name := member.name.String(); {
 	case name == "enum" && null && member.value.IsArray():
 		out.BeginArray()
 		for _, item := range member.items {
@@ -247,13 +251,21 @@ func openAPIValue(out *Out, member *schemaNode, null bool) {
 				out.Raw(item.value)
 			}
 		}
-		out.JSON("null")
-		out.EndArray()
+		out.JSON("null]")
 	case isLimit(name) && member.value.IsText() && isNumber(member.value.Text().Inner()):
 		out.Raw(member.value.Text().Inner())
 	default:
-		out.Raw(member.value)
+		if name == "anyOf" && null {
+			member.items = append(member.items, nullSchema())
+		}
+		member.write(out, func(schema *schemaNode) { openAPI(out, schema) })
 	}
+}
+
+func nullSchema() *schemaNode {
+	schema := new(schemaNode)
+	schema.read([]byte(`{"type":"null"}`), 0, 1)
+	return schema
 }
 
 // isLimit reports whether a keyword's value is a number that protobuf's JSON may write as a text.

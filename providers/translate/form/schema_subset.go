@@ -317,30 +317,10 @@ func (c *cutter) keyword(k keptKeyword, s *cutSchema) {
 		c.whole(member.value, func(f float64) float64 { return math.Floor(f) + 1 })
 	case name == "exclusiveMaximum" && s.isType("integer"):
 		c.whole(member.value, func(f float64) float64 { return math.Ceil(f) - 1 })
-	default:
-		c.below(member)
-	}
-}
-
-func (c *cutter) below(member *schemaNode) {
-	switch shape := shapeOf(member.name.String()); {
-	case shape == namedSchemas:
-		c.out.Begin()
-		for _, property := range member.items {
-			c.out.Name(property.name)
-			c.schema(property)
-		}
-		c.out.End()
-	case shape != noSchema && member.value.IsArray():
-		c.out.BeginArray()
-		for _, item := range member.items {
-			c.schema(item)
-		}
-		c.out.EndArray()
-	case shape == oneSchema && !member.name.Is("additionalProperties"), member.value.IsObject() && shape == oneSchema:
-		c.schema(member)
-	default:
+	case name == "additionalProperties" && !member.value.IsObject():
 		c.out.Raw(member.value)
+	default:
+		member.write(&c.out, c.schema)
 	}
 }
 

@@ -286,15 +286,11 @@ func broken(reason rawjson.Text) bool {
 }
 
 func stopOf(reason rawjson.Text) form.StopReason {
-	switch string(reason.Decoded()) {
-	case "STOP":
-		return form.StopEnd
-	case "MAX_TOKENS", "CONTINUATION":
-		return form.StopMaxTokens
-	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":
-		return form.StopFiltered
-	}
-	return form.StopOther
+	return form.StopReasonOf(reason, map[string]form.StopReason{
+		"STOP": form.StopEnd, "MAX_TOKENS": form.StopMaxTokens, "CONTINUATION": form.StopMaxTokens, "SAFETY": form.StopFiltered,
+		"RECITATION": form.StopFiltered, "BLOCKLIST": form.StopFiltered, "PROHIBITED_CONTENT": form.StopFiltered, "SPII": form.StopFiltered,
+		"IMAGE_SAFETY": form.StopFiltered, "IMAGE_PROHIBITED_CONTENT": form.StopFiltered, "IMAGE_RECITATION": form.StopFiltered,
+	})
 }
 
 // logprobsOf writes a LogprobsResult in the form of OpenAI's dialects.

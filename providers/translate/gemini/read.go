@@ -117,7 +117,7 @@ func (r *reading) tools(value rawjson.Value) {
 			}
 			if !name.IsCamel("functionDeclarations") {
 				if kind := rawjson.Camel(name.String()); !value.Absent() {
-					r.p.Own = append(r.p.Own, form.Member{Name: at.Field(kind).String(), Value: value, Must: true, Tool: form.HostedTool(kind)})
+					r.p.KeepTool(at.Field(kind).String(), kind)
 				}
 				continue
 			}

@@ -1,6 +1,11 @@
 package gemini
 
-import "modelrelay/providers/translate/form"
+import (
+	"slices"
+	"strings"
+
+	"modelrelay/providers/translate/form"
+)
 
 // format prepares the format of the answer before anything is written. Models before the third generation accept no tools next to JSON: the
 // format becomes an instruction.
@@ -118,53 +123,34 @@ func (w *writing) thinking(c *form.Out) {
 func (w *writing) level() string {
 	t, pro := &w.p.Thinking, w.to.Traits.Gemini.Pro
 	word := t.Word()
-	switch {
-	case t.Mode == form.ThinkingOff:
+	if t.Mode == form.ThinkingOff {
 		w.loss.Change(w.p.Fields[form.FieldThinking])
-		if pro {
-			return "LOW"
-		}
-		return "MINIMAL"
+		word = "minimal"
+	}
+	switch {
 	case word == "minimal" && pro:
 		w.loss.Change(w.p.Fields[form.FieldThinking])
 		return "LOW"
-	case word == "minimal":
-		return "MINIMAL"
-	case word == "low":
-		return "LOW"
-	case word == "medium":
-		return "MEDIUM"
-	case word == "high":
-		return "HIGH"
-	case word != "":
-		w.loss.Change(w.p.Fields[form.FieldThinking])
-		return "HIGH"
+	case slices.Contains([]string{"", "minimal", "low", "medium", "high"}, word):
+		return strings.ToUpper(word)
 	}
-	return ""
+	w.loss.Change(w.p.Fields[form.FieldThinking])
+	return "HIGH"
 }
 
 // budget returns the budget of thinking in tokens, negative if the model decides.
 func (w *writing) budget() int64 {
 	t, pro := &w.p.Thinking, w.to.Traits.Gemini.Pro
-	asked := int64(noBudget)
-	if t.Mode == form.ThinkingBudget {
-		asked = t.Budget
-	} else {
-		switch t.Word() {
-		case "minimal", "low":
-			asked = smallBudget
-		case "medium":
-			asked = mediumBudget
-		case "high":
-			asked = largeBudget
-		case "":
-		default: // above high
-			w.loss.Change(w.p.Fields[form.FieldThinking])
-			asked = largeBudget
-		}
-	}
-	if t.Mode == form.ThinkingOff {
+	words := map[string]int64{"": noBudget, "minimal": smallBudget, "low": smallBudget, "medium": mediumBudget, "high": largeBudget}
+	asked, known := words[t.Word()]
+	switch {
+	case t.Mode == form.ThinkingOff:
 		asked = 0
+	case t.Mode == form.ThinkingBudget:
+		asked = t.Budget
+	case !known: // above high
+		w.loss.Change(w.p.Fields[form.FieldThinking])
+		asked = largeBudget
 	}
 	given := asked
 	switch {

@@ -96,14 +96,6 @@ func (a *answer) Document(document rawjson.Value, to []form.Event) []form.Event 
 	return a.end(a.stopped(document, to))
 }
 
-// End implements form.AnswerReader.
-func (a *answer) End(to []form.Event) []form.Event {
-	if a.Over {
-		return to
-	}
-	return a.Fail(form.BrokenOff(), to)
-}
-
 func (a *answer) blockStart(index int64, content rawjson.Value, to []form.Event) []form.Event {
 	b := openBlock{index: index, block: a.next}
 	switch kind := content.Get("type").Text(); {
@@ -265,21 +257,10 @@ func (a *answer) stopped(delta rawjson.Value, to []form.Event) []form.Event {
 
 // reasonOf reads a stop_reason. Stop.WithCalls adds StopCalls.
 func reasonOf(reason rawjson.Text) form.StopReason {
-	switch string(reason.Decoded()) {
-	case "end_turn", "tool_use":
-		return form.StopEnd
-	case "stop_sequence":
-		return form.StopSequence
-	case "max_tokens":
-		return form.StopMaxTokens
-	case "refusal":
-		return form.StopRefusal
-	case "model_context_window_exceeded":
-		return form.StopContextFull
-	case "pause_turn":
-		return form.StopPaused
-	}
-	return form.StopOther
+	return form.StopReasonOf(reason, map[string]form.StopReason{
+		"end_turn": form.StopEnd, "tool_use": form.StopEnd, "stop_sequence": form.StopSequence, "max_tokens": form.StopMaxTokens,
+		"refusal": form.StopRefusal, "model_context_window_exceeded": form.StopContextFull, "pause_turn": form.StopPaused,
+	})
 }
 
 func (a *answer) end(to []form.Event) []form.Event {

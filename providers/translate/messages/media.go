@@ -68,12 +68,7 @@ func searchResult(fields rawjson.Object) form.Media {
 	if source := fields.Get("source").Text(); !source.Empty() {
 		texts = append(texts, source)
 	}
-	for _, part := range fields.Get("content").Items() {
-		if text := part.Get("text").Text(); !text.Empty() {
-			texts = append(texts, text)
-		}
-	}
-	m.Text = rawjson.Join("\n", texts...)
+	m.Text = rawjson.Join("\n", append(texts, form.PartTexts(fields.Get("content"))...)...)
 	return m
 }
 

@@ -61,12 +61,10 @@ func (r *reader) field(name string, value rawjson.Value) {
 		p.System = r.system(value)
 	case "max_tokens":
 		p.Limits.MaxTokens = r.set(form.FieldMaxTokens, name, value)
-	case "temperature":
-		p.Sampling.Temperature = r.set(form.FieldTemperature, name, value)
-	case "top_p":
-		p.Sampling.TopP = r.set(form.FieldTopP, name, value)
-	case "top_k":
-		p.Sampling.TopK = r.set(form.FieldTopK, name, value)
+	case "temperature", "top_p", "top_k":
+		if !value.Absent() {
+			p.ReadSampling(name, value)
+		}
 	case "stop_sequences":
 		p.Limits.Stop = nil
 		for _, text := range value.Items() {

@@ -74,19 +74,9 @@ func (w *message) reason() {
 
 // reasonWord returns the stop_reason of a reason.
 func reasonWord(reason form.StopReason) string {
-	switch reason {
-	case form.StopSequence:
-		return "stop_sequence"
-	case form.StopMaxTokens:
-		return "max_tokens"
-	case form.StopCalls:
-		return "tool_use"
-	case form.StopRefusal, form.StopFiltered:
-		return "refusal"
-	case form.StopContextFull:
-		return "model_context_window_exceeded"
-	case form.StopPaused:
-		return "pause_turn"
-	}
-	return "end_turn"
+	return [...]string{
+		form.StopEnd: "end_turn", form.StopSequence: "stop_sequence", form.StopMaxTokens: "max_tokens", form.StopCalls: "tool_use",
+		form.StopRefusal: "refusal", form.StopFiltered: "refusal", form.StopContextFull: "model_context_window_exceeded",
+		form.StopPaused: "pause_turn", form.StopOther: "end_turn",
+	}[reason]
 }

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"slices"
 
 	"modelrelay/providers/rawjson"
@@ -10,27 +11,13 @@ import (
 // Budgets of thinking, in tokens.
 const (
 	minBudget  = 1024
-	anyBudget  = 16384 // if the client lets the model decide
+	anyBudget  = 16384 // for high, and if the client lets the model decide
 	leftAnswer = 1     // the least part of max_tokens beyond the budget
 )
 
 // budgetOf returns the budget for a word of effort.
 func budgetOf(effort string) int64 {
-	switch effort {
-	case "minimal":
-		return minBudget
-	case "low":
-		return 2048
-	case "medium":
-		return 8192
-	case "high":
-		return anyBudget
-	case "xhigh":
-		return 24576
-	case "max":
-		return 32000
-	}
-	return anyBudget
+	return cmp.Or(map[string]int64{"minimal": minBudget, "low": 2048, "medium": 8192, "xhigh": 24576, "max": 32000}[effort], anyBudget)
 }
 
 // plan is the length of an answer and the amount of thinking.

@@ -27,8 +27,7 @@ func (r *reader) tools(value rawjson.Value) {
 				tool.Schema = member
 			case "strict":
 				if member.True() || member.False() {
-					strict := member.True()
-					tool.Strict = &strict
+					tool.Strict = new(member.True())
 				}
 			case "cache_control":
 				tool.Cache = form.MarkOf(member)
@@ -42,7 +41,7 @@ func (r *reader) tools(value rawjson.Value) {
 			continue
 		}
 		if kind != nil && !kind.Is("custom") {
-			r.p.Own = append(r.p.Own, form.Member{Name: at.Field("type").String(), Value: item, Must: true, Tool: form.HostedTool(kind.String())})
+			r.p.KeepTool(at.Field("type").String(), kind.String())
 			continue
 		}
 		if tool.Name == "" {
@@ -102,8 +101,7 @@ func (r *reader) choice(value rawjson.Value) {
 		r.p.Keep("tool_choice.type", value, true)
 	}
 	if value.Get("disable_parallel_tool_use").True() {
-		parallel := false
-		r.p.Parallel, r.p.Fields[form.FieldParallel] = &parallel, "tool_choice.disable_parallel_tool_use"
+		r.p.Parallel, r.p.Fields[form.FieldParallel] = new(false), "tool_choice.disable_parallel_tool_use"
 	}
 }
 

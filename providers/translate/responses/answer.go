@@ -103,14 +103,6 @@ func (a *answer) Document(document rawjson.Value, to []form.Event) []form.Event 
 	return a.end(document, a.Start(to))
 }
 
-// End implements form.AnswerReader.
-func (a *answer) End(to []form.Event) []form.Event {
-	if a.Over {
-		return to
-	}
-	return a.Fail(form.BrokenOff(), to)
-}
-
 func (a *answer) end(response rawjson.Value, to []form.Event) []form.Event {
 	status := response.Get("status").Text()
 	switch {

@@ -68,7 +68,7 @@ func (r *reading) readItem(value rawjson.Value, at form.Path) {
 		if text := builtInText(value); !text.Blank() {
 			r.say(form.Assistant, at, form.Block{Kind: form.BlockText, Text: text, At: at})
 		} else {
-			r.mustTool(at.Field("type").String(), strings.TrimSuffix(kind.String(), "_call"))
+			r.prompt.KeepTool(at.Field("type").String(), strings.TrimSuffix(kind.String(), "_call"))
 		}
 		return
 	}
@@ -83,13 +83,7 @@ func builtInText(item rawjson.Value) rawjson.Text {
 			return text
 		}
 	}
-	var found []rawjson.Text
-	for _, result := range item.Get("results").Items() {
-		if text := result.Get("text").Text(); !text.Blank() {
-			found = append(found, text)
-		}
-	}
-	return rawjson.Join("\n", found...)
+	return rawjson.Join("\n", form.PartTexts(item.Get("results"))...)
 }
 
 func (r *reading) readMessage(item *inputItem) {
@@ -138,9 +132,9 @@ func (r *reading) readResult(item *inputItem) {
 
 // readThought reads a reasoning item. It belongs to the next item, so it begins no turn unless it is the first item.
 func (r *reading) readThought(item *inputItem) {
-	texts := thoughtTexts(item.Get("summary"))
+	texts := form.PartTexts(item.Get("summary"))
 	if texts == nil {
-		texts = thoughtTexts(item.Get("content"))
+		texts = form.PartTexts(item.Get("content"))
 	}
 	thought := form.Block{Kind: form.BlockThought, Text: rawjson.Join("\n\n", texts...), At: item.at}
 	sealed := item.Get("encrypted_content").Text()
@@ -163,13 +157,4 @@ func (r *reading) readThought(item *inputItem) {
 	if thought.Text != nil || thought.State != nil {
 		r.say(form.Assistant, item.at, thought)
 	}
-}
-
-func thoughtTexts(parts rawjson.Value) (texts []rawjson.Text) {
-	for _, part := range parts.Items() {
-		if text := part.Get("text").Text(); !text.Blank() {
-			texts = append(texts, text)
-		}
-	}
-	return texts
 }

@@ -75,11 +75,6 @@ func (r *reading) must(name string) {
 	r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Must: true})
 }
 
-// mustTool is must for a tool that the vendor runs.
-func (r *reading) mustTool(name, kind string) {
-	r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Must: true, Tool: form.HostedTool(kind)})
-}
-
 func (r *reading) field(name rawjson.Text, value rawjson.Value) {
 	p := r.prompt
 	switch string(name.Decoded()) {
@@ -91,12 +86,8 @@ func (r *reading) field(name rawjson.Text, value rawjson.Value) {
 	case "max_output_tokens":
 		r.set(form.FieldMaxTokens, "max_output_tokens")
 		p.Limits.MaxTokens = value
-	case "temperature":
-		r.set(form.FieldTemperature, "temperature")
-		p.Sampling.Temperature = value
-	case "top_p":
-		r.set(form.FieldTopP, "top_p")
-		p.Sampling.TopP = value
+	case "temperature", "top_p":
+		p.ReadSampling(name.String(), value)
 	case "top_logprobs":
 		r.set(form.FieldTopLogprobs, "top_logprobs")
 	case "parallel_tool_calls":

@@ -46,7 +46,7 @@ func (r *reading) readTool(value rawjson.Value, at form.Path, namespace string) 
 		r.loss.Drop(at.Name())
 		return
 	default:
-		r.mustTool(at.Field("type").String(), kind.String())
+		r.prompt.KeepTool(at.Field("type").String(), kind.String())
 		return
 	}
 	r.loss.DropOthers(at, declared, "type", "name", "description", "parameters", "strict", "format")
@@ -103,7 +103,7 @@ func (r *reading) readChoice(choice rawjson.Value) {
 				continue
 			}
 			if !kind.Is("function") && !kind.Is("custom") {
-				r.mustTool(at.Field("type").String(), kind.String())
+				r.prompt.KeepTool(at.Field("type").String(), kind.String())
 				continue
 			}
 			r.prompt.Choice.Names = append(r.prompt.Choice.Names, r.chosen(tool, at.String()))
@@ -111,7 +111,7 @@ func (r *reading) readChoice(choice rawjson.Value) {
 	case isSearch(kind.String()):
 		r.prompt.Choice.Mode, r.forced = form.ChoiceAny, true
 	default:
-		r.mustTool(field+".type", kind.String())
+		r.prompt.KeepTool(field+".type", kind.String())
 	}
 }
 

@@ -85,13 +85,7 @@ func (w *writing) sampling() {
 		w.include.String(includeLogprobs)
 		w.Field("top_logprobs", s.TopLogprobs)
 	}
-	if !w.User.Empty() {
-		user, whole := form.UserID(w.User)
-		if !whole {
-			w.loss.Change(w.Fields[form.FieldUser])
-		}
-		w.Field("safety_identifier", user)
-	}
+	w.WriteUser(w.Out, w.loss)
 }
 
 // reasoning writes the amount of thinking, and requests the encrypted thoughts, which the next turn requires. Models that cannot think
