@@ -22,6 +22,7 @@ import (
 	"modelrelay/storage/calllog"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/limits"
+	"modelrelay/storage/storagetest"
 	"modelrelay/storage/tokens"
 	"modelrelay/storage/traffic"
 	"modelrelay/workflows/tasks"
@@ -171,7 +172,7 @@ func (s *stores) Release(_ context.Context, r ledger.Reservation, charge bool) e
 }
 
 func (s *stores) Sums(_ context.Context, q ledger.Query) ([]ledger.Row, string, error) {
-	return ledger.Sum(s.usage, q.By), "", s.read("usage")
+	return storagetest.Sum(s.usage, q.By), "", s.read("usage")
 }
 
 func (s *stores) Scan(_ context.Context, filter calllog.Filter, _ calllog.Range) (calllog.Page, error) {

@@ -1,10 +1,10 @@
 package ledger
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"net/url"
 	"slices"
@@ -26,7 +26,7 @@ type Query struct {
 	From, To time.Time
 	// Token is an id, Model a public name; "": all.
 	Token, Model string
-	// By lists what to group by, as in Sum.
+	// By lists groups: rows that agree in all of them are summed. Without groups there is one sum of all, even without rows.
 	By []string
 	// After is the cursor of the previous page, "" for the first page. Limit is the maximal number of rows; 0: all rows.
 	After string
@@ -120,114 +120,87 @@ func (p *paging) read(ctx context.Context) error {
 }
 
 func (p *paging) readDays(ctx context.Context, days []string) error {
-	if p.Token != "" {
-		return p.sum(func(s *summer) error { return p.tokens(ctx, s, pairs(days, []string{p.Token})) })
-	}
+	s := newSummer(p.By)
 	models, channels := p.by(ByModel) || p.Model != "", p.by(ByChannel)
-	if !p.by(ByToken) && (!models || !channels) {
-		return p.sum(func(s *summer) error { return p.sums(ctx, s, days, channels) })
-	}
-	list := &tokenList{client: p.reader.client, days: days, most: tokensTogether}
-	if p.by(ByToken) && p.Limit > 0 {
-		list.most = min(list.most, p.Limit+1)
-	}
-	if p.by(ByToken) && p.after != nil && (!p.by(ByDay) || days[0] == p.after.day) {
-		list.from = "[" + p.after.token
-	}
-	if !p.by(ByToken) {
-		return p.sum(func(s *summer) error {
-			for {
-				part, err := list.next(ctx)
-				if err != nil || len(part) == 0 {
-					return err
-				}
-				if err := p.tokens(ctx, s, part); err != nil {
-					return err
-				}
+	switch {
+	case p.Token != "":
+		rows := make([]rowName, len(days))
+		for i, day := range days {
+			rows[i] = rowName{day: day, token: p.Token}
+		}
+		if err := p.tokens(ctx, s, rows); err != nil {
+			return err
+		}
+	case !p.by(ByToken) && (!models || !channels):
+		if err := p.allTokens(ctx, s, days, channels); err != nil {
+			return err
+		}
+	default:
+		for part, err := range p.tokenDays(ctx, days) {
+			if err == nil {
+				err = p.tokens(ctx, s, part)
 			}
-		})
-	}
-	for !p.full() {
-		part, err := list.next(ctx)
-		if err != nil || len(part) == 0 {
-			return err
+			if err != nil {
+				return err
+			}
+			if p.by(ByToken) { // the sums of these tokens are complete
+				p.take(s)
+				if p.full() {
+					return nil
+				}
+				s = newSummer(p.By)
+			}
 		}
-		if err := p.sum(func(s *summer) error { return p.tokens(ctx, s, part) }); err != nil {
-			return err
-		}
 	}
+	p.take(s)
 	return nil
 }
 
-// sum adds the sums of what add reads to the page, except those up to the cursor.
-func (p *paging) sum(add func(*summer) error) error {
-	s := newSummer(p.By)
-	if err := add(s); err != nil {
-		return err
-	}
+// take adds sums to the page, except those up to the cursor.
+func (p *paging) take(s *summer) {
 	for _, row := range s.rows() {
 		if p.full() {
-			return nil
+			return
 		}
 		if p.after == nil || row.name().compare(*p.after) > 0 {
 			p.rows = append(p.rows, row)
 		}
 	}
-	return nil
 }
 
-type dayToken struct{ day, token string }
-
-func pairs(days, tokens []string) []dayToken {
-	all := make([]dayToken, 0, len(days)*len(tokens))
-	for _, day := range days {
-		for _, token := range tokens {
-			all = append(all, dayToken{day, token})
-		}
-	}
-	return all
-}
-
-func (p *paging) tokens(ctx context.Context, s *summer, of []dayToken) error {
+// tokens sums the days of tokens.
+func (p *paging) tokens(ctx context.Context, s *summer, of []rowName) error {
 	for part := range slices.Chunk(of, readTogether) {
 		keys := make([]string, len(part))
-		for i, one := range part {
-			keys[i] = tokenDayKey(one.day, one.token)
+		for i, row := range part {
+			keys[i] = tokenDayKey(row.day, row.token)
 		}
-		err := p.hashes(ctx, keys, func(i int, fields map[string]string) {
-			p.add(s, rowsOf(Row{Day: part[i].day, Token: part[i].token}, fields, modelOf, channelOf))
-		})
-		if err != nil {
+		if err := p.hashes(ctx, s, keys, part, modelOf, channelOf); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *paging) add(s *summer, rows []Row) {
-	for _, row := range rows {
-		if p.Model == "" || row.Model == p.Model {
-			s.add(row)
-		}
-	}
-}
-
-func (p *paging) sums(ctx context.Context, s *summer, days []string, channels bool) error {
+// allTokens sums the sums of all tokens by model or by channel.
+func (p *paging) allTokens(ctx context.Context, s *summer, days []string, channels bool) error {
 	for _, day := range days { // one day at a time: it may have many models
 		key, name := dayModelsKey(day), modelOf
 		if channels {
 			key, name = dayChannelsKey(day), channelOf
 		}
-		add := func(_ int, fields map[string]string) { p.add(s, rowsOf(Row{Day: day}, fields, name)) }
-		if err := p.hashes(ctx, []string{key}, add); err != nil {
+		if err := p.hashes(ctx, s, []string{key}, []rowName{{day: day}}, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hashes reads hashes in one round trip.
-func (p *paging) hashes(ctx context.Context, keys []string, each func(i int, fields map[string]string)) error {
+func modelOf(r *rowName) *string   { return &r.model }
+func channelOf(r *rowName) *string { return &r.channel }
+
+// hashes sums hashes, which it reads in one round trip: those of rows, whose fields are one escaped name for each of names, and a counter.
+func (p *paging) hashes(ctx context.Context, s *summer, keys []string, rows []rowName, names ...func(*rowName) *string) error {
 	answers, err := storage.Pipelined(ctx, p.reader.client, "read usage", keys, func(to redis.Pipeliner, key string) *redis.MapStringStringCmd {
 		return to.HGetAll(ctx, key)
 	})
@@ -235,48 +208,54 @@ func (p *paging) hashes(ctx context.Context, keys []string, each func(i int, fie
 		return err
 	}
 	for i, answer := range answers {
-		each(i, answer.Val())
+		storage.EachCounter(answer.Val(), len(names), func(of []string, counter string, n int64) {
+			row := rows[i]
+			for j, name := range names {
+				*name(&row) = of[j]
+			}
+			if p.Model == "" || row.model == p.Model {
+				s.add(row, counter, n)
+			}
+		})
 	}
 	return nil
 }
 
-// tokenList lists the days of tokens with usage, by token.
-type tokenList struct {
-	client redis.UniversalClient
-	days   []string
-	most   int // tokens of one part
-	// from is the start of the next part, in the syntax of ZRANGE BYLEX; "": the beginning.
-	from  string
-	ended bool
-}
-
-// next returns the days of the next tokens, none at the end.
-func (l *tokenList) next(ctx context.Context) ([]dayToken, error) {
-	if l.ended {
-		return nil, nil
+// tokenDays yields the days of tokens with usage, tokensTogether tokens at a time, ordered by token.
+func (p *paging) tokenDays(ctx context.Context, days []string) iter.Seq2[[]rowName, error] {
+	most, from := tokensTogether, "-"
+	if p.by(ByToken) && p.Limit > 0 {
+		most = min(most, p.Limit+1)
 	}
-	answers, err := storage.Pipelined(ctx, l.client, "read usage", l.days, func(pipe redis.Pipeliner, day string) *redis.StringSliceCmd {
-		return pipe.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: dayTokensKey(day), Start: cmp.Or(l.from, "-"), Stop: "+", ByLex: true, Count: int64(l.most),
-		})
-	})
-	if err != nil {
-		return nil, err
+	if p.by(ByToken) && p.after != nil && (!p.by(ByDay) || days[0] == p.after.day) {
+		from = "[" + p.after.token
 	}
-	found := make(map[string][]dayToken)
-	for i, day := range l.days {
-		for _, token := range answers[i].Val() {
-			found[token] = append(found[token], dayToken{day, token})
+	return func(yield func([]rowName, error) bool) {
+		for {
+			answers, err := storage.Pipelined(ctx, p.reader.client, "read usage", days, func(pipe redis.Pipeliner, day string) *redis.StringSliceCmd {
+				return pipe.ZRangeArgs(ctx, redis.ZRangeArgs{Key: dayTokensKey(day), Start: from, Stop: "+", ByLex: true, Count: int64(most)})
+			})
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			found := make(map[string][]rowName)
+			for i, day := range days {
+				for _, token := range answers[i].Val() {
+					found[token] = append(found[token], rowName{day: day, token: token})
+				}
+			}
+			tokens := slices.Sorted(maps.Keys(found))
+			last := len(tokens) < most
+			tokens = tokens[:min(len(tokens), most)]
+			var part []rowName
+			for _, token := range tokens {
+				part = append(part, found[token]...)
+			}
+			if !yield(part, nil) || last {
+				return
+			}
+			from = "(" + tokens[most-1]
 		}
 	}
-	tokens := slices.Sorted(maps.Keys(found))
-	if l.ended = len(tokens) < l.most; !l.ended {
-		tokens = tokens[:l.most]
-		l.from = "(" + tokens[l.most-1]
-	}
-	var part []dayToken
-	for _, token := range tokens {
-		part = append(part, found[token]...)
-	}
-	return part, nil
 }

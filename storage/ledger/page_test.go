@@ -87,7 +87,7 @@ func TestSumsInPages(t *testing.T) {
 	} {
 		for _, model := range []string{"", "model 1"} {
 			rows := slices.DeleteFunc(slices.Clone(all), func(row ledger.Row) bool { return model != "" && row.Model != model })
-			want := ledger.Sum(rows, by)
+			want := storagetest.Sum(rows, by)
 			for _, limit := range []int{0, 13, 100} {
 				var got []ledger.Row
 				q := ledger.Query{From: from, To: to, Model: model, By: by, Limit: limit}

@@ -2,13 +2,10 @@ package ledger
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"modelrelay/storage"
 	"modelrelay/storage/fair"
 )
 
@@ -58,54 +55,4 @@ func daysOf(from, to time.Time) []string {
 		days = append(days, dayOf(at))
 	}
 	return days
-}
-
-// rowsOf decodes the rows of a hash, whose fields are one escaped name for each of names, and a counter. See storage.EachCounter.
-func rowsOf(row Row, fields map[string]string, names ...func(*Row) *string) []Row {
-	found := make(map[rowName]*Row)
-	storage.EachCounter(fields, len(names), func(of []string, counter string, n int64) {
-		named := row
-		for i, name := range names {
-			*name(&named) = of[i]
-		}
-		if found[named.name()] == nil {
-			found[named.name()] = &named
-		}
-		found[named.name()].set(counter, n)
-	})
-	rows := make([]Row, 0, len(found))
-	for _, of := range found {
-		rows = append(rows, *of)
-	}
-	return rows
-}
-
-func modelOf(r *Row) *string   { return &r.Model }
-func channelOf(r *Row) *string { return &r.Channel }
-
-// counters returns the sums of a row in the order of counterNames. Durations are in nanoseconds.
-func (r *Row) counters() [10]*int64 {
-	return [...]*int64{
-		inRequests: &r.Requests, inFailed: &r.Failed, inInput: &r.InputTokens, inCached: &r.CachedTokens, inOutput: &r.OutputTokens,
-		inImages: &r.Images, inAudio: (*int64)(&r.Audio), inVideo: (*int64)(&r.Video), inTasks: &r.Tasks, inCost: &r.Cost,
-	}
-}
-
-// set sets a counter by its name in a usage hash.
-func (r *Row) set(name string, n int64) {
-	i := slices.Index(strings.Fields(counterNames), name)
-	if i == inAudio || i == inVideo {
-		n *= int64(time.Millisecond)
-	}
-	if i >= 0 {
-		*r.counters()[i] = n
-	}
-}
-
-// Add adds other's counters to r.
-func (r *Row) Add(other Row) {
-	all := r.counters()
-	for i, n := range other.counters() {
-		*all[i] += *n
-	}
 }

@@ -3,6 +3,8 @@ package ledger
 import (
 	"cmp"
 	"slices"
+	"strings"
+	"time"
 )
 
 // The groups of sums.
@@ -16,17 +18,7 @@ const (
 // Groups returns the groups in the order in which sums are sorted.
 func Groups() []string { return []string{ByDay, ByToken, ByModel, ByChannel} }
 
-// Sum sums the rows that agree in all groups of by, and leaves the other fields empty. Without groups there is one sum of all, even without
-// rows. The sums are sorted by day, token, model and channel.
-func Sum(rows []Row, by []string) []Row {
-	s := newSummer(by)
-	for _, row := range rows {
-		s.add(row)
-	}
-	return s.rows()
-}
-
-// summer sums rows one by one, so that they need not be in memory together.
+// summer sums counters one by one, so that the rows need not be in memory together.
 type summer struct {
 	by   []string
 	sums map[rowName]*Row
@@ -50,18 +42,26 @@ func newSummer(by []string) *summer {
 	return s
 }
 
-func (s *summer) add(row Row) {
+// add adds n to a counter of the row's sum, by the counter's name in a usage hash. Other names are ignored.
+func (s *summer) add(row rowName, counter string, n int64) {
+	i := slices.Index(strings.Fields(counterNames), counter)
+	if i < 0 {
+		return
+	}
+	if i == inAudio || i == inVideo {
+		n *= int64(time.Millisecond)
+	}
 	var name rowName
 	for _, group := range s.by {
 		switch group {
 		case ByDay:
-			name.day = row.Day
+			name.day = row.day
 		case ByToken:
-			name.token = row.Token
+			name.token = row.token
 		case ByModel:
-			name.model = row.Model
+			name.model = row.model
 		case ByChannel:
-			name.channel = row.Channel
+			name.channel = row.channel
 		}
 	}
 	sum := s.sums[name]
@@ -69,7 +69,7 @@ func (s *summer) add(row Row) {
 		sum = &Row{Day: name.day, Token: name.token, Model: name.model, Channel: name.channel}
 		s.sums[name] = sum
 	}
-	sum.Add(row)
+	*sum.counters()[i] += n
 }
 
 func (s *summer) rows() []Row {
@@ -79,4 +79,12 @@ func (s *summer) rows() []Row {
 	}
 	slices.SortFunc(list, func(a, b Row) int { return a.name().compare(b.name()) })
 	return list
+}
+
+// counters returns the sums of a row in the order of counterNames. Durations are in nanoseconds.
+func (r *Row) counters() [10]*int64 {
+	return [...]*int64{
+		inRequests: &r.Requests, inFailed: &r.Failed, inInput: &r.InputTokens, inCached: &r.CachedTokens, inOutput: &r.OutputTokens,
+		inImages: &r.Images, inAudio: (*int64)(&r.Audio), inVideo: (*int64)(&r.Video), inTasks: &r.Tasks, inCost: &r.Cost,
+	}
 }

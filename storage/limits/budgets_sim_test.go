@@ -218,10 +218,7 @@ func (s *moneySim) check(ctx context.Context) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		var got ledger.Row
-		for _, row := range rows {
-			got.Add(row)
-		}
+		got := storagetest.Sum(rows, nil)[0]
 		sum := &s.sums[i]
 		want := ledger.Row{
 			Requests: sum.requests.Load(), Failed: sum.failed.Load(), Tasks: sum.tasks.Load(), InputTokens: sum.input.Load(),

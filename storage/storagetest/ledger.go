@@ -1,7 +1,10 @@
 package storagetest
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,4 +48,41 @@ func Balance(t *testing.T, client redis.UniversalClient, token string) ledger.Ba
 		t.Fatal(err)
 	}
 	return b
+}
+
+// Sum sums the rows that agree in all groups of by, sorted as Reader.Sums sorts them. Without groups there is one sum of all rows.
+func Sum(rows []ledger.Row, by []string) []ledger.Row {
+	sums := make(map[ledger.Row]ledger.Row)
+	if len(by) == 0 {
+		sums[ledger.Row{}] = ledger.Row{}
+	}
+	for _, row := range rows {
+		var name ledger.Row
+		for group, field := range map[string][2]*string{
+			ledger.ByDay: {&name.Day, &row.Day}, ledger.ByToken: {&name.Token, &row.Token},
+			ledger.ByModel: {&name.Model, &row.Model}, ledger.ByChannel: {&name.Channel, &row.Channel},
+		} {
+			if slices.Contains(by, group) {
+				*field[0] = *field[1]
+			}
+		}
+		sum, known := sums[name]
+		if !known {
+			sum = name
+		}
+		sum.Requests += row.Requests
+		sum.Tasks += row.Tasks
+		sum.Failed += row.Failed
+		sum.InputTokens += row.InputTokens
+		sum.CachedTokens += row.CachedTokens
+		sum.OutputTokens += row.OutputTokens
+		sum.Images += row.Images
+		sum.Audio += row.Audio
+		sum.Video += row.Video
+		sum.Cost += row.Cost
+		sums[name] = sum
+	}
+	return slices.SortedFunc(maps.Values(sums), func(a, b ledger.Row) int {
+		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Token, b.Token), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Channel, b.Channel))
+	})
 }
