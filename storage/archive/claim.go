@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/minio/minio-go/v7"
@@ -46,14 +45,6 @@ func (s *Store) Claim(ctx context.Context, key, owner string) (holder string, er
 }
 
 func (s *Store) holder(ctx context.Context, key string) (string, error) {
-	body, _, _, err := s.core.GetObject(ctx, s.bucket, key, minio.GetObjectOptions{})
-	if err != nil {
-		return "", s3Error(ctx, "claim "+key, err)
-	}
-	defer body.Close()
-	name, err := io.ReadAll(io.LimitReader(body, ownerMost))
-	if err != nil {
-		return "", s3Error(ctx, "claim "+key, err)
-	}
-	return string(name), nil
+	name, _, err := s.read(ctx, key, ownerMost)
+	return string(name), s3Error(ctx, "claim "+key, err)
 }

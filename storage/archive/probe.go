@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -46,12 +45,7 @@ func (s *Store) CheckRights(ctx context.Context) error {
 			}
 		}},
 		{"s3:GetObject", func() error {
-			object, _, _, err := s.core.GetObject(ctx, s.bucket, key, minio.GetObjectOptions{})
-			if err != nil {
-				return err
-			}
-			defer object.Close()
-			got, err := io.ReadAll(io.LimitReader(object, int64(len(body))+1))
+			got, _, err := s.read(ctx, key, int64(len(body))+1)
 			if err == nil && !bytes.Equal(got, body) {
 				err = errors.New("the object that was read differs from the one that was written")
 			}

@@ -210,13 +210,7 @@ func (s *Store) DeletePrefix(ctx context.Context, prefix string) error {
 			failed = s3Error(ctx, doing, result.Err)
 		}
 	}
-	if listing != nil {
-		return listing
-	}
-	if failed == nil && ctx.Err() != nil {
-		return s3Error(ctx, doing, ctx.Err())
-	}
-	return failed
+	return cmp.Or(listing, failed, s3Error(ctx, doing, ctx.Err()))
 }
 
 // List yields the objects whose keys begin with the prefix, ordered by key. An error is the last thing it yields.
@@ -290,22 +284,28 @@ func (s *Store) GetJSON(ctx context.Context, key string, v any) error {
 	if err := CheckKey(key); err != nil {
 		return err
 	}
-	body, info, _, err := s.core.GetObject(ctx, s.bucket, key, minio.GetObjectOptions{})
+	text, size, err := s.read(ctx, key, MaxDocument)
 	if err != nil {
 		return s3Error(ctx, "get "+key, err)
 	}
-	defer body.Close()
-	if info.Size > MaxDocument {
-		return fmt.Errorf("get %s: %w: %d bytes", key, ErrTooLarge, info.Size)
-	}
-	text, err := io.ReadAll(io.LimitReader(body, MaxDocument))
-	if err != nil {
-		return s3Error(ctx, "get "+key, err)
+	if size > MaxDocument {
+		return fmt.Errorf("get %s: %w: %d bytes", key, ErrTooLarge, size)
 	}
 	if err := json.Unmarshal(text, v); err != nil {
 		return fmt.Errorf("get %s: %w", key, err)
 	}
 	return nil
+}
+
+// read returns the size of an object and at most so many of its bytes.
+func (s *Store) read(ctx context.Context, key string, most int64) (content []byte, size int64, err error) {
+	body, info, _, err := s.core.GetObject(ctx, s.bucket, key, minio.GetObjectOptions{})
+	if err != nil {
+		return nil, 0, err
+	}
+	defer body.Close()
+	content, err = io.ReadAll(io.LimitReader(body, most))
+	return content, info.Size, err
 }
 
 // Presign returns a link at Options.PublicEndpoint that reads the object, which may not exist, for ttl, from a second to seven days.
