@@ -5,7 +5,6 @@ package responses
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -37,9 +36,10 @@ var ErrTooLarge = errors.New("the response is too large to store")
 // Response is a stored response.
 type Response struct {
 	// Object is the response as its client received it, with the output items.
-	Object []byte
+	Object []byte `redis:"object"`
 	// Input is the response's own input, and Earlier the input and output before it: items with commas between them.
-	Earlier, Input []byte
+	Earlier []byte `redis:"earlier"`
+	Input   []byte `redis:"input"`
 	// Items are the output items. They are stored by id and are not part of what Find returns.
 	Items []Item
 }
@@ -66,7 +66,7 @@ func New(client redis.UniversalClient, log *slog.Logger) *Store {
 //
 //	responses:{<token>}               hash    response -> its size and the ids of its items; "" -> the total size
 //	responses:{<token>}:times         zset    responses by the time at which they expire, in milliseconds
-//	responses:{<token>}:r:<response>  string  a response, until it expires
+//	responses:{<token>}:r:<response>  hash    object, earlier and input of a response, until it expires
 //	responses:{<token>}:i:<item>      string  an output item, until its response expires
 func sizesKey(token string) string {
 	return storage.Prefix + "responses:{" + hex.EncodeToString([]byte(token)) + "}"
@@ -94,21 +94,22 @@ end
 // saveScript stores a response, and removes expired and excess ones. One call removes a bounded number.
 //
 //	KEYS  sizes, times
-//	ARGV  id, response, its size, lifetime in ms, most bytes of the token; then ids and items
+//	ARGV  id, its size, lifetime in ms, most bytes of the token, its object, earlier and input; then ids and items
 const saveScript = functions + `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local id, lifetime = ARGV[1], tonumber(ARGV[4])
+local id, lifetime = ARGV[1], tonumber(ARGV[3])
 local total = drop(id, tonumber(redis.call('HGET', KEYS[1], '') or '0'))
 for _, old in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 100)) do total = drop(old, total) end
-local entry = ARGV[3]
-redis.call('SET', KEYS[1] .. ':r:' .. id, ARGV[2], 'PX', lifetime)
-for i = 6, #ARGV, 2 do
+local entry = ARGV[2]
+redis.call('HSET', KEYS[1] .. ':r:' .. id, 'object', ARGV[5], 'earlier', ARGV[6], 'input', ARGV[7])
+redis.call('PEXPIRE', KEYS[1] .. ':r:' .. id, lifetime)
+for i = 8, #ARGV, 2 do
 	redis.call('SET', KEYS[1] .. ':i:' .. ARGV[i], ARGV[i + 1], 'PX', lifetime)
 	entry = entry .. ' ' .. ARGV[i]
 end
-total = total + tonumber(ARGV[3])
-while total > tonumber(ARGV[5]) do
+total = total + tonumber(ARGV[2])
+while total > tonumber(ARGV[4]) do
 	local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
 	if not first then break end
 	total = drop(first, total)
@@ -144,9 +145,8 @@ func (s *Store) Save(ctx context.Context, token, id string, response Response, t
 	if !valid(id) {
 		return fmt.Errorf("store a response: %w: its id", storage.ErrNotFound)
 	}
-	doc := encode(response)
-	size := len(doc) + overhead
-	args := []any{id, doc, 0, ttl.Milliseconds(), ownerMost}
+	size := len(response.Object) + len(response.Earlier) + len(response.Input) + overhead
+	args := []any{id, 0, ttl.Milliseconds(), ownerMost, response.Object, response.Earlier, response.Input}
 	for _, item := range response.Items {
 		if valid(item.ID) {
 			args = append(args, item.ID, item.JSON)
@@ -156,7 +156,7 @@ func (s *Store) Save(ctx context.Context, token, id string, response Response, t
 	if size > MaxSize {
 		return ErrTooLarge
 	}
-	args[2] = size
+	args[1] = size
 	return s.ask(ctx, "store a response", func(ctx context.Context) error {
 		return redis.NewScript(saveScript).Run(ctx, s.client, []string{sizesKey(token), timesKey(token)}, args...).Err()
 	})
@@ -168,15 +168,14 @@ func (s *Store) Find(ctx context.Context, token, id string) (response Response, 
 		return response, storage.ErrNotFound
 	}
 	err = s.ask(ctx, "find a response", func(ctx context.Context) error {
-		doc, err := s.client.Get(ctx, responseKey(token, id)).Bytes()
-		if err != nil {
+		fields := s.client.HGetAll(ctx, responseKey(token, id))
+		if err := fields.Err(); err != nil {
 			return err
 		}
-		var whole bool
-		if response, whole = decode(doc); !whole {
+		if len(fields.Val()) == 0 {
 			return redis.Nil
 		}
-		return nil
+		return fields.Scan(&response)
 	})
 	return response, err
 }
@@ -196,13 +195,8 @@ func (s *Store) Items(ctx context.Context, token string, ids []string, room func
 	}
 	size := 0
 	err := s.ask(ctx, "find items of responses", func(ctx context.Context) error {
-		lengths := make([]*redis.IntCmd, len(keys))
-		_, err := s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			for i, key := range keys {
-				lengths[i] = pipe.StrLen(ctx, key)
-			}
-			return nil
-		})
+		lengths, err := storage.Pipelined(ctx, s.client, "read their sizes", keys,
+			func(pipe redis.Pipeliner, key string) *redis.IntCmd { return pipe.StrLen(ctx, key) })
 		for _, length := range lengths {
 			size += int(length.Val())
 		}
@@ -248,27 +242,4 @@ func (s *Store) ask(ctx context.Context, doing string, do func(ctx context.Conte
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	return s.out.Note(ctx, time.Now(), storage.RedisError(doing, do(bounded)))
-}
-
-// encode writes a response without its Items: each part after its length.
-func encode(r Response) []byte {
-	parts := [...][]byte{r.Object, r.Earlier, r.Input}
-	doc := make([]byte, 0, len(parts)*binary.MaxVarintLen32+len(r.Object)+len(r.Earlier)+len(r.Input))
-	for _, part := range parts {
-		doc = append(binary.AppendUvarint(doc, uint64(len(part))), part...)
-	}
-	return doc
-}
-
-// decode reverts encode; whole is false for other bytes.
-func decode(doc []byte) (r Response, whole bool) {
-	for _, part := range [...]*[]byte{&r.Object, &r.Earlier, &r.Input} {
-		length, n := binary.Uvarint(doc)
-		if n <= 0 || length > uint64(len(doc)-n) {
-			return Response{}, false
-		}
-		doc = doc[n:]
-		*part, doc = doc[:length:length], doc[length:]
-	}
-	return r, len(doc) == 0
 }
