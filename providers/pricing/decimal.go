@@ -17,16 +17,17 @@ func (d Decimal) MarshalJSON() ([]byte, error) {
 	return []byte(d), nil
 }
 
-// UnmarshalJSON reads a number or a text; null is none.
+// UnmarshalJSON reads a number or a text, without unnecessary zeros; null is none.
 func (d *Decimal) UnmarshalJSON(text []byte) error {
 	text = bytes.Trim(text, `"`)
 	if *d = ""; string(text) == "null" {
 		return nil
 	}
-	if _, err := decimal(string(text)); err != nil {
+	amount, err := decimal(string(text))
+	if err != nil {
 		return err
 	}
-	*d = Decimal(text)
+	*d = shortest(amount)
 	return nil
 }
 

@@ -29,7 +29,7 @@ func TestRatePer(t *testing.T) {
 		t.Errorf("written as %s, %v", raw, err)
 	}
 	var read map[string]pricing.Decimal
-	if err := json.Unmarshal([]byte(`{"a":2.5e-7,"b":null,"c":"1"}`), &read); err != nil || read["a"] != "2.5e-7" || read["b"] != "" ||
+	if err := json.Unmarshal([]byte(`{"a":2.5e-7,"b":null,"c":"1"}`), &read); err != nil || read["a"] != "0.00000025" || read["b"] != "" ||
 		read["c"] != "1" {
 		t.Errorf("read %v, %v", read, err)
 	}

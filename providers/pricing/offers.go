@@ -24,24 +24,25 @@ func (o Offer) empty() bool { return o == Offer{Name: o.Name} }
 
 // Offers is models.dev's price list.
 type Offers struct {
-	entries map[string]json.RawMessage // by provider and model
-	short   map[string][]string        // names by the part after their last slash
+	entries map[string]Offer    // by provider and model
+	short   map[string][]string // names by the part after their last slash
 }
 
-// ParseOffers reads models.dev's api.json. It reads each entry at look-up, so an invalid one affects no other.
+// ParseOffers reads models.dev's api.json. An invalid entry affects no other.
 func ParseOffers(raw []byte) (*Offers, error) {
 	var top map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &top); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOffers, err)
 	}
-	o := &Offers{entries: make(map[string]json.RawMessage), short: make(map[string][]string)}
+	o := &Offers{entries: make(map[string]Offer), short: make(map[string][]string)}
 	for provider, raw := range top {
 		var of struct {
 			Models map[string]json.RawMessage `json:"models"`
 		}
 		if json.Unmarshal(raw, &of) == nil {
-			for model, one := range of.Models {
-				o.entries[provider+"/"+model] = one
+			for model, raw := range of.Models {
+				name := provider + "/" + model
+				o.entries[name] = parseOffer(name, raw)
 			}
 		}
 	}
@@ -92,6 +93,12 @@ func (o *Offers) Find(vendor string, names ...string) (offer Offer, found bool, 
 }
 
 func (o *Offers) offer(name string) (Offer, bool) {
+	offer, ok := o.entries[name]
+	return offer, ok && !offer.empty()
+}
+
+// parseOffer reads an entry; an invalid one is empty.
+func parseOffer(name string, raw []byte) Offer {
 	var e struct {
 		Cost struct {
 			Input  Decimal `json:"input"`
@@ -99,22 +106,8 @@ func (o *Offers) offer(name string) (Offer, bool) {
 			Output Decimal `json:"output"`
 		} `json:"cost"`
 	}
-	raw, ok := o.entries[name]
-	if !ok || json.Unmarshal(raw, &e) != nil {
-		return Offer{}, false
+	if json.Unmarshal(raw, &e) != nil {
+		return Offer{Name: name}
 	}
-	offer := Offer{Name: name, Input: e.Cost.Input.shortest(), Cached: e.Cost.Cached.shortest(), Output: e.Cost.Output.shortest()}
-	return offer, !offer.empty()
-}
-
-// shortest returns the number as the file writes it; "" for "" and for text that is not a price.
-func (d Decimal) shortest() Decimal {
-	if d == "" {
-		return ""
-	}
-	amount, err := decimal(string(d))
-	if err != nil {
-		return ""
-	}
-	return shortest(amount)
+	return Offer{Name: name, Input: e.Cost.Input, Cached: e.Cost.Cached, Output: e.Cost.Output}
 }

@@ -10,7 +10,6 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -53,23 +52,7 @@ func decimal(text string) (*big.Rat, error) {
 }
 
 // String writes the amount as a decimal without unnecessary zeros: "0.0125".
-func (m Money) String() string {
-	sign, n := "", uint64(m)
-	if m < 0 {
-		sign, n = "-", uint64(-m)
-	}
-	text := strconv.AppendUint([]byte(sign), n/moneyUnit, 10)
-	part := n % moneyUnit
-	if part == 0 {
-		return string(text)
-	}
-	text = append(text, '.')
-	for one := uint64(moneyUnit / 10); part > 0; one /= 10 {
-		text = append(text, byte('0'+part/one))
-		part %= one
-	}
-	return string(text)
-}
+func (m Money) String() string { return string(shortest(big.NewRat(int64(m), moneyUnit))) }
 
 // MarshalText writes the amount as String does.
 func (m Money) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
