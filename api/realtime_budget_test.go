@@ -94,7 +94,8 @@ func TestRealtimeSharesTheBudget(t *testing.T) {
 // TestRealtimeTurnThatBreaksOff: what came of a turn whose client hangs up is paid for, and only that of the last turn.
 func TestRealtimeTurnThatBreaksOff(t *testing.T) {
 	t.Parallel()
-	usage := ledger.NewUsage(storagetest.Redis(t), &ledger.UsageOptions{FlushEvery: time.Hour})
+	client := storagetest.Redis(t)
+	usage := ledger.NewUsage(client, &ledger.UsageOptions{FlushEvery: time.Hour})
 	t.Cleanup(func() { _ = usage.Close(context.WithoutCancel(t.Context())) })
 	d := newDialog(t, dialogOptions{api: func(o *api.Options) {
 		o.Ledger = usage
@@ -122,7 +123,7 @@ func TestRealtimeTurnThatBreaksOff(t *testing.T) {
 	if err := usage.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := usage.Read(t.Context(), time.Now().AddDate(0, 0, -1), time.Now(), "good")
+	rows, err := ledger.NewReader(client).Read(t.Context(), time.Now().AddDate(0, 0, -1), time.Now(), "good")
 	if err != nil || len(rows) != 1 || rows[0].OutputTokens != 3000+5+21+2 || rows[0].Cost != rows[0].OutputTokens {
 		t.Errorf("ledger %+v, %v, want 3028 tokens of output", rows, err)
 	}

@@ -52,7 +52,7 @@ func TestModelNamesMadeUp(t *testing.T) {
 			if err := usage.Flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			rows, err := usage.Read(t.Context(), time.Now().Add(-24*time.Hour), time.Now(), "good")
+			rows, err := ledger.NewReader(client).Read(t.Context(), time.Now().Add(-24*time.Hour), time.Now(), "good")
 			var requests int64
 			for _, row := range rows {
 				requests += row.Requests

@@ -30,11 +30,6 @@ func NewReader(client redis.UniversalClient) *Reader {
 	return &Reader{client: client, all: fair.New[struct{}](fair.Bounds{Total: readersMost, Line: readersWaiting})}
 }
 
-// Read is Reader.Read. The rows lack entries that are not flushed yet.
-func (u *Usage) Read(ctx context.Context, from, to time.Time, token string) ([]Row, error) {
-	return NewReader(u.client).Read(ctx, from, to, token)
-}
-
 // Read returns the rows of the days from and to, both included, of one token id or, if it is empty, of all; sorted by day, token, model and
 // channel. Of a longer range, it takes the last 400 days, which is all that Redis stores.
 func (r *Reader) Read(ctx context.Context, from, to time.Time, token string) ([]Row, error) {

@@ -30,8 +30,7 @@ type UsageOptions struct {
 type Usage struct {
 	*outbox.Outbox[[]usageRow]
 
-	client redis.UniversalClient
-	log    *slog.Logger
+	log *slog.Logger
 
 	mu   sync.Mutex
 	sums map[rowName]tally
@@ -104,12 +103,11 @@ const (
 func NewUsage(client redis.UniversalClient, opts *UsageOptions) *Usage {
 	opts = cmp.Or(opts, new(UsageOptions))
 	u := &Usage{
-		client: client, log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)),
-		sums: make(map[rowName]tally), rows: make(map[string]int),
+		log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)), sums: make(map[rowName]tally), rows: make(map[string]int),
 	}
 	u.Outbox = outbox.New(client, outbox.Options[[]usageRow]{
-		Name: "usage", Script: usageScript, Part: "usage: stored in memory until it answers", Log: u.log, Every: cmp.Or(opts.FlushEvery, time.Second),
-		Cut: u.cut, Encode: encode, Applied: u.applied, Lost: u.lost,
+		Name: "usage", Script: usageScript, Part: "usage: stored in memory until it answers", Log: u.log,
+		Every: cmp.Or(opts.FlushEvery, time.Second), Cut: u.cut, Encode: encode, Applied: u.applied, Lost: u.lost,
 	})
 	return u
 }

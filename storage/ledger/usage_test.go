@@ -67,7 +67,7 @@ func TestUsage(t *testing.T) {
 		{january.AddDate(0, 0, 1), january, "", nil},
 		{january, january, "unknown", nil},
 	} {
-		if got := storagetest.ReadUsage(t, here, test.from, test.to, test.token); !slices.Equal(got, test.want) {
+		if got := storagetest.ReadUsage(t, client, test.from, test.to, test.token); !slices.Equal(got, test.want) {
 			t.Errorf("%v to %v, %q:\ngot  %+v\nwant %+v", test.from, test.to, test.token, got, test.want)
 		}
 	}
@@ -76,13 +76,14 @@ func TestUsage(t *testing.T) {
 func TestUsageOutlivesRedisBeingAway(t *testing.T) {
 	t.Parallel()
 	server := storagetest.NewServer(t)
-	usage := storagetest.Usage(t, server.Client(t))
+	client := server.Client(t)
+	usage := storagetest.Usage(t, client)
 	record := func() {
 		usage.Record(ledger.Entry{Token: "a", Model: "m", At: january, Requests: 1, InputTokens: 5})
 	}
 	record()
 	testwait.Eventually(t, "first entry written", storagetest.Patience,
-		func() bool { return len(storagetest.ReadUsage(t, usage, january, january, "a")) == 1 })
+		func() bool { return len(storagetest.ReadUsage(t, client, january, january, "a")) == 1 })
 	server.Leave()
 	for range 1000 {
 		record()
@@ -96,7 +97,7 @@ func TestUsageOutlivesRedisBeingAway(t *testing.T) {
 	record()
 	server.Return()
 	testwait.Eventually(t, "all written", storagetest.Patience, func() bool {
-		rows, err := usage.Read(t.Context(), january, january, "a")
+		rows, err := ledger.NewReader(client).Read(t.Context(), january, january, "a")
 		return err == nil && len(rows) == 1 && rows[0].Requests == 1002 && rows[0].InputTokens == 5010
 	})
 	testwait.Eventually(t, "back", storagetest.Patience, func() bool { return !usage.Away() })
@@ -125,8 +126,6 @@ func (l *lostAnswers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func TestUsageCountsOnceWhenAnAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
-	reader := ledger.NewUsage(client, nil)
-	defer func() { _ = reader.Close(t.Context()) }()
 	lossy := storagetest.Again(t, client)
 	hook := &lostAnswers{}
 	lossy.AddHook(hook)
@@ -145,7 +144,7 @@ func TestUsageCountsOnceWhenAnAnswerIsLost(t *testing.T) {
 			break
 		}
 	}
-	rows := storagetest.ReadUsage(t, reader, january, january, "")
+	rows := storagetest.ReadUsage(t, client, january, january, "")
 	if len(rows) != 30 || failed < 10 {
 		t.Fatalf("%d rows, %d answers lost", len(rows), failed)
 	}
@@ -184,7 +183,7 @@ func TestUsageContinuesAfterARefusal(t *testing.T) {
 	}
 	for _, token := range []string{"b", "c"} {
 		want := []ledger.Row{{Day: "2026-01-31", Token: token, Model: "m", Requests: 2, Cost: 6}}
-		if got := storagetest.ReadUsage(t, usage, january, january, token); !slices.Equal(got, want) {
+		if got := storagetest.ReadUsage(t, client, january, january, token); !slices.Equal(got, want) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
@@ -262,7 +261,7 @@ func TestUsageRepeatsBatches(t *testing.T) {
 			}
 			usage.Record(ledger.Entry{Token: "a", Model: "m", At: january, Requests: 1})
 			storagetest.FlushUsage(t, usage)
-			rows := storagetest.ReadUsage(t, usage, january, january, "a")
+			rows := storagetest.ReadUsage(t, client, january, january, "a")
 			if len(rows) != 1 || rows[0].Requests != tc.want || usage.Refused() != 2-tc.want || failed == 0 {
 				t.Errorf("rows %+v with %d flushes failed and %d rows refused, want %d requests", rows, failed, usage.Refused(), tc.want)
 			}

@@ -71,7 +71,7 @@ func TestBudgetOfCalls(t *testing.T) {
 	if grant := admit(t, here, token, limits.Cost{Requests: 1}); grant.Allowed || !grant.Spent {
 		t.Errorf("a token without money: %+v", grant)
 	}
-	rows := storagetest.ReadUsage(t, usage, january, january, "anna")
+	rows := storagetest.ReadUsage(t, client, january, january, "anna")
 	if len(rows) != 2 || rows[0].Cost != unit/10 || rows[1].Cost != unit {
 		t.Errorf("ledger %+v", rows)
 	}

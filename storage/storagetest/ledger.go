@@ -23,9 +23,9 @@ func Usage(tb testing.TB, client redis.UniversalClient) *ledger.Usage {
 }
 
 // ReadUsage reads a token's rows of the days.
-func ReadUsage(t *testing.T, usage *ledger.Usage, from, to time.Time, token string) []ledger.Row {
+func ReadUsage(t *testing.T, client redis.UniversalClient, from, to time.Time, token string) []ledger.Row {
 	t.Helper()
-	rows, err := usage.Read(t.Context(), from, to, token)
+	rows, err := ledger.NewReader(client).Read(t.Context(), from, to, token)
 	if err != nil {
 		t.Fatal(err)
 	}
