@@ -92,7 +92,7 @@ func (m *memory) admit(a *admission, now time.Time) (code byte, state windowStat
 	}
 	w.advance(now.Unix())
 	code = w.admit(a.token, a.cost, m.atOnce[a.token.Token], m.used[a.token.Token])
-	state = w.state(now, a.token, a.cost, code)
+	state = w.state(now, a.token, a.cost)
 	if code != codeAdmitted {
 		return code, state
 	}

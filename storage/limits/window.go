@@ -65,30 +65,24 @@ func (w *window) correct(now, second int64, delta int) {
 	w.tokens += delta
 }
 
-func (w *window) state(now time.Time, token storage.Allowance, cost Cost, code byte) windowState {
+// state returns the state after a call. Its waits count only if the call was refused for them.
+func (w *window) state(now time.Time, token storage.Allowance, cost Cost) windowState {
 	s := windowState{requests: w.requests, tokens: w.tokens, second: w.second}
-	until := func(second int64) time.Duration { return time.Unix(second+windowSeconds, 0).Sub(now) }
-	missingRequests, missingTokens := 0, 0
-	switch code {
-	case codeRequests:
-		missingRequests = w.requests + cost.Requests - token.RequestsPerMinute
-	case codeTokens:
-		missingTokens = w.tokens + max(cost.Tokens, 1) - token.TokensPerMinute
-	}
-	s.retryRequests, s.retryTokens = until(w.second), until(w.second)
-	freedRequests, freedTokens := false, false
+	missingRequests := w.requests + cost.Requests - token.RequestsPerMinute
+	missingTokens := w.tokens + max(cost.Tokens, 1) - token.TokensPerMinute
 	for second := w.second - windowSeconds + 1; second <= w.second; second++ {
 		b := w.buckets[(second+windowSeconds)%windowSeconds]
+		until := time.Unix(second+windowSeconds, 0).Sub(now)
+		if missingRequests > 0 {
+			s.retryRequests = until
+		}
+		if missingTokens > 0 {
+			s.retryTokens = until
+		}
 		missingRequests -= b.requests
 		missingTokens -= b.tokens
-		if missingRequests <= 0 && !freedRequests {
-			s.retryRequests, freedRequests = until(second), true
-		}
-		if missingTokens <= 0 && !freedTokens {
-			s.retryTokens, freedTokens = until(second), true
-		}
 		if b.requests > 0 || b.tokens > 0 {
-			s.reset = until(second)
+			s.reset = until
 		}
 	}
 	return s
