@@ -26,6 +26,7 @@ type contact struct {
 func (c *contact) note(ctx context.Context, err error) error {
 	if c.outage.Note(ctx, time.Now(), err) == nil {
 		c.last.Store(time.Now().UnixNano())
+		c.ever.Store(true)
 	}
 	return err
 }
@@ -68,11 +69,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 func (f *follower) follow(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	err := f.contact.note(ctx, f.readChanges(ctx))
-	if err == nil {
-		f.contact.ever.Store(true)
-	}
-	return err
+	return f.contact.note(ctx, f.readChanges(ctx))
 }
 
 func (f *follower) readChanges(ctx context.Context) error {
@@ -113,11 +110,10 @@ func (f *follower) readChanges(ctx context.Context) error {
 	return nil
 }
 
-// seed calls before, makes next the seeds, and writes them: now, or as soon as Redis answers.
-func (f *follower) seed(ctx context.Context, next *seedList, before func()) error {
+// seed makes next the seeds, and writes them: now, or as soon as Redis answers.
+func (f *follower) seed(ctx context.Context, next *seedList) error {
 	f.seeds.writing.Lock()
 	defer f.seeds.writing.Unlock()
-	before()
 	f.seeds.list.Store(next)
 	f.seeds.raise(seedsWhole)
 	if !f.contact.outage.Try(time.Now()) {

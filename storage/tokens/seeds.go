@@ -50,20 +50,17 @@ func (s *seeded) take(r record) {
 // revoked until the file gives it another key. Names and keys must be unique, otherwise Seed does nothing. While Redis is unavailable,
 // Seed returns nil: the seeds are written, and revocations are read, when Redis answers.
 func (t *Store) Seed(ctx context.Context, seeds []Seed) error {
-	return t.seed(ctx, seeds, func() {})
+	return t.SeedGroups(ctx, seeds, *t.groups.Load())
 }
 
 // SeedGroups is Seed and SetGroups in one step, for a changed file: no new token has the previous limits of its group.
 func (t *Store) SeedGroups(ctx context.Context, seeds []Seed, limits map[string]GroupLimits) error {
-	return t.seed(ctx, seeds, func() { t.SetGroups(limits) })
-}
-
-func (t *Store) seed(ctx context.Context, seeds []Seed, before func()) error {
 	next, err := t.seeds.build(seeds)
 	if err != nil {
 		return err
 	}
-	return t.follower.seed(ctx, next, before)
+	t.SetGroups(limits)
+	return t.follower.seed(ctx, next)
 }
 
 // seeds are the tokens of the configuration file.

@@ -15,8 +15,12 @@ import (
 	"modelrelay/storage"
 )
 
-// readTogether is the number of records in one round trip.
-const readTogether = 512
+const (
+	// readTogether is the number of records in one round trip.
+	readTogether = 512
+	// followEvery is the time between two reads of changes: a process sees those of others within a second.
+	followEvery = time.Second / 2
+)
 
 // The keys:
 //
@@ -38,14 +42,13 @@ func tokenKey(hash string) string { return storage.Prefix + "token:" + hash }
 
 // Options may be nil.
 type Options struct {
-	CacheFor time.Duration // the process sees changes of other processes within this time; default, and at most, 1 s
-	Grace    time.Duration // how long cached tokens are valid while Redis is unavailable (redis_grace); default 10 min
-	Log      *slog.Logger  // nil: silent
+	Grace time.Duration // how long cached tokens are valid while Redis is unavailable (redis_grace); default 10 min
+	Log   *slog.Logger  // nil: silent
 }
 
 // Store holds the client credentials of Redis and of the configuration file. It is safe for concurrent use.
 //
-// It caches tokens in use: one goroutine reads the latest change from Redis twice per CacheFor, and then the changed tokens. So a call with
+// It caches tokens in use: one goroutine reads the latest change from Redis twice a second, and then the changed tokens. So a call with
 // a cached key never waits for Redis.
 type Store struct {
 	records  *records
@@ -67,9 +70,6 @@ type lookup struct {
 // New starts a Store that follows changes in Redis until Close. The caller closes the client.
 func New(client redis.UniversalClient, opts *Options) *Store {
 	o := *cmp.Or(opts, new(Options))
-	if o.CacheFor <= 0 || o.CacheFor > time.Second {
-		o.CacheFor = time.Second
-	}
 	if o.Grace <= 0 {
 		o.Grace = 10 * time.Minute
 	}
@@ -85,7 +85,7 @@ func New(client redis.UniversalClient, opts *Options) *Store {
 	t.follower = &follower{records: records, contact: t.contact, memory: t.memory, seeds: t.seeds}
 	t.lookups = storage.Batch[*lookup]{Most: readTogether, Work: t.lookUp}
 
-	t.loop.Start(o.CacheFor/2, t.follower.tick)
+	t.loop.Start(followEvery, t.follower.tick)
 	t.loop.Wake()
 	return t
 }
