@@ -237,7 +237,7 @@ func TestHistoryOpensWhatATimeNeeds(t *testing.T) {
 	}
 }
 
-// TestHistoryOfManyHours: a page reads a bounded number of folders; the next page continues after them.
+// TestHistoryOfManyHours: a scan finds a call in the oldest of many folders.
 func TestHistoryOfManyHours(t *testing.T) {
 	t.Parallel()
 	client, files := storagetest.Redis(t), new(memoryFiles)

@@ -145,27 +145,27 @@ func (r *Reader) scanPast(ctx context.Context, s scan) (Page, error) {
 		return s.page, err
 	}
 	p := &pastScan{scan: s, at: at, ends: time.Now().Add(scanMost)}
-	hours, next, err := r.hours(ctx, p)
+	days, err := r.folders(ctx, p, "", time.DateOnly, 25*time.Hour)
 	if err != nil {
 		return p.page, err
 	}
-	for _, hour := range hours {
-		if p.exhausted() {
-			p.more, p.page.Next = true, pastPlace{seam: at.seam, hour: hour}.String()
-			break
-		}
-		enough, err := r.scanHour(ctx, p, hour)
-		if err != nil || enough {
+	for _, day := range days {
+		hours, err := r.folders(ctx, p, day+"/", hourLayout, 2*time.Hour)
+		if err != nil {
 			return p.page, err
 		}
+		for _, hour := range hours {
+			if p.exhausted() {
+				p.page.Next = pastPlace{seam: at.seam, hour: hour}.String()
+				return p.page, nil
+			}
+			enough, err := r.scanHour(ctx, p, hour)
+			if err != nil || enough {
+				return p.page, err
+			}
+		}
 	}
-	switch {
-	case p.more:
-	case next != "":
-		p.page.Next = pastPlace{seam: at.seam, hour: next}.String()
-	default:
-		p.page.Next = ""
-	}
+	p.page.Next = ""
 	return p.page, nil
 }
 
@@ -180,23 +180,6 @@ func textOf(line, name string) string {
 	}
 	text, _, _ := strings.Cut(rest, `"`)
 	return text
-}
-
-// hours returns the folders that may contain calls of the filter, the newest first, from the scan's place on. next is the first folder of
-// the next page; "": these are all.
-func (r *Reader) hours(ctx context.Context, p *pastScan) (hours []string, next string, err error) {
-	days, err := r.folders(ctx, p, "", time.DateOnly, 25*time.Hour)
-	for _, day := range days {
-		if len(hours) >= hoursMost {
-			return hours, day + lastHour, nil
-		}
-		within, err := r.folders(ctx, p, day+"/", hourLayout, 2*time.Hour)
-		if err != nil {
-			return nil, "", err
-		}
-		hours = append(hours, within...)
-	}
-	return hours, "", err
 }
 
 // folders returns the folders below a folder that may contain calls of the filter, the newest first. Files end within late of their time.
@@ -219,13 +202,6 @@ func (r *Reader) folders(ctx context.Context, p *pastScan, below, layout string,
 	slices.Reverse(names)
 	return names, nil
 }
-
-const (
-	// hoursMost is the approximate number of folders of one page.
-	hoursMost = 1000
-	// lastHour ends the name of a day's newest folder.
-	lastHour = "/23"
-)
 
 // scanHour scans the files of an hour; true: the page is complete.
 func (r *Reader) scanHour(ctx context.Context, p *pastScan, hour string) (enough bool, err error) {
@@ -256,7 +232,7 @@ func (r *Reader) scanHour(ctx context.Context, p *pastScan, hour string) (enough
 			continue
 		}
 		if p.exhausted() {
-			p.more, p.page.Next = true, p.place(hour, file, unpackedMost)
+			p.page.Next = p.place(hour, file, unpackedMost)
 			return true, nil
 		}
 		lines, size, err := file.read(ctx, r.files)
