@@ -30,8 +30,6 @@ const (
 	blockMost = 4 * blockBytes
 	// waitingMost is the number of records that wait while Redis is unavailable; then the oldest blocks are dropped.
 	waitingMost = 10_000
-	// freeMost is the number of unused blocks that are stored for reuse.
-	freeMost = 4
 )
 
 // block holds lines that are not in Redis yet, each with its line feed.
@@ -62,8 +60,7 @@ return applied(id)
 
 // encode returns the keys and arguments of addScript.
 func (l *Log) encode(b *block) (keys []string, args []any) {
-	l.packed = l.zstd.EncodeAll(b.lines, l.packed[:0])
-	return []string{streamKey}, []any{l.recent, b.records, l.packed}
+	return []string{streamKey}, []any{l.recent, b.records, l.zstd.EncodeAll(b.lines, nil)}
 }
 
 // newEncoder compresses in one goroutine and with little memory: blocks are small, and the relay needs the machine.

@@ -43,11 +43,9 @@ type Log struct {
 	history func(lines []byte, id string) // nil: there is none
 	recent  int
 	zstd    *zstd.Encoder
-	packed  []byte // scratch of encode
 
 	mu       sync.Mutex
 	filling  *block
-	free     []*block
 	refusals refusals
 
 	dropped atomic.Int64
@@ -83,17 +81,8 @@ func (l *Log) end(lines []byte, skipped int64) {
 	b := l.filling
 	b.lines = appendEnd(lines, skipped)
 	if b.records++; b.full() {
-		l.next()
-		l.Outbox.Add(b)
-	}
-}
-
-// next begins another block. The caller holds mu.
-func (l *Log) next() {
-	if n := len(l.free); n > 0 {
-		l.filling, l.free = l.free[n-1], l.free[:n-1]
-	} else {
 		l.filling = new(block)
+		l.Outbox.Add(b)
 	}
 }
 
@@ -111,7 +100,7 @@ func (l *Log) cut() []*block {
 	if b.records == 0 {
 		return nil
 	}
-	l.next()
+	l.filling = new(block)
 	return []*block{b}
 }
 
@@ -124,16 +113,10 @@ func (l *Log) lost(ctx context.Context, b *block, err error) {
 	l.done(ctx, b, "")
 }
 
-// done passes a block's lines to the history, with its id in Redis, and stores the block for reuse.
+// done passes a block's lines to the history, with its id in Redis.
 func (l *Log) done(_ context.Context, b *block, id string) {
 	if l.history != nil {
 		l.history(b.lines, id)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.free) < freeMost {
-		b.lines, b.records = b.lines[:0], 0
-		l.free = append(l.free, b)
 	}
 }
 
