@@ -23,8 +23,7 @@ type RedisOptions struct {
 	Cluster  bool          `yaml:"cluster" doc:"url leads to a Redis Cluster. All keys are in one slot: their prefix is a hash tag, either {mr:} or the hash tag in prefix"`
 	Sentinel RedisSentinel `yaml:"sentinel"`
 
-	Timeout  time.Duration // to dial, to write, to read one answer; default 1 s
-	PoolSize int           // idle connections; default 64, more are opened when callers need them
+	Timeout time.Duration // to dial, to write, to read one answer; default 1 s
 	// TLS returns the configuration of each new connection, so that its files may change; only for rediss://. Nil: the system's roots.
 	// An empty ServerName means the dialed host.
 	TLS func() (*tls.Config, error)
@@ -40,7 +39,7 @@ type RedisSentinel struct {
 
 const (
 	defaultTimeout = time.Second // above it Redis counts as unavailable
-	defaultPool    = 64          // idle connections
+	poolSize       = 64          // idle connections; more are opened when callers need them
 	// idleFor closes connections that a peak opened.
 	idleFor = 5 * time.Minute
 	// The single retry of a command follows soon, because its caller waits.
@@ -102,8 +101,7 @@ func clientOptions(url string, opts *RedisOptions) (*redis.Options, error) {
 	ro.DialerRetries = 1
 	ro.MaxRetries = 1
 	ro.MinRetryBackoff, ro.MaxRetryBackoff = minBackoff, maxBackoff
-	ro.PoolSize = cmp.Or(opts.PoolSize, defaultPool)
-	ro.MaxIdleConns = ro.PoolSize
+	ro.PoolSize, ro.MaxIdleConns = poolSize, poolSize
 	ro.ConnMaxIdleTime = idleFor
 	ro.DisableIdentity = true
 	ro.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}

@@ -56,9 +56,8 @@ type HistoryFiles interface {
 
 // HistoryOptions may be nil.
 type HistoryOptions struct {
-	// Lines and For bound a file: its uncompressed bytes, and the time since its first line. Default: 8 MiB and five minutes.
+	// Lines bounds the uncompressed bytes of a file; default 8 MiB.
 	Lines int
-	For   time.Duration
 	// Again is the time between two tries to put a file; default: ten seconds.
 	Again time.Duration
 	Log   *slog.Logger // nil: silent
@@ -72,7 +71,6 @@ type History struct {
 	log     *slog.Logger
 	process string
 	lines   int
-	most    time.Duration
 
 	mu      sync.Mutex
 	filling *pack
@@ -106,9 +104,9 @@ func NewHistory(files HistoryFiles, opts *HistoryOptions) *History {
 	opts = cmp.Or(opts, new(HistoryOptions))
 	h := &History{
 		files: files, process: rand.Text()[:12], log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)),
-		lines: cmp.Or(opts.Lines, fileLines), most: cmp.Or(opts.For, fileFor), loop: storage.NewLoop(),
+		lines: cmp.Or(opts.Lines, fileLines), loop: storage.NewLoop(),
 	}
-	h.loop.Start(min(cmp.Or(opts.Again, putAgain), h.most), h.work)
+	h.loop.Start(cmp.Or(opts.Again, putAgain), h.work)
 	return h
 }
 
@@ -120,7 +118,7 @@ func (h *History) Take(lines []byte, id string) {
 	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if p := h.filling; p != nil && (p.lines >= h.lines || now.Sub(p.began) >= h.most || p.hour() != now.UTC().Format(hourLayout)) {
+	if p := h.filling; p != nil && (p.lines >= h.lines || now.Sub(p.began) >= fileFor || p.hour() != now.UTC().Format(hourLayout)) {
 		h.close(now)
 	}
 	if h.filling == nil {
@@ -197,7 +195,7 @@ func (h *History) work(ctx context.Context, ticked bool) {
 func (h *History) closeOld(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.filling != nil && now.Sub(h.filling.began) >= h.most {
+	if h.filling != nil && now.Sub(h.filling.began) >= fileFor {
 		h.close(now)
 	}
 }
