@@ -1,6 +1,9 @@
 package rawjson
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // Camel returns a name of snake case in camel case, such as maxItems for max_items. Google's APIs accept both spellings.
 func Camel(name string) string {
@@ -24,22 +27,8 @@ func Camel(name string) string {
 
 // IsCamel reports whether the text, in either spelling, is the name, which is in camel case.
 func (t Text) IsCamel(name string) bool {
-	at, up := 0, false
-	for _, c := range t.Decoded() {
-		if c == '_' {
-			up = true
-			continue
-		}
-		if up && c >= 'a' && c <= 'z' {
-			c -= 'a' - 'A'
-		}
-		up = false
-		if at >= len(name) || name[at] != c {
-			return false
-		}
-		at++
-	}
-	return at == len(name) && !up
+	spelled := t.Decoded()
+	return string(spelled) == name || bytes.IndexByte(spelled, '_') >= 0 && spelled[len(spelled)-1] != '_' && Camel(string(spelled)) == name
 }
 
 // GetCamel returns the last member of a name in either spelling, absent for none. The given name is in camel case.

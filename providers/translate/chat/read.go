@@ -68,49 +68,41 @@ func (r *reading) member(name rawjson.Text, value rawjson.Value) {
 			r.Sampling.TopLogprobs, r.Fields[form.FieldTopLogprobs] = value, "top_logprobs"
 		}
 	default:
-		if !r.ReadSampling(name.String(), value) && !r.own(name, value) {
-			r.loss.DropUnknown(name.String(), value)
+		if !r.ReadSampling(name.String(), value) {
+			r.own(name.String(), value)
 		}
 	}
 }
 
-// own reads a field that only OpenAI has. It reports false for another field.
-func (r *reading) own(name rawjson.Text, value rawjson.Value) bool {
-	key := string(name.Decoded())
-	must := false
-	switch key {
+// own reads a field that only OpenAI has.
+func (r *reading) own(name string, value rawjson.Value) {
+	switch name {
 	case "stream_options":
 		r.streamOptions(value)
-		return true
 	case "service_tier":
-		if value.Text().Is("auto") {
-			return true
+		if !value.Text().Is("auto") {
+			r.Keep(name, value, false)
 		}
 	case "metadata", "store", "verbosity", "prediction", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "audio":
+		r.Keep(name, value, false)
 	case "modalities":
-		text := true
 		for _, modality := range value.Items() {
-			text = text && modality.Text().Is("text")
+			if !modality.Text().Is("text") {
+				r.Keep(name, value, true)
+				return
+			}
 		}
-		if text {
-			return true
-		}
-		must = true
 	case "web_search_options":
 		r.Search = &form.Search{
-			At: form.Path{}.Field(key), Type: key, Context: value.Get("search_context_size"), Location: value.At("user_location", "approximate"),
+			At: form.Path{}.Field(name), Type: name, Context: value.Get("search_context_size"),
+			Location: value.At("user_location", "approximate"),
 		}
 		r.ask.Search = true
-		return true
-	case "moderation":
-		must = true
+	case "moderation": // the answer contains its result
+		r.Own = append(r.Own, form.Member{Name: name, Value: value, Must: true})
 	default:
-		return false
+		r.loss.DropUnknown(name, value)
 	}
-	if value.IsSet() || must {
-		r.Own = append(r.Own, form.Member{Name: key, Value: value, Must: must})
-	}
-	return true
 }
 
 // streamOptions reads the options of the stream. A disabled obfuscation is not a loss, because none reaches the client.

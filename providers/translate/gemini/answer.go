@@ -150,44 +150,47 @@ func (c *candidate) part(v rawjson.Value, to []form.Event) []form.Event {
 	}
 	switch {
 	case call.IsObject() && !call.Get("name").Text().Empty():
-		if kind, block := form.EventText, form.BlockText; !text.Empty() { // Google's own models send it in a separate part
-			if thought {
-				kind, block = form.EventThought, form.BlockThought
-			}
-			to = append(to, form.Event{Kind: kind, Choice: c.index, Block: c.block(block), Text: text})
+		kind, block := form.EventText, form.BlockText // Google's own models send it in a separate part
+		if thought {
+			kind, block = form.EventThought, form.BlockThought
 		}
-		if !signature.Empty() {
-			to = append(to, c.state(form.StateGemini, c.blocks, signature))
-		}
-		return c.call(call, to)
+		to = c.say(kind, block, text, to)
+		return c.call(call, c.sign(form.StateGemini, c.blocks, signature, to))
 	case media != nil:
 		image := bytes.HasPrefix(media.Get("mimeType").Text().Decoded(), []byte("image/"))
 		return append(to, form.Event{Kind: form.EventMedia, Choice: c.index, Block: c.block(form.BlockMedia), Image: image})
 	case thought:
-		if !text.Empty() {
-			to = append(to, form.Event{Kind: form.EventThought, Choice: c.index, Block: c.block(form.BlockThought), Text: text})
-		}
-		if !signature.Empty() {
-			to = append(to, c.state(form.StateGemini, c.blocks, signature))
-		}
+		to = c.say(form.EventThought, form.BlockThought, text, to)
+		return c.sign(form.StateGemini, c.blocks, signature, to)
+	case c.kind == form.BlockText:
+		to = c.say(form.EventText, form.BlockText, text, to)
+		return c.sign(form.StateGeminiBefore, c.blocks-1, signature, to)
+	default: // the signature is of the text that begins, or of the next part
+		to = c.sign(form.StateGemini, c.blocks, signature, to)
+		return c.say(form.EventText, form.BlockText, text, to)
+	}
+}
+
+// say appends a piece of a text or of a thought, if it is not empty.
+func (c *candidate) say(kind form.EventKind, block form.BlockKind, text rawjson.Text, to []form.Event) []form.Event {
+	if text.Empty() {
 		return to
 	}
-	begins := c.kind != form.BlockText
-	if begins && !text.Empty() && !signature.Empty() {
-		to = append(to, c.state(form.StateGemini, c.blocks, signature))
+	at := c.block(block)
+	if kind == form.EventText {
+		c.texts = at
 	}
-	if !text.Empty() {
-		c.texts = c.block(form.BlockText)
-		to = append(to, form.Event{Kind: form.EventText, Choice: c.index, Block: c.texts, Text: text})
+	return append(to, form.Event{Kind: kind, Choice: c.index, Block: at, Text: text})
+}
+
+// sign appends a signature as the state of a block, if there is one.
+func (c *candidate) sign(kind form.StateKind, block int, signature rawjson.Text, to []form.Event) []form.Event {
+	if signature.Empty() {
+		return to
 	}
-	switch {
-	case signature.Empty(), begins && !text.Empty():
-	case c.kind == form.BlockText:
-		to = append(to, c.state(form.StateGeminiBefore, c.blocks-1, signature))
-	default:
-		to = append(to, c.state(form.StateGemini, c.blocks, signature))
-	}
-	return to
+	return append(to, form.Event{
+		Kind: form.EventState, Choice: c.index, Block: block, State: form.State{Kind: kind, Data: signature.Inner()},
+	})
 }
 
 // grounded appends the search of an answer, and the citations of its text.
@@ -226,10 +229,6 @@ func (c *candidate) block(kind form.BlockKind) int {
 		c.blocks++
 	}
 	return c.blocks - 1
-}
-
-func (c *candidate) state(kind form.StateKind, block int, signature rawjson.Text) form.Event {
-	return form.Event{Kind: form.EventState, Choice: c.index, Block: block, State: form.State{Kind: kind, Data: signature.Inner()}}
 }
 
 // call reads a functionCall, which is complete in one part.

@@ -61,9 +61,7 @@ func (w *writer) summarize(event *form.Event) {
 		w.open(compaction, "cmp_")
 		w.keep(`{"type":"compaction","id":"`, w.item.id, `","encrypted_content":"`)
 		w.added(`"}`)
-		if w.beginOf("response.compaction.compacting") {
-			w.finish()
-		}
+		w.sendOf("response.compaction.compacting", "")
 	}
 	w.summary = append(w.summary, event.Text.Decoded()...)
 }

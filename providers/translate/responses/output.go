@@ -78,11 +78,8 @@ func (w *output) open(kind itemKind, prefix string) {
 
 // added writes the event of an item that has begun: its part in written, closed with closing.
 func (w *output) added(closing string) {
-	if w.begin("response.output_item.added") {
-		w.Out.KeyInt("output_index", int64(w.items-1))
-		w.Out.KeyRaw("item", w.written[w.item.from:], []byte(closing))
-		w.finish()
-	}
+	item := rawjson.Value(string(w.written[w.item.from:]) + closing)
+	w.send("response.output_item.added", `"output_index":?,"item":?`, int64(w.items-1), item)
 }
 
 func (w *output) text(event *form.Event, kind partKind) {
@@ -98,26 +95,26 @@ func (w *output) text(event *form.Event, kind partKind) {
 		w.closePart()
 		w.openPart(kind, event.Block)
 	}
-	w.written = append(w.written, event.Text.Inner()...)
-	var logprobs rawjson.Value
-	if kind == outputText && event.Logprobs.IsArray() {
-		logprobs = event.Logprobs
+	w.piece(event.Text, event.Logprobs)
+}
+
+// piece writes a piece of the open part's text, with the probabilities of an outputText.
+func (w *output) piece(text rawjson.Text, logprobs rawjson.Value) {
+	w.written = append(w.written, text.Inner()...)
+	delta := w.item.part.words().delta
+	switch {
+	case w.item.part != outputText:
+		w.sendPart(delta, `"delta":?`, text)
+	case !logprobs.IsArray():
+		w.sendPart(delta, `"delta":?,"logprobs":[]`, text)
+	default:
 		if inside := rawjson.Trim(logprobs[1 : len(logprobs)-1]); len(inside) > 0 {
 			if len(w.item.logprobs) > 0 {
 				w.item.logprobs = append(w.item.logprobs, ',')
 			}
 			w.item.logprobs = append(w.item.logprobs, inside...)
 		}
-	}
-	if w.beginOf(kind.words().delta) {
-		w.Out.KeyInt("content_index", int64(w.item.parts-1))
-		w.Out.Field("delta", event.Text)
-		if logprobs != nil {
-			w.Out.KeyRaw("logprobs", logprobs)
-		} else if kind == outputText {
-			w.Out.JSON(`"logprobs":[]`)
-		}
-		w.finish()
+		w.sendPart(delta, `"delta":?,"logprobs":?`, text, logprobs)
 	}
 }
 
@@ -139,12 +136,7 @@ func (w *output) thought(event *form.Event) {
 		w.item.hidden = append(w.item.hidden, event.Text.Inner()...)
 		return
 	}
-	w.written = append(w.written, event.Text.Inner()...)
-	if w.beginOf(summary.words().delta) {
-		w.Out.KeyInt("summary_index", 0)
-		w.Out.Field("delta", event.Text)
-		w.finish()
-	}
+	w.piece(event.Text, nil)
 }
 
 func (w *output) openReasoning() {
@@ -164,9 +156,7 @@ func (w *output) search(step *form.SearchStep) {
 	w.keep(`{"type":"web_search_call","id":"`, w.item.id, `","action":`, string(action.Bytes()))
 	w.added(`,"status":"` + statusInProgress + `"}`)
 	for _, state := range [...]string{statusInProgress, "searching", statusCompleted} {
-		if w.beginOf("response.web_search_call." + state) {
-			w.finish()
-		}
+		w.sendOf("response.web_search_call."+state, "")
 	}
 	w.closeItem()
 }
@@ -180,11 +170,8 @@ func (w *output) cite(event *form.Event) {
 	citation.JSON(`{"type":"url_citation","start_index":?,"end_index":?,"url":?,"title":?}`,
 		int64(event.Citation.From), int64(event.Citation.To), event.Citation.URL, event.Citation.Title)
 	w.item.annotations.Raw(citation.Bytes())
-	if w.beginOf("response.output_text.annotation.added") {
-		w.Out.JSON(`"content_index":?,"annotation_index":?,"annotation":?`,
-			int64(w.item.parts-1), w.item.citations, rawjson.Value(citation.Bytes()))
-		w.finish()
-	}
+	w.sendPart("response.output_text.annotation.added", `"annotation_index":?,"annotation":?`,
+		w.item.citations, rawjson.Value(citation.Bytes()))
 	w.item.citations++
 }
 
@@ -231,19 +218,13 @@ func (w *output) closeItem() {
 	case reasoning:
 		w.closePart()
 		w.keep(`],"encrypted_content":"`, w.sealed(), `"}`)
-	case functionCall:
-		w.closeFunction()
-	case customCall:
-		w.closeCustom()
+	case functionCall, customCall:
+		w.closeCall()
 	case compaction:
 	case searchCall:
 		w.keep(`,"status":"`, statusCompleted, `"}`)
 	}
-	if w.begin("response.output_item.done") {
-		w.Out.KeyInt("output_index", int64(w.items-1))
-		w.Out.Field("item", w.written[w.item.from:])
-		w.finish()
-	}
+	w.send("response.output_item.done", `"output_index":?,"item":?`, int64(w.items-1), rawjson.Value(w.written[w.item.from:]))
 	w.item = item{logprobs: w.item.logprobs[:0]}
 }
 
@@ -261,26 +242,25 @@ func (w *output) textSince(from int) rawjson.Text {
 	return rawjson.Text(w.written[from-1:])
 }
 
-// partWords has the names of a part's events, with a piece of its text and with the whole text, and the part's beginning up to its text.
-type partWords struct{ delta, done, opens string }
+// partWords has the words of a part: its events with a piece of its text and with the whole text, the beginning of the names of its own
+// events, the members with its index and its text, and its beginning up to its text.
+type partWords struct{ delta, done, part, index, text, opens string }
 
 func (k partKind) words() partWords {
 	return [...]partWords{
-		outputText: {"response.output_text.delta", "response.output_text.done", `{"type":"output_text","annotations":[],"text":"`},
-		refusal:    {"response.refusal.delta", "response.refusal.done", `{"type":"refusal","refusal":"`},
+		outputText: {
+			"response.output_text.delta", "response.output_text.done", "response.content_part", "content_index", "text",
+			`{"type":"output_text","annotations":[],"text":"`,
+		},
+		refusal: {
+			"response.refusal.delta", "response.refusal.done", "response.content_part", "content_index", "refusal",
+			`{"type":"refusal","refusal":"`,
+		},
 		summary: {
-			"response.reasoning_summary_text.delta", "response.reasoning_summary_text.done", `{"type":"summary_text","text":"`,
+			"response.reasoning_summary_text.delta", "response.reasoning_summary_text.done", "response.reasoning_summary_part",
+			"summary_index", "text", `{"type":"summary_text","text":"`,
 		},
 	}[k]
-}
-
-// place writes the position of a part.
-func (w *output) place() {
-	name := "content_index"
-	if w.item.part == summary {
-		name = "summary_index"
-	}
-	w.Out.KeyInt(name, int64(w.item.parts-1))
 }
 
 func (w *output) openPart(kind partKind, block int) {
@@ -298,57 +278,31 @@ func (w *output) openPart(kind partKind, block int) {
 		w.keep(kind.words().opens)
 	}
 	w.item.textFrom = len(w.written)
-	name, closing := "response.content_part.added", `"}`
-	switch kind {
-	case summary:
-		name = "response.reasoning_summary_part.added"
-	case outputText:
+	closing := `"}`
+	if kind == outputText {
 		if closing = `","logprobs":[]}`; w.ask.Search {
 			closing = `","logprobs":[],"annotations":[]}`
 		}
 	}
-	if w.beginOf(name) {
-		w.place()
-		w.Out.KeyRaw("part", w.written[w.item.partFrom:], []byte(closing))
-		w.finish()
-	}
+	w.sendPart(kind.words().part+".added", `"part":?`, rawjson.Value(string(w.written[w.item.partFrom:])+closing))
 }
 
 func (w *output) closePart() {
-	kind := w.item.part
-	if kind == noPart {
+	if w.item.part == noPart {
 		return
 	}
-	text := w.textSince(w.item.textFrom)
-	if w.beginOf(kind.words().done) {
-		w.place()
-		if kind == refusal {
-			w.Out.Field("refusal", text)
-		} else {
-			w.Out.Field("text", text)
-		}
-		if kind == outputText {
-			w.Out.KeyRaw("logprobs", []byte("["), w.item.logprobs, []byte("]"))
-		}
-		w.finish()
-	}
-	if kind == outputText {
-		w.keep(`,"logprobs":[`)
-		w.written = append(w.written, w.item.logprobs...)
-		w.keep("]")
+	words, text := w.item.part.words(), w.textSince(w.item.textFrom)
+	if w.item.part == outputText {
+		logprobs := "[" + string(w.item.logprobs) + "]"
+		w.sendPart(words.done, `"text":?,"logprobs":?`, text, rawjson.Value(logprobs))
+		w.keep(`,"logprobs":`, logprobs)
 		if w.ask.Search {
 			w.keep(`,"annotations":[`, string(w.item.annotations.Bytes()), "]")
 		}
+	} else {
+		w.sendPart(words.done, `"`+words.text+`":?`, text)
 	}
 	w.keep("}")
-	name := "response.content_part.done"
-	if kind == summary {
-		name = "response.reasoning_summary_part.done"
-	}
-	if w.beginOf(name) {
-		w.place()
-		w.Out.Field("part", w.written[w.item.partFrom:])
-		w.finish()
-	}
+	w.sendPart(words.part+".done", `"part":?`, rawjson.Value(w.written[w.item.partFrom:]))
 	w.item.part = noPart
 }

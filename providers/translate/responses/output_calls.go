@@ -39,42 +39,29 @@ func (w *output) arguments(piece rawjson.Text) {
 
 func (w *output) input(event string, piece rawjson.Text) {
 	w.written = append(w.written, piece.Inner()...)
-	if w.beginOf(event) {
-		w.Out.Field("delta", piece)
-		w.finish()
-	}
+	w.sendOf(event, `"delta":?`, piece)
 }
 
-func (w *output) closeFunction() {
-	if len(w.written) == w.item.textFrom {
+// closeCall ends a call. Its status is incomplete if its input was cut off.
+func (w *output) closeCall() {
+	status, done, whole := statusCompleted, "response.function_call_arguments.done", `"arguments":?`
+	switch {
+	case w.item.kind == customCall:
+		done, whole = "response.custom_tool_call_input.done", `"input":?`
+		decoded := rawjson.Trim(rawjson.Wrap(w.item.custom).Decoded())
+		if w.item.custom = nil; !rawjson.Valid(decoded) {
+			status, decoded = statusIncomplete, nil
+		}
+		if text := form.CustomText(decoded); !text.Empty() {
+			w.input("response.custom_tool_call_input.delta", text)
+		}
+	case len(w.written) == w.item.textFrom:
 		w.input("response.function_call_arguments.delta", rawjson.Text(`"{}"`))
 	}
-	arguments := w.textSince(w.item.textFrom)
-	status := statusCompleted
-	if !rawjson.Valid(arguments.Decoded()) {
-		status = statusIncomplete // it was cut off
-	}
-	if w.beginOf("response.function_call_arguments.done") {
-		w.Out.Field("arguments", arguments)
-		w.finish()
-	}
-	w.keep(`,"status":"`, status, `"}`)
-}
-
-func (w *output) closeCustom() {
-	custom := rawjson.Wrap(w.item.custom)
-	w.item.custom = nil
-	status, decoded := statusCompleted, rawjson.Trim(custom.Decoded())
-	if !rawjson.Valid(decoded) {
-		status, decoded = statusIncomplete, nil
-	}
-	if text := form.CustomText(decoded); !text.Empty() {
-		w.input("response.custom_tool_call_input.delta", text)
-	}
 	input := w.textSince(w.item.textFrom)
-	if w.beginOf("response.custom_tool_call_input.done") {
-		w.Out.Field("input", input)
-		w.finish()
+	if w.item.kind == functionCall && !rawjson.Valid(input.Decoded()) {
+		status = statusIncomplete
 	}
+	w.sendOf(done, whole, input)
 	w.keep(`,"status":"`, status, `"}`)
 }

@@ -111,11 +111,29 @@ func (w *output) finish() {
 	w.Out.EndEvent()
 }
 
-// beginOf opens an event of the open item.
-func (w *output) beginOf(name string) bool {
-	if !w.begin(name) {
-		return false
+// send writes an event with the given members, if the client requests a stream.
+func (w *output) send(name, members string, values ...any) {
+	if w.begin(name) {
+		w.Out.JSON(members, values...)
+		w.finish()
 	}
-	w.Out.JSON(`"item_id":?,"output_index":?`, w.item.id, int64(w.items-1))
-	return true
+}
+
+// sendOf is send of an event of the open item.
+func (w *output) sendOf(name, members string, values ...any) {
+	if w.begin(name) {
+		w.Out.JSON(`"item_id":?,"output_index":?`, w.item.id, int64(w.items-1))
+		w.Out.JSON(members, values...)
+		w.finish()
+	}
+}
+
+// sendPart is send of an event of the open part.
+func (w *output) sendPart(name, members string, values ...any) {
+	if w.begin(name) {
+		w.Out.JSON(`"item_id":?,"output_index":?`, w.item.id, int64(w.items-1))
+		w.Out.KeyInt(w.item.part.words().index, int64(w.item.parts-1))
+		w.Out.JSON(members, values...)
+		w.finish()
+	}
 }
