@@ -68,12 +68,11 @@ func oneOfAnswers(description string, shapes []*huma.Schema) map[string]*huma.Re
 
 // modelListParameters declares the parameters that select the list's shape. They are credentials too: authenticate reads them.
 func modelListParameters() []*huma.Param {
-	text := &huma.Schema{Type: huma.TypeString}
 	return []*huma.Param{
-		{Name: "key", In: "query", Schema: text, Description: "The token, as clients of format B (Google Gemini's) send it; selects format B"},
-		{Name: "x-api-key", In: "header", Schema: text, Description: "The token; with vendorA-version it selects format A (Anthropic's)"},
-		{Name: "vendorA-version", In: "header", Schema: text, Description: "Version of format A; selects format A with x-api-key"},
-		{Name: "anthropic-version", In: "header", Schema: text, Description: "Selects format A with any credential"},
-		{Name: "x-vendorB-api-key", In: "header", Schema: text, Description: "The token; selects format B"},
+		edge.Parameter("query", "key", "The token, as clients of format B (Google Gemini's) send it; selects format B"),
+		edge.Parameter("header", "x-api-key", "The token; with vendorA-version it selects format A (Anthropic's)"),
+		edge.Parameter("header", "vendorA-version", "Version of format A; selects format A with x-api-key"),
+		edge.Parameter("header", "anthropic-version", "Selects format A with any credential"),
+		edge.Parameter("header", "x-vendorB-api-key", "The token; selects format B"),
 	}
 }

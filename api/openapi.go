@@ -69,10 +69,8 @@ func declareBackground(doc *huma.OpenAPI) {
 			continue
 		}
 		item.Post.Responses["202"] = &huma.Response{Description: "The task of a call in the background", Content: task}
-		item.Post.Parameters = append(item.Post.Parameters, &huma.Param{
-			Name: "Prefer", In: "header", Description: "respond-async runs the call in the background, and wait=N waits N seconds for its end",
-			Schema: &huma.Schema{Type: huma.TypeString},
-		})
+		item.Post.Parameters = append(item.Post.Parameters,
+			edge.Parameter("header", "Prefer", "respond-async runs the call in the background, and wait=N waits N seconds for its end"))
 	}
 }
 

@@ -145,13 +145,9 @@ func containerOf(b *body.JSON) []byte {
 }
 
 func parameters() []*huma.Param {
-	text := &huma.Schema{Type: huma.TypeString}
 	return []*huma.Param{
-		{
-			Name: "vendorA-version", In: "header", Schema: text,
-			Description: "Version of the format, a date. This or `anthropic-version` is required.",
-		},
-		{Name: "anthropic-version", In: "header", Schema: text, Description: "What the vendor's own clients send in place of `vendorA-version`"},
-		{Name: "x-api-key", In: "header", Schema: text, Description: "The token, in place of a bearer token"},
+		edge.Parameter("header", "vendorA-version", "Version of the format, a date. This or `anthropic-version` is required."),
+		edge.Parameter("header", "anthropic-version", "What the vendor's own clients send in place of `vendorA-version`"),
+		edge.Parameter("header", "x-api-key", "The token, in place of a bearer token"),
 	}
 }

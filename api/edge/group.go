@@ -195,11 +195,16 @@ func Register[I, B any](g *Group, op huma.Operation, answer func(context.Context
 	})
 }
 
+// Parameter declares an optional string parameter in the query or the header.
+func Parameter(in, name, description string) *huma.Param {
+	return &huma.Param{Name: name, In: in, Description: description, Schema: &huma.Schema{Type: huma.TypeString}}
+}
+
 // PathParameter declares a string parameter in the path.
 func PathParameter(name, description string) *huma.Param {
-	return &huma.Param{
-		Name: name, In: "path", Required: true, Description: description, Schema: &huma.Schema{Type: huma.TypeString},
-	}
+	p := Parameter("path", name, description)
+	p.Required = true
+	return p
 }
 
 // PathTail returns the decoded part of the path that matches the router's *.

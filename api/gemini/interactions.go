@@ -60,10 +60,9 @@ func (a *Interactions) Add(g *edge.Group, begin BeginVideo) {
 			Description: "With background and a response_format of type video, the gateway makes a video task, at any vendor; " +
 				"the token requires the permission video. Any other interaction reaches a Gemini upstream unchanged " +
 				"and requires the permission relay. With background, it is a task too.",
-			Parameters: []*huma.Param{{
-				Name: "Idempotency-Key", In: "header", Description: "With background: a repeated create with the same key returns the first task",
-				Schema: body.Text(),
-			}},
+			Parameters: []*huma.Param{
+				edge.Parameter("header", "Idempotency-Key", "With background: a repeated create with the same key returns the first task"),
+			},
 			RequestBody: body.DeclareJSON[geminiInteraction](registry), Responses: calls.DeclareAnswer("The interaction, or its events", true),
 		}, a.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
 			raw, err := x.ReadBody(r)

@@ -76,10 +76,8 @@ func addVerbs(g *edge.Group, c *calls.Calls, prefix, suffix string, routes map[s
 			RequestBody: requestBody, Responses: declareAnswer(verb.streams()),
 		}
 		if verb.streams() {
-			op.Parameters = append(op.Parameters, &huma.Param{
-				Name: "alt", In: "query", Schema: &huma.Schema{Type: huma.TypeString},
-				Description: "`sse` streams server-sent events; otherwise the answer is one JSON array, element by element",
-			})
+			op.Parameters = append(op.Parameters, edge.Parameter("query", "alt",
+				"`sse` streams server-sent events; otherwise the answer is one JSON array, element by element"))
 		}
 		to := edge.PathOperation{Operation: op, Access: calls.Access(), Handle: func(x *edge.Request, r *http.Request, model string) error {
 			return c.Relayed(func(_ *edge.Request, r *http.Request, raw []byte) (*calls.Call, error) {

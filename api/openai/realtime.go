@@ -35,9 +35,7 @@ func (a adder) addRealtime(standard string) {
 			"A message has at most 32 MiB, or 1 MiB if the group of the token forbids fields of calls. " +
 			"A client that cannot set a header may send the API token in the query parameter `key` or in the subprotocol " +
 			"`openai-insecure-api-key.<API_TOKEN>` together with `realtime`.",
-		Parameters: []*huma.Param{{
-			Name: "model", In: "query", Schema: &huma.Schema{Type: huma.TypeString}, Description: "Model id; the deployment may have a default",
-		}},
+		Parameters: []*huma.Param{edge.Parameter("query", "model", "Model id; the deployment may have a default")},
 		Responses: map[string]*huma.Response{
 			"101": {Description: "The protocol is switched"},
 			"400": {

@@ -44,9 +44,7 @@ type stored struct {
 func (a adder) addStored(s *stored) {
 	id := edge.PathParameter("response_id", "Id of a response")
 	reads := a.group.With(edge.Access{Meter: edge.MeterReads})
-	text := func(name, description string) *huma.Param {
-		return &huma.Param{Name: name, In: "query", Description: description, Schema: body.Text()}
-	}
+	text := func(name, description string) *huma.Param { return edge.Parameter("query", name, description) }
 	add := func(op huma.Operation, handle func(x *edge.Request, r *http.Request, id string) error) {
 		op.Path, op.Tags, op.Description = ResponsesPath+"/{response_id}"+op.Path, []string{responsesTag}, storedWords
 		op.Parameters = append([]*huma.Param{id}, op.Parameters...)

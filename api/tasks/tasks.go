@@ -172,13 +172,10 @@ func (s *Service) addEvents(g *edge.Group, tags []string) {
 			"The stream ends with the task.",
 		Parameters: []*huma.Param{
 			edge.PathParameter("task_id", "Task id"),
-			{
-				Name: "Last-Event-ID", In: "header", Description: "The last event that the client saw: the stream continues after it",
-				Schema: &huma.Schema{Type: huma.TypeString},
-			},
+			edge.Parameter("header", "Last-Event-ID", "The last event that the client saw: the stream continues after it"),
 		},
 		Responses: map[string]*huma.Response{"200": {Description: "Events", Content: map[string]*huma.MediaType{
-			"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}},
+			"text/event-stream": {Schema: body.Text()},
 		}}},
 	}, func(x *edge.Request, r *http.Request) error {
 		found, err := s.Tasks.Find(r.Context(), r.PathValue("task_id"), x.Caller.ID)

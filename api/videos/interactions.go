@@ -89,7 +89,7 @@ func (s *Service) AddInteractions(
 	g *edge.Group, others func(x *edge.Request, r *http.Request, do providers.StoredVerb, id string) error,
 ) (begin func(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON) (taken bool, err error)) {
 	a, registry := interactions{s}, g.OpenAPI().Components.Schemas
-	id := edge.PathParameter("interaction", "Id of an interaction")
+	id, flag := edge.PathParameter("interaction", "Id of an interaction"), &huma.Schema{Type: huma.TypeBoolean}
 	for _, under := range [...]struct{ prefix, suffix string }{{"/v1beta", ""}, {"/v1", "V1"}} {
 		prefix, suffix := under.prefix, under.suffix
 		for _, operation := range [...]struct {
@@ -100,13 +100,12 @@ func (s *Service) AddInteractions(
 		}{
 			{huma.Operation{
 				OperationID: "getInteraction", Method: http.MethodGet, Summary: "Get an interaction", Description: storedWords,
-				Parameters: []*huma.Param{id, apitasks.WaitParameter(), {
-					Name: "include_input", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "Return the prompt too",
-				}, {
-					Name: "stream", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "Return events; not for a video",
-				}, {
-					Name: "last_event_id", In: "query", Schema: body.Text(), Description: "The event of the stream after which it continues",
-				}},
+				Parameters: []*huma.Param{
+					id, apitasks.WaitParameter(),
+					{Name: "include_input", In: "query", Schema: flag, Description: "Return the prompt too"},
+					{Name: "stream", In: "query", Schema: flag, Description: "Return events; not for a video"},
+					edge.Parameter("query", "last_event_id", "The event of the stream after which it continues"),
+				},
 				Responses: declareInteraction(registry, "text/event-stream"),
 			}, providers.StoredGet, a.read},
 			{huma.Operation{

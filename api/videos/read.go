@@ -72,10 +72,7 @@ func addTask[T any](s *Service, g *edge.Group, path, noun, words string, show fu
 			"task; a client that reconnects after that is answered 204, which ends the reconnecting.",
 		Parameters: []*huma.Param{
 			edge.PathParameter("task_id", "Video task id"),
-			{
-				Name: "Last-Event-ID", In: "header", Description: "The last event the client saw: the task is sent at once if it differs",
-				Schema: body.Text(),
-			},
+			edge.Parameter("header", "Last-Event-ID", "The last event the client saw: the task is sent at once if it differs"),
 		},
 		Responses: map[string]*huma.Response{
 			"200": {Description: "Events whose data is the task object", Content: map[string]*huma.MediaType{
