@@ -379,7 +379,7 @@ func (s *fakeTasks) Delete(ctx context.Context, id, tokenID string) error {
 	return nil
 }
 
-// Watch implements videos.Tasks by its contract.
+// Watch implements tasks.Tasks by its contract.
 func (s *fakeTasks) Watch(ctx context.Context, last tasks.Task) (tasks.Task, error) {
 	for {
 		s.mu.Lock()

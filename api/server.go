@@ -42,7 +42,7 @@ type Options struct {
 
 	Relay  calls.Relay
 	Router *router.Router
-	Tasks  videos.Tasks
+	Tasks  tasks.Tasks
 	// Prices are the prices of calls; nil: calls cost nothing.
 	Prices *pricing.List
 	// Forbids returns what the tokens of a group may not request, as values of providers.Forbiddable; nil: nothing.
@@ -82,7 +82,7 @@ type Operator struct {
 type Stores struct {
 	Limits  calls.Limits
 	Ledger  calls.Ledger
-	Archive videos.Archive
+	Archive tasks.Archive
 	// Links returns the addresses of finished videos, which need no token; nil: clients read videos through this server.
 	Links videos.Links
 	// Responses are the stored responses; nil: none.

@@ -259,17 +259,12 @@ func partialInteraction(t tasks.Task, request []byte, status string) []rawjson.E
 func quotedTime(at time.Time) []byte { return rawjson.Quote(at.UTC().Format(time.RFC3339)) }
 
 func interactionErrors(t tasks.Task) []byte {
-	failure := interactionFault{Code: "internal", Message: "The interaction failed."}
+	failure := apitasks.Failure{Code: "internal", Message: "The interaction failed."}
 	if t.Failure != nil {
 		failure.Code, failure.Message = t.Failure.Code, cmp.Or(t.Failure.Message, failure.Message)
 	}
-	text, _ := json.Marshal([]interactionFault{failure}) // plain strings always marshal
+	text, _ := json.Marshal([]apitasks.Failure{failure}) // plain strings always marshal
 	return text
-}
-
-type interactionFault struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
 }
 
 // Opening returns the first events of an interaction's stream. They are available before the worker begins.
@@ -293,7 +288,8 @@ func eventID(n int64) rawjson.Edit {
 
 // InteractionError returns the final event of an interaction's stream that failed after n events.
 func InteractionError(fault *providers.Fault, n int64) []byte {
-	text, _ := json.Marshal(interactionFault{strings.ToLower(statusOf(fault.Kind)), fault.Message}) // plain strings always marshal
+	failure := apitasks.Failure{Code: strings.ToLower(statusOf(fault.Kind)), Message: fault.Message}
+	text, _ := json.Marshal(failure) // plain strings always marshal
 	return interactionEvent("error", n, body.Named("error", text))
 }
 

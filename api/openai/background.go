@@ -112,10 +112,7 @@ func (a background) document(ctx context.Context, t tasks.Task) ([]byte, error) 
 }
 
 func responseFailure(t tasks.Task) []byte {
-	failure := struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	}{"server_error", "The response failed."}
+	failure := apitasks.Failure{Code: "server_error", Message: "The response failed."}
 	if t.Failure != nil {
 		failure.Message = cmp.Or(t.Failure.Message, failure.Message)
 	}

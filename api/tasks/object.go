@@ -30,7 +30,7 @@ type task struct {
 	ExpiresAt     *int64          `json:"expires_at" doc:"When it is removed, in Unix seconds"`
 	Usage         *taskUsage      `json:"usage" doc:"What the call used; null where it is not known"`
 	Cost          *float64        `json:"cost" doc:"In the currency of the gateway's prices"`
-	Error         *taskError      `json:"error" doc:"Why a failed task failed"`
+	Error         *Failure        `json:"error" doc:"Why a failed task failed"`
 	Result        *taskResult     `json:"result" doc:"The archived answer: its path, which requires the token, its status, type, length and digest"`
 	Metadata      json.RawMessage `json:"metadata" doc:"The caller's own object; that of a call is omitted above 16 KiB"`
 }
@@ -46,9 +46,18 @@ type taskUsage struct {
 	TotalTokens  int64 `json:"total_tokens" doc:"Both"`
 }
 
-type taskError struct {
+// Failure is the reason why a task failed.
+type Failure struct {
 	Code    string `json:"code" doc:"Code of the error"`
 	Message string `json:"message" doc:"Description of the error"`
+}
+
+// NewFailure returns the failure for the answer about a task, nil for none.
+func NewFailure(failure *providers.VideoFailure) *Failure {
+	if failure == nil {
+		return nil
+	}
+	return &Failure{failure.Code, failure.Message}
 }
 
 type taskResult struct {
@@ -85,8 +94,8 @@ func newTask(t tasks.Task) task {
 	if t.Job != nil {
 		shown.Attempts = 1
 	}
-	if t.Failure != nil && shown.Status != string(workflows.Cancelled) {
-		shown.Error = &taskError{t.Failure.Code, t.Failure.Message}
+	if shown.Status != string(workflows.Cancelled) {
+		shown.Error = NewFailure(t.Failure)
 	}
 	if call := t.Call; call != nil {
 		shown.Attempts, shown.StartedAt = call.Attempts, body.UnixOrNull(call.StartedAt)

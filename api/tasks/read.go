@@ -16,7 +16,7 @@ import (
 // MaxWait bounds the wait of a status read. It is shorter than the idle timeouts of common proxies.
 const MaxWait = 60 * time.Second
 
-// WaitParameter declares the wait of a status read that is not registered with waitQuery.
+// WaitParameter declares the wait of a status read that is not registered with PathAndWait.
 func WaitParameter() *huma.Param {
 	return &huma.Param{
 		Name: "wait", In: "query", Description: "Seconds to wait for the next change before the current state is returned",

@@ -78,13 +78,15 @@ const Tag = "Tasks"
 
 const root = "/v1/tasks"
 
-type taskPath struct {
+// Path is the input of an operation on a task.
+type Path struct {
 	ID string `path:"task_id" doc:"Task id"`
 }
 
-type taskRead struct {
-	ID   string `path:"task_id" doc:"Task id"`
-	Wait int    `query:"wait" minimum:"0" maximum:"60" doc:"Seconds to wait for the next change of status before the current state is returned"`
+// PathAndWait is the input of a read of a task.
+type PathAndWait struct {
+	Path
+	Wait int `query:"wait" minimum:"0" maximum:"60" doc:"Seconds to wait for the next change before the current state is returned"`
 }
 
 type taskList struct {
@@ -122,21 +124,21 @@ func (s *Service) Add(group *edge.Group) {
 	edge.Register(g, huma.Operation{
 		OperationID: "getTask", Method: http.MethodGet, Path: root + "/{task_id}", Tags: tags, Summary: "Get a task",
 		Description: "Reads a task of any kind. A wait of up to 60 seconds holds the answer until the status changes.",
-	}, func(ctx context.Context, in *taskRead) (task, error) {
+	}, func(ctx context.Context, in *PathAndWait) (task, error) {
 		found, err := s.reader.Status(ctx, in.ID, time.Duration(in.Wait)*time.Second)
 		return newTask(found), err
 	})
 	edge.Register(g, huma.Operation{
 		OperationID: "cancelTask", Method: http.MethodPost, Path: root + "/{task_id}/cancel", Tags: tags, Summary: "Cancel a task",
 		Description: "Waits up to two seconds for the effect. A task that has ended does not change.",
-	}, func(ctx context.Context, in *taskPath) (task, error) {
+	}, func(ctx context.Context, in *Path) (task, error) {
 		found, err := s.Tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
 		return newTask(found), err
 	})
 	edge.Register(g, huma.Operation{
 		OperationID: "deleteTask", Method: http.MethodDelete, Path: root + "/{task_id}", Tags: tags, Summary: "Delete a task",
 		Description: "Removes the task and its result; a running task is cancelled first. Later reads do not find the task.",
-	}, func(ctx context.Context, in *taskPath) (taskDeleted, error) {
+	}, func(ctx context.Context, in *Path) (taskDeleted, error) {
 		return taskDeleted{in.ID, "task.deleted", true}, s.Delete(ctx, edge.Of(ctx).Caller.ID, in.ID)
 	})
 	s.addResult(g, tags)

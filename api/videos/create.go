@@ -54,7 +54,7 @@ func (d dialect) fault(fault *providers.Fault) *providers.Fault {
 // creator creates the tasks of canonical requests. It completes a request, checks that a channel supports it, starts the task, and finds
 // repeats.
 type creator struct {
-	tasks  Tasks
+	tasks  apitasks.Tasks
 	router *router.Router
 	calls  *calls.Calls
 	checks fieldChecks

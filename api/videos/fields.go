@@ -111,7 +111,7 @@ func (c fieldChecks) takeNamed(req *providers.VideoRequest, in dialect, known, e
 }
 
 // take reads fields that mean the same in all video formats. Lengths and numbers must agree with those that the request has.
-func take(req *providers.VideoRequest, b *body.JSON) (err error) {
+func take(req *providers.VideoRequest, b *body.JSON) error {
 	req.Prompt, req.WebhookURL = cmp.Or(req.Prompt, b.Text("prompt")), cmp.Or(req.WebhookURL, b.Text("webhook_url"))
 	req.User, req.ResponseFormat = cmp.Or(req.User, b.Text("user")), cmp.Or(req.ResponseFormat, b.Text("response_format"))
 	if err := takeSize(req, b); err != nil {
@@ -123,9 +123,11 @@ func take(req *providers.VideoRequest, b *body.JSON) (err error) {
 		}
 	}
 	if raw := b.Value("seed"); raw != nil {
-		if req.Seed, err = readSeed([]byte(numeral(raw))); err != nil {
-			return err
+		seed, ok := body.Integer([]byte(numeral(raw)))
+		if !ok {
+			return providers.InvalidField("seed", "Invalid request: 'seed' is out of range.")
 		}
+		req.Seed = &seed
 	}
 	return takeImages(req, b)
 }

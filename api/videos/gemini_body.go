@@ -85,7 +85,7 @@ func (f gemini) read(x *edge.Request, r *http.Request) (req providers.VideoReque
 		fields := []string{"seconds", "aspect_ratio", "resolution", "negative_prompt", "generate_audio", "seed", "n", "fps"}
 		if at := slices.IndexFunc(fields, field); at >= 0 {
 			known = body.AppendMember(known, rawjson.Quote(fields[at]), value)
-		} else if !isNull(value) {
+		} else if !value.Absent() {
 			extra = body.AppendMember(extra, name, value)
 		}
 	}
@@ -146,7 +146,7 @@ func readInstance(req *providers.VideoRequest, instance rawjson.Value, extra *[]
 
 // addGeminiMedia adds an input from its bytes or its address; null adds none.
 func addGeminiMedia(req *providers.VideoRequest, role providers.InputRole, param string, object rawjson.Value) error {
-	if isNull(object) {
+	if object.Absent() {
 		return nil
 	}
 	data := object.GetAny("bytesBase64Encoded", "bytes_base64_encoded", "encodedVideo", "encoded_video", "uri")

@@ -12,6 +12,7 @@ import (
 
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
+	apitasks "modelrelay/api/tasks"
 	"modelrelay/providers"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
@@ -33,16 +34,16 @@ type GenericCreated struct {
 // genericVideo is a task in the generic format. All keys are always present, null if unset, except metadata and queue_position.
 type genericVideo struct {
 	GenericCreated
-	CompletedAt   *int64          `json:"completed_at" doc:"When it ended, in Unix seconds"`
-	ExpiresAt     *int64          `json:"expires_at" doc:"When the video is removed, in Unix seconds"`
-	Duration      *float64        `json:"duration" doc:"Seconds of the video"`
-	Width         *int            `json:"width" doc:"In pixels"`
-	Height        *int            `json:"height" doc:"In pixels"`
-	URL           *string         `json:"url" doc:"The first video, once completed: a path of this service, which needs the token, or a link that needs none"`
-	URLs          []string        `json:"urls" nullable:"false" doc:"All videos, in order"`
-	Error         *openAIFailure  `json:"error" doc:"Why a failed task failed"`
-	Metadata      json.RawMessage `json:"metadata,omitempty" doc:"The caller's own object"`
-	QueuePosition int             `json:"queue_position,omitempty" minimum:"1" doc:"Position in the line at a full upstream; 1 is next"`
+	CompletedAt   *int64            `json:"completed_at" doc:"When it ended, in Unix seconds"`
+	ExpiresAt     *int64            `json:"expires_at" doc:"When the video is removed, in Unix seconds"`
+	Duration      *float64          `json:"duration" doc:"Seconds of the video"`
+	Width         *int              `json:"width" doc:"In pixels"`
+	Height        *int              `json:"height" doc:"In pixels"`
+	URL           *string           `json:"url" doc:"The first video, once completed: a path of this service, which needs the token, or a link that needs none"`
+	URLs          []string          `json:"urls" nullable:"false" doc:"All videos, in order"`
+	Error         *apitasks.Failure `json:"error" doc:"Why a failed task failed"`
+	Metadata      json.RawMessage   `json:"metadata,omitempty" doc:"The caller's own object"`
+	QueuePosition int               `json:"queue_position,omitempty" minimum:"1" doc:"Position in the line at a full upstream; 1 is next"`
 }
 
 // TransformSchema declares that the error may be null.
@@ -60,7 +61,7 @@ func newGenericCreated(task tasks.Task) GenericCreated {
 func newGenericVideo(task tasks.Task, urls []string) genericVideo {
 	video := genericVideo{
 		GenericCreated: newGenericCreated(task), CompletedAt: body.UnixOrNull(task.CompletedAt), ExpiresAt: body.UnixOrNull(task.ExpiresAt),
-		URLs: urls, Error: newFailure(task.Failure), Metadata: task.Request.Metadata, QueuePosition: task.QueuePosition,
+		URLs: urls, Error: apitasks.NewFailure(task.Failure), Metadata: task.Request.Metadata, QueuePosition: task.QueuePosition,
 	}
 	if len(urls) > 0 {
 		video.URL = &urls[0]

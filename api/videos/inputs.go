@@ -62,8 +62,9 @@ func newMedia(role providers.InputRole, param string, text []byte) (providers.Me
 	if len(text) == 0 {
 		return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' is empty.", param)
 	}
-	if rest, ok := cutPrefixFold(text, "data:"); ok {
-		return decodeDataURL(role, param, rest)
+	const scheme = "data:"
+	if len(text) >= len(scheme) && strings.EqualFold(string(text[:len(scheme)]), scheme) {
+		return decodeDataURL(role, param, text[len(scheme):])
 	}
 	if bytes.IndexByte(text, ':') < 0 { // no character of Base64, and every URL has one
 		return decodeBase64(role, param, text)
@@ -114,13 +115,6 @@ func decodeBase64(role providers.InputRole, param string, encoded []byte) (provi
 		return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' is not valid base64.", param)
 	}
 	return newUpload(role, param, "", data[:n])
-}
-
-func cutPrefixFold(text []byte, prefix string) ([]byte, bool) {
-	if len(text) >= len(prefix) && strings.EqualFold(string(text[:len(prefix)]), prefix) {
-		return text[len(prefix):], true
-	}
-	return text, false
 }
 
 func addInput(req *providers.VideoRequest, param string, input providers.Media) error {

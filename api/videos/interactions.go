@@ -28,7 +28,7 @@ type Interaction struct {
 	Updated string             `json:"updated" format:"date-time" doc:"When it ended, or was last read"`
 	Input   string             `json:"input,omitempty" doc:"The prompt, if include_input is true"`
 	Steps   []interactionStep  `json:"steps" nullable:"false" doc:"The videos, as output of the model; none before completion and after expiry"`
-	Errors  []interactionError `json:"errors,omitempty" nullable:"false" doc:"Why a failed task failed"`
+	Errors  []apitasks.Failure `json:"errors,omitempty" nullable:"false" doc:"Why a failed task failed"`
 	// Progress and QueuePosition are extensions of the format.
 	Progress      int `json:"progress" minimum:"0" maximum:"100" doc:"Percent; 100 only when completed"`
 	QueuePosition int `json:"queue_position,omitempty" minimum:"1" doc:"Position in the line at a full upstream; 1 is next"`
@@ -43,11 +43,6 @@ type interactionContent struct {
 	Type     string `json:"type" enum:"video"`
 	MIMEType string `json:"mime_type"`
 	URI      string `json:"uri" doc:"Where the file is, for the token that made it"`
-}
-
-type interactionError struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
 }
 
 // interactionOf returns a task as an interaction, with the addresses of its files below base.
@@ -66,7 +61,7 @@ func interactionOf(task tasks.Task, base string) Interaction {
 		if task.Failure.Code == workflows.CodeCancelled {
 			i.Status = "cancelled"
 		}
-		i.Errors = []interactionError{{task.Failure.Code, task.Failure.Message}}
+		i.Errors = []apitasks.Failure{*apitasks.NewFailure(task.Failure)}
 	case workflows.Completed:
 		i.Status = "completed"
 		if task.Expired() || len(task.Outputs) == 0 {

@@ -1,7 +1,6 @@
 package videos
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -56,7 +55,7 @@ func (c fieldChecks) readInteraction(b *body.JSON) (req providers.VideoRequest, 
 		"generation_config", "webhook_config",
 	}
 	for name, value := range b.Members() {
-		if !slices.ContainsFunc(known, name.Is) && !isNull(value) {
+		if !slices.ContainsFunc(known, name.Is) && !value.Absent() {
 			extra = body.AppendMember(extra, name, value)
 		}
 	}
@@ -74,14 +73,12 @@ func (c fieldChecks) readInteraction(b *body.JSON) (req providers.VideoRequest, 
 	return req, on, err
 }
 
-func isNull(value []byte) bool { return bytes.Equal(value, []byte("null")) }
-
 // readResponse returns the fields in the response format of a video, as an object without its closing brace.
 func readResponse(format rawjson.Value) (fields []byte, err error) {
 	for key, value := range format.Members() {
 		name := key.String()
 		field, word := "response_format."+name, strings.ToLower(strings.TrimSpace(value.Text().String()))
-		if isNull(value) {
+		if value.Absent() {
 			continue
 		}
 		if !value.IsText() && name != "duration" {

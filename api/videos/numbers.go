@@ -79,28 +79,13 @@ func secondsOfFrames(place, text string) (string, error) {
 	return strconv.FormatFloat(math.Round(float64(n-1)/vendorCFrames*1e4)/1e4, 'f', -1, 64), nil
 }
 
-// positive reads a JSON integer above 0; 0 for nil.
+// positive reads a JSON integer above 0.
 func positive(param string, raw []byte) (int, error) {
-	if raw == nil {
-		return 0, nil
-	}
 	n, ok := body.Integer(raw)
 	if !ok || n <= 0 || n > math.MaxInt32 {
 		return 0, providers.InvalidField(param, "Invalid request: '%s' must be an integer above 0.", param)
 	}
 	return int(n), nil
-}
-
-// readSeed reads a JSON integer; nil for nil.
-func readSeed(raw []byte) (*int64, error) {
-	if raw == nil {
-		return nil, nil //nolint:nilnil // no seed
-	}
-	seed, ok := body.Integer(raw)
-	if !ok {
-		return nil, providers.InvalidField("seed", "Invalid request: 'seed' is out of range.")
-	}
-	return &seed, nil
 }
 
 // parseSeconds validates the text of a duration: a positive decimal number.

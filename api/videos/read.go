@@ -14,15 +14,6 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-type videoPath struct {
-	ID string `path:"task_id" doc:"Video task id"`
-}
-
-type waitQuery struct {
-	ID   string `path:"task_id" doc:"Video task id"`
-	Wait int    `query:"wait" minimum:"0" maximum:"60" doc:"Seconds to wait for the next change before the current state is returned"`
-}
-
 type videoDeleted struct {
 	ID      string `json:"id"`
 	Object  string `json:"object" enum:"video.deleted"`
@@ -36,28 +27,22 @@ func addTask[T any](s *Service, g *edge.Group, path, noun, words string, show fu
 	g = g.With(reads())
 	edge.Register(g, huma.Operation{
 		OperationID: "get" + noun, Method: http.MethodGet, Path: path, Tags: tags, Summary: "Get a video task" + words,
-	}, func(ctx context.Context, in *waitQuery) (answer T, err error) {
+	}, func(ctx context.Context, in *apitasks.PathAndWait) (T, error) {
 		task, err := s.reader.Read(ctx, in.ID, time.Duration(in.Wait)*time.Second)
-		if err == nil {
-			answer = show(ctx, task)
-		}
-		return answer, err
+		return show(ctx, task), err
 	})
 	edge.Register(g, huma.Operation{
 		OperationID: "cancel" + noun, Method: http.MethodPost, Path: path + "/cancel", Tags: tags, Summary: "Cancel a video task" + words,
 		Description: cancelWords,
-	}, func(ctx context.Context, in *videoPath) (answer T, err error) {
+	}, func(ctx context.Context, in *apitasks.Path) (T, error) {
 		task, err := s.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
-		if err == nil {
-			answer = show(ctx, task)
-		}
-		return answer, err
+		return show(ctx, task), err
 	})
 	edge.Register(g, huma.Operation{
 		OperationID: "delete" + noun, Method: http.MethodDelete, Path: path, Tags: tags, Summary: "Delete a video task",
 		Description: "Removes the task and its videos; a running task is cancelled first. Waits up to two seconds for the effect; " +
 			"later reads do not find the task.",
-	}, func(ctx context.Context, in *videoPath) (videoDeleted, error) {
+	}, func(ctx context.Context, in *apitasks.Path) (videoDeleted, error) {
 		return videoDeleted{ID: in.ID, Object: "video.deleted", Deleted: true}, s.tasks.Delete(ctx, in.ID, edge.Of(ctx).Caller.ID)
 	})
 	shape := apitasks.TaskEvents{

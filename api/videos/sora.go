@@ -11,6 +11,7 @@ import (
 
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
+	apitasks "modelrelay/api/tasks"
 	"modelrelay/providers"
 	"modelrelay/workflows/tasks"
 )
@@ -21,20 +22,20 @@ const defaultSeconds = "4"
 // openAIVideo is the Sora-compatible video object. All of its thirteen keys are always present. metadata is present only if the client sent
 // it.
 type openAIVideo struct {
-	ID          string          `json:"id" doc:"Video task id"`
-	Object      string          `json:"object" enum:"video"`
-	Model       string          `json:"model" doc:"Model used"`
-	Status      string          `json:"status" enum:"queued,in_progress,completed,failed"`
-	Progress    int             `json:"progress" minimum:"0" maximum:"100" doc:"Percent; 100 only when completed"`
-	CreatedAt   int64           `json:"created_at" doc:"Unix seconds"`
-	CompletedAt *int64          `json:"completed_at" doc:"When it ended, in Unix seconds"`
-	ExpiresAt   *int64          `json:"expires_at" doc:"When the video is removed, in Unix seconds"`
-	Seconds     string          `json:"seconds" doc:"Duration of the video"`
-	Size        *string         `json:"size" doc:"Width and height, as in 1280x720"`
-	Prompt      *string         `json:"prompt"`
-	RemixedFrom *string         `json:"remixed_from_video_id"`
-	Error       *openAIFailure  `json:"error" doc:"Why a failed task failed"`
-	Metadata    json.RawMessage `json:"metadata,omitempty" doc:"The caller's own object"`
+	ID          string            `json:"id" doc:"Video task id"`
+	Object      string            `json:"object" enum:"video"`
+	Model       string            `json:"model" doc:"Model used"`
+	Status      string            `json:"status" enum:"queued,in_progress,completed,failed"`
+	Progress    int               `json:"progress" minimum:"0" maximum:"100" doc:"Percent; 100 only when completed"`
+	CreatedAt   int64             `json:"created_at" doc:"Unix seconds"`
+	CompletedAt *int64            `json:"completed_at" doc:"When it ended, in Unix seconds"`
+	ExpiresAt   *int64            `json:"expires_at" doc:"When the video is removed, in Unix seconds"`
+	Seconds     string            `json:"seconds" doc:"Duration of the video"`
+	Size        *string           `json:"size" doc:"Width and height, as in 1280x720"`
+	Prompt      *string           `json:"prompt"`
+	RemixedFrom *string           `json:"remixed_from_video_id"`
+	Error       *apitasks.Failure `json:"error" doc:"Why a failed task failed"`
+	Metadata    json.RawMessage   `json:"metadata,omitempty" doc:"The caller's own object"`
 	// QueuePosition is an addition to the format.
 	QueuePosition int `json:"queue_position,omitempty" minimum:"1" doc:"Position in the line at a full upstream; 1 is next"`
 }
@@ -44,33 +45,21 @@ func (openAIVideo) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema
 	return body.Nullable(s, "error")
 }
 
-type openAIFailure struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-}
-
 func newOpenAIVideo(task tasks.Task) openAIVideo {
 	video := openAIVideo{
 		ID: task.ID, Object: "video", Model: task.Request.Named(), Status: string(task.State), Progress: task.Progress,
 		CreatedAt: task.CreatedAt.Unix(), CompletedAt: body.UnixOrNull(task.CompletedAt), ExpiresAt: body.UnixOrNull(task.ExpiresAt),
 		Seconds: cmp.Or(task.Request.Seconds, task.Seconds, defaultSeconds), Size: body.OrNull(task.Request.Size),
-		Prompt: body.OrNull(task.Request.Prompt), Metadata: task.Request.Metadata,
+		Prompt: body.OrNull(task.Request.Prompt), Metadata: task.Request.Metadata, Error: apitasks.NewFailure(task.Failure),
+		RemixedFrom: body.OrNull(task.Request.RemixOf), QueuePosition: task.QueuePosition,
 	}
 	if video.Size == nil && task.Width > 0 && task.Height > 0 {
 		video.Size = body.OrNull(strconv.Itoa(task.Width) + "x" + strconv.Itoa(task.Height))
 	}
-	video.Error, video.RemixedFrom, video.QueuePosition = newFailure(task.Failure), body.OrNull(task.Request.RemixOf), task.QueuePosition
 	return video
 }
 
 func showOpenAIVideo(_ *edge.Request, task tasks.Task) any { return newOpenAIVideo(task) }
-
-func newFailure(failure *providers.VideoFailure) *openAIFailure {
-	if failure == nil {
-		return nil
-	}
-	return &openAIFailure{Code: failure.Code, Message: failure.Message}
-}
 
 func (s *Service) addSora(g *edge.Group) {
 	tags := []string{edge.VideoTag}

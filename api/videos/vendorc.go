@@ -2,6 +2,7 @@ package videos
 
 import (
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,7 +115,7 @@ type vendorC struct {
 
 func (v vendorC) serve(x *edge.Request, r *http.Request) error {
 	query := r.URL.Query()
-	if version := query.Get("Version"); !isVersion(version) {
+	if dated, _ := regexp.MatchString(versionPattern, query.Get("Version")); !dated {
 		return providers.InvalidField("Version", "Invalid request: 'Version' must be a date such as 2022-08-31.")
 	}
 	switch query.Get("Action") {

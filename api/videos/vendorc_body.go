@@ -3,7 +3,6 @@ package videos
 import (
 	"cmp"
 	"net/http"
-	"strings"
 	"time"
 
 	"modelrelay/api/edge"
@@ -15,15 +14,6 @@ const versionPattern = `^[0-9]{4}-[0-9]{2}-[0-9]{2}$`
 
 // vendorCFrames is the frame rate of the vendor's videos. A video has one frame more.
 const vendorCFrames = 24
-
-func isVersion(text string) bool {
-	return strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' {
-			return '0'
-		}
-		return r
-	}, text) == "0000-00-00"
-}
 
 // vendorCBody is the body of both actions. It is never filled.
 type vendorCBody struct {

@@ -18,12 +18,6 @@ import (
 	"modelrelay/providers/router"
 )
 
-// Tasks creates and reads tasks.
-type Tasks = apitasks.Tasks
-
-// Archive reads the outputs of tasks.
-type Archive = apitasks.Archive
-
 // Links makes addresses of archive objects that require no token.
 type Links interface {
 	// Presign returns an address that works for ttl. It does not access the archive.
@@ -32,8 +26,8 @@ type Links interface {
 
 // Options configure a Service. The caller owns all parts.
 type Options struct {
-	Tasks   Tasks
-	Archive Archive
+	Tasks   apitasks.Tasks
+	Archive apitasks.Archive
 	// Links makes the addresses of finished videos; nil: clients read videos through this server with their token.
 	Links  Links
 	Router *router.Router
@@ -45,8 +39,8 @@ type Options struct {
 
 // Service has the operations on video tasks of all formats. It is safe for concurrent use.
 type Service struct {
-	tasks   Tasks
-	archive Archive
+	tasks   apitasks.Tasks
+	archive apitasks.Archive
 	links   Links
 	edge    *edge.Edge
 	checks  fieldChecks
