@@ -183,7 +183,7 @@ func (s *stored) remove(x *edge.Request, r *http.Request, id string) error {
 		if err != nil {
 			return err
 		}
-		return x.JSON(responseDeleted{id, "response", true})
+		return x.JSON(apitasks.Deleted{ID: id, Object: "response", Deleted: true})
 	}
 	request := providers.StoredRequest{Do: providers.StoredDelete, ID: id}
 	return s.serve(x, r, request, func(_ *edge.Request, r *http.Request, t tasks.Task) error {
@@ -191,12 +191,6 @@ func (s *stored) remove(x *edge.Request, r *http.Request, id string) error {
 	}, func(responses.Response) error {
 		return deleted(missing(s.store.Delete(r.Context(), x.Caller.ID, id), id))
 	})
-}
-
-type responseDeleted struct {
-	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Deleted bool   `json:"deleted"`
 }
 
 func (s *stored) cancel(x *edge.Request, r *http.Request, id string) error {

@@ -94,22 +94,46 @@ type taskList struct {
 	Status    string `query:"status" enum:"queued,in_progress,completed,failed,cancelled" doc:"Only tasks with this status"`
 	Model     string `query:"model" doc:"Only tasks of this model"`
 	Operation string `query:"operation" doc:"Only tasks of this operation, as POST /v1/chat/completions"`
-	After     string `query:"after" doc:"The last task of the previous page"`
-	Limit     int    `query:"limit" minimum:"1" maximum:"100" default:"20"`
-	Order     string `query:"order" enum:"asc,desc" default:"desc"`
+	PageQuery
 }
 
-type taskPage struct {
+// PageQuery selects a page of a list of tasks.
+type PageQuery struct {
+	After string `query:"after" doc:"Id of the last task of the previous page"`
+	Limit int    `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"Length of the page"`
+	Order string `query:"order" enum:"asc,desc" default:"desc" doc:"By creation: desc has the newest first"`
+}
+
+// Of returns the query of a token's tasks.
+func (q PageQuery) Of(tokenID string) tasks.ListQuery {
+	return tasks.ListQuery{TokenID: tokenID, After: q.After, Limit: q.Limit, Ascending: q.Order == "asc"}
+}
+
+// List is a page of a list of tasks.
+type List[T any] struct {
 	Object  string  `json:"object" enum:"list"`
-	Data    []task  `json:"data" nullable:"false"`
-	FirstID *string `json:"first_id"`
-	LastID  *string `json:"last_id" doc:"The 'after' of the next page. With has_more it may be a task that the filters omit"`
+	Data    []T     `json:"data" nullable:"false"`
+	FirstID *string `json:"first_id" doc:"Null in an empty page"`
+	LastID  *string `json:"last_id" doc:"Value of after for the next page; null in an empty page. With has_more it may be a task that the filters omit"`
 	HasMore bool    `json:"has_more"`
 }
 
-type taskDeleted struct {
+// NewList returns a page of tasks as show renders them.
+func NewList[T any](page tasks.Page, show func(tasks.Task) T) List[T] {
+	list := List[T]{Object: "list", Data: make([]T, len(page.Tasks)), LastID: body.OrNull(page.Last), HasMore: page.More}
+	for i, task := range page.Tasks {
+		list.Data[i] = show(task)
+	}
+	if len(page.Tasks) > 0 {
+		list.FirstID = &page.Tasks[0].ID
+	}
+	return list
+}
+
+// Deleted is the answer of a delete.
+type Deleted struct {
 	ID      string `json:"id"`
-	Object  string `json:"object" enum:"task.deleted"`
+	Object  string `json:"object" enum:"task.deleted,video.deleted"`
 	Deleted bool   `json:"deleted"`
 }
 
@@ -138,32 +162,22 @@ func (s *Service) Add(group *edge.Group) {
 	edge.Register(g, huma.Operation{
 		OperationID: "deleteTask", Method: http.MethodDelete, Path: root + "/{task_id}", Tags: tags, Summary: "Delete a task",
 		Description: "Removes the task and its result; a running task is cancelled first. Later reads do not find the task.",
-	}, func(ctx context.Context, in *Path) (taskDeleted, error) {
-		return taskDeleted{in.ID, "task.deleted", true}, s.Delete(ctx, edge.Of(ctx).Caller.ID, in.ID)
+	}, func(ctx context.Context, in *Path) (Deleted, error) {
+		return Deleted{in.ID, "task.deleted", true}, s.Delete(ctx, edge.Of(ctx).Caller.ID, in.ID)
 	})
 	s.addResult(g, tags)
 	s.addEvents(g, tags)
 }
 
-func (s *Service) list(ctx context.Context, in *taskList) (taskPage, error) {
-	page, err := s.Tasks.List(ctx, tasks.ListQuery{
-		TokenID: edge.Of(ctx).Caller.ID, After: in.After, Limit: in.Limit, Ascending: in.Order == "asc", Kind: activities.Kind(in.Kind),
-		Match: func(t tasks.Task) bool {
-			return (in.Status == "" || in.Status == string(statusOf(t))) && (in.Model == "" || in.Model == t.Request.Named()) &&
-				(in.Operation == "" || in.Operation == t.Operation)
-		},
-	})
-	if err != nil {
-		return taskPage{}, err
+func (s *Service) list(ctx context.Context, in *taskList) (List[task], error) {
+	query := in.Of(edge.Of(ctx).Caller.ID)
+	query.Kind = activities.Kind(in.Kind)
+	query.Match = func(t tasks.Task) bool {
+		return (in.Status == "" || in.Status == string(statusOf(t))) && (in.Model == "" || in.Model == t.Request.Named()) &&
+			(in.Operation == "" || in.Operation == t.Operation)
 	}
-	shown := taskPage{Object: "list", Data: make([]task, 0, len(page.Tasks)), LastID: body.OrNull(page.Last), HasMore: page.More}
-	for _, t := range page.Tasks {
-		shown.Data = append(shown.Data, newTask(t))
-	}
-	if len(shown.Data) > 0 {
-		shown.FirstID = &shown.Data[0].ID
-	}
-	return shown, nil
+	page, err := s.Tasks.List(ctx, query)
+	return NewList(page, newTask), err
 }
 
 func (s *Service) addEvents(g *edge.Group, tags []string) {

@@ -14,12 +14,6 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-type videoDeleted struct {
-	ID      string `json:"id"`
-	Object  string `json:"object" enum:"video.deleted"`
-	Deleted bool   `json:"deleted"`
-}
-
 // addTask adds the operations on a task of a format. noun ends their ids, and words their summaries; show returns the task in the format.
 func addTask[T any](s *Service, g *edge.Group, path, noun, words string, show func(ctx context.Context, task tasks.Task) T) {
 	path += "/{task_id}"
@@ -42,8 +36,8 @@ func addTask[T any](s *Service, g *edge.Group, path, noun, words string, show fu
 		OperationID: "delete" + noun, Method: http.MethodDelete, Path: path, Tags: tags, Summary: "Delete a video task",
 		Description: "Removes the task and its videos; a running task is cancelled first. Waits up to two seconds for the effect; " +
 			"later reads do not find the task.",
-	}, func(ctx context.Context, in *apitasks.Path) (videoDeleted, error) {
-		return videoDeleted{ID: in.ID, Object: "video.deleted", Deleted: true}, s.tasks.Delete(ctx, in.ID, edge.Of(ctx).Caller.ID)
+	}, func(ctx context.Context, in *apitasks.Path) (apitasks.Deleted, error) {
+		return apitasks.Deleted{ID: in.ID, Object: "video.deleted", Deleted: true}, s.tasks.Delete(ctx, in.ID, edge.Of(ctx).Caller.ID)
 	})
 	shape := apitasks.TaskEvents{
 		ID:     func(task tasks.Task) string { return string(task.State) + "-" + strconv.Itoa(task.Progress) },

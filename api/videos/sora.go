@@ -105,41 +105,15 @@ func (s *Service) addSoraCreate(g *edge.Group, tags []string) {
 	}, showOpenAIVideo))
 }
 
-type videoListQuery struct {
-	After string `query:"after" doc:"Id of the last task of the previous page"`
-	Limit int    `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"Length of the page"`
-	Order string `query:"order" enum:"asc,desc" default:"desc" doc:"By creation: desc has the newest first"`
-}
-
-type openAIVideoList struct {
-	Object  string        `json:"object" enum:"list"`
-	Data    []openAIVideo `json:"data" nullable:"false"`
-	FirstID *string       `json:"first_id" doc:"Null in an empty page"`
-	LastID  *string       `json:"last_id" doc:"Value of after for the next page; null in an empty page"`
-	HasMore bool          `json:"has_more"`
-}
-
 func (s *Service) addSoraList(g *edge.Group, tags []string) {
 	edge.Register(g.With(edge.Access{Permission: edge.VideoPermission}), huma.Operation{
 		OperationID: "listVideos", Method: http.MethodGet, Path: "/v1/videos", Tags: tags,
 		Summary: "List the token's video tasks",
-	}, func(ctx context.Context, in *videoListQuery) (list openAIVideoList, err error) {
+	}, func(ctx context.Context, in *apitasks.PageQuery) (list apitasks.List[openAIVideo], err error) {
 		if err := edge.Of(ctx).TakeReads(in.Limit); err != nil { // each task of the page counts as a read
 			return list, err
 		}
-		page, err := s.tasks.List(ctx, tasks.ListQuery{
-			TokenID: edge.Of(ctx).Caller.ID, After: in.After, Limit: in.Limit, Ascending: in.Order == "asc",
-		})
-		if err != nil {
-			return list, err
-		}
-		list = openAIVideoList{Object: "list", Data: make([]openAIVideo, len(page.Tasks)), LastID: body.OrNull(page.Last), HasMore: page.More}
-		for i, task := range page.Tasks {
-			list.Data[i] = newOpenAIVideo(task)
-		}
-		if len(page.Tasks) > 0 {
-			list.FirstID = &page.Tasks[0].ID
-		}
-		return list, nil
+		page, err := s.tasks.List(ctx, in.Of(edge.Of(ctx).Caller.ID))
+		return apitasks.NewList(page, newOpenAIVideo), err
 	})
 }
