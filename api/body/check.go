@@ -338,9 +338,6 @@ func (r *rule) lists(raw []byte) bool {
 
 // isInteger reports whether a JSON number is an integer, such as 3, 3.0 and 1e3.
 func isInteger(raw []byte) bool {
-	if !bytes.ContainsAny(raw, ".eE") {
-		return true
-	}
-	f, err := strconv.ParseFloat(string(raw), 64)
-	return err == nil && f == float64(int64(f))
+	_, whole := rawjson.Value(raw).Int()
+	return whole || !bytes.ContainsAny(raw, ".eE") // it may be larger than an int64
 }

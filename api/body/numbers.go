@@ -3,7 +3,6 @@ package body
 import (
 	"bytes"
 	"errors"
-	"math"
 	"strconv"
 
 	"modelrelay/providers/rawjson"
@@ -30,18 +29,6 @@ func Whole(raw rawjson.Value) int64 {
 		n = int64(min(f, MaxWhole))
 	}
 	return min(n, MaxWhole)
-}
-
-// Integer parses a JSON number without a fraction, such as 3, 3.0 and 3e2.
-func Integer(raw []byte) (int64, bool) {
-	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
-		return n, true
-	}
-	f, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil || math.Abs(f) > 1<<53 || f != math.Trunc(f) {
-		return 0, false
-	}
-	return int64(f), true
 }
 
 // Decimal formats a JSON number without an exponent.

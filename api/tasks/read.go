@@ -7,9 +7,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/workflows/tasks"
 )
 
@@ -29,7 +29,7 @@ func ParseWait(text []byte) (time.Duration, error) {
 	if len(text) == 0 {
 		return 0, nil
 	}
-	seconds, ok := body.Integer(text)
+	seconds, ok := rawjson.Value(text).Int()
 	if !ok || seconds < 0 || seconds > int64(MaxWait/time.Second) {
 		return 0, providers.InvalidField("wait", "Invalid request: 'wait' must be a number of seconds from 0 to %d.", MaxWait/time.Second)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"modelrelay/api/body"
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // videoFields are the fields of a create in all video formats, for the checks. It is never filled. Numbers may be in strings.
@@ -123,7 +124,7 @@ func take(req *providers.VideoRequest, b *body.JSON) error {
 		}
 	}
 	if raw := b.Value("seed"); raw != nil {
-		seed, ok := body.Integer([]byte(numeral(raw)))
+		seed, ok := rawjson.Value(numeral(raw)).Int()
 		if !ok {
 			return providers.InvalidField("seed", "Invalid request: 'seed' is out of range.")
 		}

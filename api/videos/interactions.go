@@ -158,10 +158,8 @@ func (a interactions) begin(x *edge.Request, r *http.Request, ch *calls.Charge, 
 	}
 	if !isVideo(b) {
 		if relayed.Model != "" && b.Flag("background") && x.Caller.Allows(relayed.Model) && !a.service.creator.router.Serves(relayed) {
-			if video := (router.Request{
-				Group: relayed.Group, Model: relayed.Model,
-				Endpoint: providers.Endpoint{Operation: providers.VideoTask},
-			}); a.service.creator.router.Serves(video) {
+			video := relayed
+			if video.Endpoint = (providers.Endpoint{Operation: providers.VideoTask}); a.service.creator.router.Serves(video) {
 				return true, providers.InvalidField("background",
 					"Invalid request: for this model, 'background' requires a video: 'response_format' with the type video.")
 			}

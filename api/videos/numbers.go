@@ -81,7 +81,7 @@ func secondsOfFrames(place, text string) (string, error) {
 
 // positive reads a JSON integer above 0.
 func positive(param string, raw []byte) (int, error) {
-	n, ok := body.Integer(raw)
+	n, ok := rawjson.Value(raw).Int()
 	if !ok || n <= 0 || n > math.MaxInt32 {
 		return 0, providers.InvalidField(param, "Invalid request: '%s' must be an integer above 0.", param)
 	}
