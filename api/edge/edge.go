@@ -5,6 +5,7 @@
 package edge
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -86,8 +87,8 @@ type Edge struct {
 // New returns an Edge for the formats. The last format has the requests of no other format. New starts no goroutine.
 func New(o Options, formats ...*Format) *Edge {
 	hookFaults()
-	o.MaxBody, o.BodyMemory = orDefault(o.MaxBody, DefaultMaxBody), orDefault(o.BodyMemory, DefaultBodyMemory)
-	o.BodyTimeout, o.WriteTimeout = orDefault(o.BodyTimeout, DefaultBodyTimeout), orDefault(o.WriteTimeout, DefaultWriteTimeout)
+	o.MaxBody, o.BodyMemory = cmp.Or(o.MaxBody, DefaultMaxBody), cmp.Or(o.BodyMemory, DefaultBodyMemory)
+	o.BodyTimeout, o.WriteTimeout = cmp.Or(o.BodyTimeout, DefaultBodyTimeout), cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -101,13 +102,6 @@ func New(o Options, formats ...*Format) *Edge {
 		e.open[kind] = fair.New[string](fair.Bounds{Total: math.MaxInt64}) // each token has its own bound
 	}
 	return e
-}
-
-func orDefault[N int64 | time.Duration](n, otherwise N) N {
-	if n > 0 {
-		return n
-	}
-	return otherwise
 }
 
 // Log returns the logger of the edge; it is never nil.

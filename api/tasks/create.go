@@ -26,18 +26,6 @@ func NewCreate(x *edge.Request, r *http.Request, format providers.Format, reques
 	}, err
 }
 
-// limitOf returns the limit that refused a create with a fault of the kind, "" for none.
-func limitOf(kind providers.Kind) edge.Limit {
-	switch kind {
-	case providers.RateLimited:
-		return edge.LimitTasks
-	case providers.Quota:
-		return edge.LimitBudget
-	default:
-		return ""
-	}
-}
-
 func idempotencyKey(header http.Header) (string, error) {
 	values := header.Values("Idempotency-Key")
 	if len(values) == 0 {
@@ -68,7 +56,8 @@ func Create(x *edge.Request, r *http.Request, of Tasks, create tasks.Create, ref
 	}
 	x.Outcome.Task, x.Outcome.Refused = task.ID, ""
 	if err != nil {
-		x.Outcome.Refused = limitOf(providers.AsFault(err).Kind)
+		limits := map[providers.Kind]edge.Limit{providers.RateLimited: edge.LimitTasks, providers.Quota: edge.LimitBudget}
+		x.Outcome.Refused = limits[providers.AsFault(err).Kind]
 	}
 	return task, err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -89,17 +90,12 @@ func faultOf(t tasks.Task) (int, *providers.Fault) {
 	switch {
 	case statusOf(t) == workflows.Cancelled:
 		fault.Kind, fault.Message = providers.Conflict, "The task was cancelled."
-		return http.StatusConflict, fault
 	case code == workflows.CodeQueueTimeout:
 		fault.Kind = providers.Overloaded
-		return http.StatusServiceUnavailable, fault
 	case code == workflows.CodeDeadlineExceeded:
 		fault.Kind = providers.Timeout
-		return http.StatusGatewayTimeout, fault
-	case code == workflows.CodeArchiveFailed, code == workflows.CodeFailedByOperator, code == workflows.CodeInternal:
-		return http.StatusInternalServerError, fault
-	default:
+	case !slices.Contains([]string{workflows.CodeArchiveFailed, workflows.CodeFailedByOperator, workflows.CodeInternal}, code):
 		fault.Kind = providers.Upstream
-		return http.StatusBadGateway, fault
 	}
+	return edge.Status(fault.Kind), fault
 }
