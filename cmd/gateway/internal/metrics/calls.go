@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -16,8 +15,6 @@ import (
 
 // callMetrics counts requests and relayed calls, with names of the OpenTelemetry conventions if there are any.
 type callMetrics struct {
-	names *atomic.Pointer[names]
-
 	http, duration, first, before metric.Float64Histogram
 	tokens                        metric.Int64Histogram
 	cached                        metric.Int64Counter
@@ -72,9 +69,8 @@ type callSeries struct {
 // usually has one set for successful calls and a few for faults.
 const histogramsPerModel = 2
 
-func newCallMetrics(in *instruments, names *atomic.Pointer[names], models int) *callMetrics {
+func newCallMetrics(in *instruments, models int) *callMetrics {
 	c := &callMetrics{
-		names: names,
 		// The buckets of the conventions end where most web requests do. An answer may be written for minutes.
 		http: in.seconds("http.server.request.duration", "Duration of HTTP requests, streams to their end.",
 			[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}),
@@ -150,12 +146,8 @@ func (c *callMetrics) prime(n *names) {
 }
 
 // Seen counts a request of an api.Server.
-func (m *Metrics) Seen(s edge.Seen) { m.calls.seen(s) }
-
-// Tried counts an attempt of a relay, with its number in the call.
-func (m *Metrics) Tried(number int, attempt providers.Try) { m.calls.tried(number, attempt) }
-
-func (c *callMetrics) seen(s edge.Seen) {
+func (m *Metrics) Seen(s edge.Seen) {
+	c, names := m.calls, m.names.Load()
 	ctx := context.Background() // no span: exemplars are off
 	request := requestKey{method: knownMethod(s.Method), route: s.Route, status: s.Status}
 	if s.Status >= http.StatusInternalServerError {
@@ -168,7 +160,6 @@ func (c *callMetrics) seen(s edge.Seen) {
 	if s.Sent == 0 { // not a call, or refused before
 		return
 	}
-	names := c.names.Load()
 	model := names.model(s.Model)
 	series := c.callSeries.of(callKey{s.Operation, model, names.provider(s.Channel), s.Fault})
 	c.before.Record(ctx, s.Sent.Seconds(), c.beforeSeries.of(s.Operation)...)
@@ -196,9 +187,9 @@ func (c *callMetrics) seen(s edge.Seen) {
 	}
 }
 
-func (c *callMetrics) tried(number int, attempt providers.Try) {
-	key := attemptKey{channel: c.names.Load().channel(attempt.Channel), fault: attempt.Fault, again: number > 1}
-	c.attempts.add(1, key)
+// Tried counts an attempt of a relay, with its number in the call.
+func (m *Metrics) Tried(number int, attempt providers.Try) {
+	m.calls.attempts.add(1, attemptKey{channel: m.names.Load().channel(attempt.Channel), fault: attempt.Fault, again: number > 1})
 }
 
 func requestSeries(key requestKey) []metric.RecordOption {

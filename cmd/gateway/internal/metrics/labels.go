@@ -3,9 +3,7 @@ package metrics
 import (
 	"cmp"
 	"iter"
-	"maps"
 	"sync"
-	"sync/atomic"
 
 	"modelrelay/providers"
 )
@@ -132,32 +130,22 @@ type series[K comparable, V any] struct {
 	most  int
 	other func(K) K
 
-	known atomic.Pointer[map[K]V] // read without a lock; completed after as many misses as it has keys
-	mu    sync.Mutex
-	all   map[K]V
-	miss  int
+	mu  sync.RWMutex
+	all map[K]V
 }
 
 // of returns the value of the key, and stores it at the first use.
 func (s *series[K, V]) of(key K) V {
-	if v, ok := s.lookUp(key); ok {
-		return v
+	s.mu.RLock()
+	v, ok := s.all[key]
+	s.mu.RUnlock()
+	if !ok {
+		v = s.add(key)
 	}
-	return s.slow(key)
+	return v
 }
 
-func (s *series[K, V]) lookUp(key K) (v V, ok bool) {
-	known := s.known.Load()
-	if known == nil {
-		return v, false
-	}
-	if v, ok = (*known)[key]; !ok && s.most > 0 && len(*known) > s.most {
-		v, ok = (*known)[s.other(key)]
-	}
-	return v, ok
-}
-
-func (s *series[K, V]) slow(key K) V {
+func (s *series[K, V]) add(key K) V {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v, ok := s.all[key]
@@ -172,17 +160,12 @@ func (s *series[K, V]) slow(key K) V {
 		v = s.make(key)
 		s.all[key] = v
 	}
-	if s.miss++; s.miss > len(s.all)/2 {
-		known := maps.Clone(s.all)
-		s.known.Store(&known)
-		s.miss = 0
-	}
 	return v
 }
 
 func (s *series[K, V]) has(key K) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	_, ok := s.all[key]
 	return ok
 }

@@ -78,8 +78,8 @@ func New(o Options) (*Metrics, error) {
 	)}
 	m.meter = m.provider.Meter("modelrelay")
 	in := &instruments{meter: m.meter}
-	m.calls = newCallMetrics(in, &m.names, o.Models)
-	m.tasks = newTaskMetrics(in, &m.names)
+	m.calls = newCallMetrics(in, o.Models)
+	m.tasks = newTaskMetrics(in)
 	if err := errors.Join(in.errs...); err != nil {
 		return nil, fmt.Errorf("open the metrics: %w", err)
 	}

@@ -79,12 +79,9 @@ func (c *taskCounter) count(ctx context.Context) bool {
 
 // CountTasks returns the function that counts tasks until its context ends, and reports the counts.
 func (m *Metrics) CountTasks(operator *tasks.Operator, slots *slots.Store) (run func(context.Context), err error) {
-	c := &taskCounter{operator: operator, slots: slots, limited: m.limited}
+	c := &taskCounter{operator: operator, slots: slots, limited: func() []string { return m.names.Load().limited }}
 	return c.run, m.watchTasks(c)
 }
-
-// limited returns the channels with limited jobs.
-func (m *Metrics) limited() []string { return m.names.Load().limited }
 
 func (m *Metrics) watchTasks(c *taskCounter) error {
 	in := &instruments{meter: m.meter}

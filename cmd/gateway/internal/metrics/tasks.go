@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -17,7 +16,6 @@ import (
 
 // taskMetrics counts tasks and their steps. The Temporal SDK counts activities and workflows by type.
 type taskMetrics struct {
-	names  *atomic.Pointer[names]
 	primed series[string, struct{}] // channels
 
 	created, ended, submits, reconciles, polls, archives, bytes, deliveries, lost metric.Int64Counter
@@ -70,9 +68,8 @@ func waitBuckets() []float64 {
 	return []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 21600, 86400}
 }
 
-func newTaskMetrics(in *instruments, names *atomic.Pointer[names]) *taskMetrics {
+func newTaskMetrics(in *instruments) *taskMetrics {
 	t := &taskMetrics{
-		names:      names,
 		created:    in.counter("gateway.tasks.created", "{task}", "Tasks that were started, by kind."),
 		ended:      in.counter("gateway.tasks.ended", "{task}", "Tasks that ended, by kind and state, and by code where they failed."),
 		submits:    in.counter("gateway.task.submits", "{submit}", "Submits to upstreams; of an unknown one its job is looked for."),
@@ -156,10 +153,8 @@ func (m *Metrics) Created(kind activities.Kind, model string) {
 }
 
 // Step counts a step of a task.
-func (m *Metrics) Step(step activities.Step) { m.tasks.count(step) }
-
-func (t *taskMetrics) count(step activities.Step) {
-	ctx, names := context.Background(), t.names.Load()
+func (m *Metrics) Step(step activities.Step) {
+	ctx, t, names := context.Background(), m.tasks, m.names.Load()
 	channel := names.channel(step.Channel)
 	if step.Channel != "" {
 		t.primed.of(channel)

@@ -2,9 +2,9 @@ package metrics
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/url"
 	"slices"
 	"strings"
@@ -23,7 +23,6 @@ import (
 )
 
 // The variables that determine whether and how traces are sent. The SDK itself reads the variables for the address, the names and the rates
-// (OTEL_EXPORTER_OTLP_*, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_BSP_*, OTEL_SPAN_*).
 // (OTEL_EXPORTER_OTLP_*, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_BSP_*, OTEL_SPAN_*).
 const (
 	otelDisabled       = "OTEL_SDK_DISABLED"
@@ -155,9 +154,7 @@ type spanIDs struct{}
 
 // NewIDs implements sdktrace.IDGenerator.
 func (g spanIDs) NewIDs(ctx context.Context) (id trace.TraceID, span trace.SpanID) {
-	for !id.IsValid() {
-		draw(id[:])
-	}
+	_, _ = rand.Read(id[:]) // never fails
 	return id, g.NewSpanID(ctx, id)
 }
 
@@ -166,14 +163,6 @@ func (spanIDs) NewSpanID(ctx context.Context, _ trace.TraceID) (id trace.SpanID)
 	if given, ok := tracing.GivenSpanID(ctx); ok {
 		return given
 	}
-	for !id.IsValid() {
-		draw(id[:])
-	}
+	_, _ = rand.Read(id[:])
 	return id
-}
-
-func draw(id []byte) {
-	for i := range id {
-		id[i] = byte(rand.Uint32()) //nolint:gosec // an id, not a secret
-	}
 }
