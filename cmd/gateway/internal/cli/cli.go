@@ -90,7 +90,7 @@ func Options(env func(string) (string, bool)) []kong.Option {
 	})
 	return []kong.Option{
 		kong.Resolvers(variables), kong.PostBuild(flagsOfDocuments), kong.NamedMapper("list", kong.MapperFunc(commaList)),
-		kong.NamedMapper("past", timeFlag(parseSince)), kong.NamedMapper("future", timeFlag(parseExpiry)),
+		kong.NamedMapper("past", timeFlag(false)), kong.NamedMapper("future", timeFlag(true)),
 	}
 }
 
@@ -113,14 +113,14 @@ func commaList(ctx *kong.DecodeContext, target reflect.Value) error {
 }
 
 // timeFlag parses a flag with a time into a string or *string in the form of RFC 3339. "" is an absent time.
-func timeFlag(parse func(text string, now time.Time) (time.Time, error)) kong.MapperFunc {
+func timeFlag(future bool) kong.MapperFunc {
 	return func(ctx *kong.DecodeContext, target reflect.Value) error {
 		var text string
 		if err := ctx.Scan.PopValueInto("time", &text); err != nil {
 			return err
 		}
 		if text != "" {
-			at, err := parse(text, time.Now())
+			at, err := parseTime(text, future)
 			if err != nil {
 				return err
 			}
@@ -160,37 +160,21 @@ func flagsOfDocuments(k *kong.Kong) error {
 	})
 }
 
-// parseSince parses a date, a time, or a duration before now; "" is the zero time.
-func parseSince(text string, now time.Time) (time.Time, error) {
-	if ago, err := time.ParseDuration(text); err == nil {
-		return now.Add(-ago), nil
+// parseTime parses a date, an RFC 3339 time, or a duration before now, or from now if the time is in the future.
+func parseTime(text string, future bool) (time.Time, error) {
+	now, sign := time.Now(), time.Duration(-1)
+	if future {
+		sign = 1
 	}
-	t, err := config.ParseTime(text)
-	if err != nil {
-		return time.Time{}, notWhen(text)
+	at, err := config.ParseTime(text)
+	if length, failed := time.ParseDuration(text); failed == nil {
+		at, err = now.Add(sign*length), nil
 	}
-	return t, nil
-}
-
-// parseExpiry parses a time in the file's syntax, or a duration from now.
-func parseExpiry(text string, now time.Time) (time.Time, error) {
-	if d, err := time.ParseDuration(text); err == nil {
-		if d <= 0 {
-			return time.Time{}, errors.New("is in the past")
-		}
-		return now.Add(d).UTC().Truncate(time.Second), nil
-	}
-	t, err := config.ParseTime(text)
 	switch {
 	case err != nil:
-		return time.Time{}, notWhen(text)
-	case !t.IsZero() && !t.After(now):
-		return time.Time{}, errors.New("is in the past")
+		return at, fmt.Errorf("%q is neither a date (2027-01-31), an RFC 3339 time nor a duration such as 24h", text)
+	case future && !at.After(now):
+		return at, errors.New("is in the past")
 	}
-	return t, nil
-}
-
-// notWhen is the refusal of a time that may also be a duration on the command line.
-func notWhen(text string) error {
-	return fmt.Errorf("%q is neither a date (2027-01-31), an RFC 3339 time nor a duration such as 24h", text)
+	return at, nil
 }
