@@ -9,7 +9,6 @@ import (
 
 	"modelrelay/api/edge"
 	"modelrelay/api/logs"
-	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/cmd/gateway/internal/metrics"
 	"modelrelay/providers"
 	"modelrelay/storage/archive"
@@ -17,25 +16,10 @@ import (
 	"modelrelay/storage/traffic"
 )
 
-func knownModels(cfg config.Config) map[string]bool {
-	names := make(map[string]bool)
-	for _, channel := range cfg.Channels {
-		for model := range channel.Models {
-			if !providers.IsPattern(model) {
-				names[model] = true
-			}
-		}
-	}
-	for model := range cfg.Named() {
-		names[model] = true
-	}
-	return names
-}
-
 // writeCalls opens the log of calls, its history and their sums for writing, and adds the log to stores. Main's Close writes the remaining
 // data.
 func (p *parts) writeCalls(m *Main, stores *metrics.Stores) edge.Called {
-	sums := traffic.New(p.redis, &traffic.Options{Known: p.knows, Log: p.log})
+	sums := traffic.New(p.redis, &traffic.Options{Known: p.metrics.Knows, Log: p.log})
 	m.onClose(p.flush("traffic", sums.Close))
 	count := func(r *calllog.Record) {
 		if r.Token == "" { // requests of unauthenticated clients are not traffic

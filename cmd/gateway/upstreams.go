@@ -2,7 +2,6 @@ package main
 
 import (
 	"log/slog"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -23,7 +22,6 @@ type upstreams struct {
 	router  *router.Router
 	health  *health.Sharer
 	prices  *pricing.List
-	models  atomic.Pointer[map[string]bool] // see knownModels
 }
 
 // openUpstreams opens the channels of a configuration. Main's Close ends their connections.
@@ -41,13 +39,10 @@ func (m *Main) openUpstreams(cfg config.Config, client redis.UniversalClient, lo
 
 // load applies the channels, aliases and prices of a configuration.
 func (u *upstreams) load(cfg config.Config) {
-	u.models.Store(new(knownModels(cfg)))
 	u.prices.Load(cfg.PriceList())
 	u.trust.load(cfg.Authorities(u.catalog))
 	u.router.Load(cfg.Routes(), cfg.Aliases)
 }
-
-func (u *upstreams) knows(model string) bool { return (*u.models.Load())[model] }
 
 func (u *upstreams) tester() channeltest.Tester {
 	return channeltest.Tester{Channel: u.router.Channel, Vendors: u.catalog}

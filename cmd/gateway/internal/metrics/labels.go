@@ -74,6 +74,9 @@ func (m *Metrics) Learn(channels []providers.Channel, priced iter.Seq[string], v
 	m.tasks.prime()
 }
 
+// Knows reports whether the configuration has the model.
+func (m *Metrics) Knows(model string) bool { return m.names.Load().models[model] }
+
 func (n *names) model(name string) string {
 	if n.models[name] {
 		return n.labels.models.of(name)
