@@ -84,17 +84,11 @@ func clientOptions(url string, opts *RedisOptions) (*redis.Options, error) {
 		// The library's error may contain the URL, and so a password.
 		return nil, errors.New("redis url: must be redis://[user:password@]host:port/db")
 	}
-	if opts.Username != "" {
-		ro.Username = opts.Username
-	}
-	if opts.Password != "" {
-		ro.Password = opts.Password.Reveal()
-	}
+	ro.Username = cmp.Or(opts.Username, ro.Username)
+	ro.Password = cmp.Or(opts.Password.Reveal(), ro.Password)
 	timeout := cmp.Or(opts.Timeout, defaultTimeout)
 	for _, of := range []*time.Duration{&ro.DialTimeout, &ro.ReadTimeout, &ro.WriteTimeout, &ro.PoolTimeout} {
-		if *of == 0 {
-			*of = timeout
-		}
+		*of = cmp.Or(*of, timeout)
 	}
 	ro.Dialer = dialer(ro, opts.TLS)
 	ro.ContextTimeoutEnabled = true
@@ -108,14 +102,9 @@ func clientOptions(url string, opts *RedisOptions) (*redis.Options, error) {
 	return ro, nil
 }
 
-// pingKey is the key that PingRedis writes, with the lifetime pingTTL.
-const pingKey = Prefix + "ping"
-
-const pingTTL = time.Minute
-
-// PingRedis writes pingKey. A Redis that only reads, such as a demoted primary, does not suffice. ErrUnavailable: Redis did not write.
+// PingRedis writes a key. A Redis that only reads, such as a demoted primary, does not suffice. ErrUnavailable: Redis did not write.
 func PingRedis(ctx context.Context, client redis.UniversalClient) error {
-	return RedisError("ping redis", client.Set(ctx, pingKey, "", pingTTL).Err())
+	return RedisError("ping redis", client.Set(ctx, Prefix+"ping", "", time.Minute).Err())
 }
 
 // Pipelined sends the commands that ask makes, one per element, in one round trip, and returns them. Their answers can be read if the error

@@ -3,6 +3,7 @@
 package archive
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -34,7 +35,6 @@ type Store struct {
 	public    *minio.Core // signs links; it sends no requests
 	bucket    string
 	region    string
-	secure    bool
 	mayMake   bool               // the bucket may be created
 	sse       encrypt.ServerSide // nil: the bucket's default
 	sendMD5   bool
@@ -85,7 +85,6 @@ func New(opts Options) (*Store, error) {
 		bucket: opts.Bucket, mayMake: !opts.MayNotCreate, sse: sse, sendMD5: opts.ContentMD5,
 		stall:  cmp.Or(opts.Stall, 20*time.Second),
 		region: opts.Region,
-		secure: u.Scheme == "https",
 		slots:  make(chan struct{}, max(2, cmp.Or(opts.Buffers, 12))),
 		transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
@@ -99,7 +98,7 @@ func New(opts Options) (*Store, error) {
 	}
 	inside := minio.Options{
 		Creds:        newCredentials(opts),
-		Secure:       s.secure,
+		Secure:       u.Scheme == "https",
 		Region:       opts.Region,
 		BucketLookup: lookup,
 		Transport:    s.transport,
@@ -265,9 +264,6 @@ func (s *Store) list(ctx context.Context, prefix string, all bool) iter.Seq2[min
 
 // PutJSON stores a document of at most MaxDocument bytes; for a larger one it returns ErrTooLarge.
 func (s *Store) PutJSON(ctx context.Context, key string, v any) error {
-	if err := CheckKey(key); err != nil {
-		return err
-	}
 	text, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("put %s: %w", key, err)
@@ -275,7 +271,7 @@ func (s *Store) PutJSON(ctx context.Context, key string, v any) error {
 	if len(text) > MaxDocument {
 		return fmt.Errorf("put %s: %w: %d bytes", key, ErrTooLarge, len(text))
 	}
-	_, err = s.Put(ctx, key, strings.NewReader(string(text)), int64(len(text)), PutOptions{ContentType: "application/json"})
+	_, err = s.Put(ctx, key, bytes.NewReader(text), int64(len(text)), PutOptions{ContentType: "application/json"})
 	return err
 }
 
