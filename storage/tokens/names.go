@@ -49,19 +49,19 @@ func (s *records) byID(ctx context.Context, id string) (record, error) {
 	return found[0], nil
 }
 
-// page is Store.Page.
-func (s *records) page(ctx context.Context, q PageQuery) (Page, error) {
+// Page returns tokens ordered by name, including revoked ones. Its cost depends on the page, not on the number of tokens.
+func (t *Store) Page(ctx context.Context, q PageQuery) (Page, error) {
 	var page Page
 	from := "-"
 	if q.After != "" {
 		from = "(" + q.After
 	}
 	for read := 0; read < PageReads; {
-		entries, err := s.between(ctx, from, "+")
+		entries, err := t.records.between(ctx, from, "+")
 		if err != nil {
 			return Page{}, err
 		}
-		found, err := s.entries(ctx, entries)
+		found, err := t.records.entries(ctx, entries)
 		if err != nil {
 			return Page{}, err
 		}

@@ -75,12 +75,6 @@ func (s *records) ofIDs(ctx context.Context, ids []string, sums ...keySum) (inde
 	return index, found, err
 }
 
-// count returns the number of tokens, including revoked ones.
-func (s *records) count(ctx context.Context) (int64, error) {
-	n, err := s.client.HLen(ctx, tokensKey).Result()
-	return n, storage.RedisError("count tokens", err)
-}
-
 // storedToken is a token's record, which alone contains webhook secrets in clear text.
 type storedToken struct {
 	Token
