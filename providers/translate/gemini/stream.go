@@ -144,6 +144,7 @@ func (w *writer) answer(index int) *answer {
 func (w *writer) state(a *answer, state *form.State) {
 	switch state.Kind {
 	case form.StateGemini:
+		a.close()
 		a.own = slices.Clone(state.Data)
 	case form.StateGeminiBefore:
 		w.signed(a, state.Data)
@@ -156,65 +157,55 @@ func (w *writer) state(a *answer, state *form.State) {
 
 // signed writes a part with only a signature.
 func (w *writer) signed(a *answer, signature []byte) {
-	w.part(a, func(out *form.Out) {
-		out.JSON(`"text":"","thoughtSignature":?`, signature)
-	})
+	w.part(a, `{"text":"","thoughtSignature":?}`, signature)
 }
 
 // say writes a piece of a text or a thought: a separate part in a stream, a piece of a part in a document.
 func (w *writer) say(a *answer, kind form.EventKind, text rawjson.Text) {
 	if w.ask.Stream {
 		w.begin()
-		w.Out.Begin()
-		w.spoken(&w.Out, a, kind, text.Inner())
-		w.Out.End()
+		a.spoken(&w.Out, kind, text.Inner())
 		w.finish(a)
 		return
 	}
 	if a.open != kind {
-		a.close(w)
+		a.close()
 		a.open = kind
 	}
 	a.text = append(a.text, text.Inner()...)
 }
 
-// spoken writes the members of a part with a text or a thought.
-func (w *writer) spoken(out *form.Out, a *answer, kind form.EventKind, text []byte) {
-	out.KeyQuoted("text", text)
-	if kind == form.EventThought {
-		out.JSON(`"thought":true`)
-		return
-	}
-	if a.own != nil {
-		out.KeyQuoted("thoughtSignature", a.own)
+// spoken writes a part with a text or a thought.
+func (a *answer) spoken(out *form.Out, kind form.EventKind, text []byte) {
+	switch {
+	case kind == form.EventThought:
+		out.JSON(`{"text":?,"thought":true}`, text)
+	case a.own != nil:
+		out.JSON(`{"text":?,"thoughtSignature":?}`, text, a.own)
 		a.own = nil
+	default:
+		out.JSON(`{"text":?}`, text)
 	}
 }
 
-func (a *answer) close(w *writer) {
+// close writes the open part of a document.
+func (a *answer) close() {
 	if a.open >= 0 {
-		a.parts.Begin()
-		w.spoken(&a.parts, a, a.open, a.text)
-		a.parts.End()
+		a.spoken(&a.parts, a.open, a.text)
 		a.open, a.text = -1, a.text[:0]
 	}
 }
 
-// part writes a separate part with the members of write.
-func (w *writer) part(a *answer, write func(*form.Out)) {
-	out := &w.Out
-	if w.ask.Stream {
-		w.begin()
-	} else {
-		a.close(w)
-		out = &a.parts
+// part writes a separate part of a shape.
+func (w *writer) part(a *answer, shape string, values ...any) {
+	if !w.ask.Stream {
+		a.close()
+		a.parts.JSON(shape, values...)
+		return
 	}
-	out.Begin()
-	write(out)
-	out.End()
-	if w.ask.Stream {
-		w.finish(a)
-	}
+	w.begin()
+	w.Out.JSON(shape, values...)
+	w.finish(a)
 }
 
 func (w *writer) called(a *answer) {
@@ -222,39 +213,35 @@ func (w *writer) called(a *answer) {
 	if !input.IsObject() || !rawjson.Valid(input) {
 		input = form.ReadArguments(rawjson.Quote(string(a.input)))
 	}
-	w.part(a, func(out *form.Out) {
-		out.JSON(`"functionCall":{"id":?,"name":?,"args":?}`, a.call.ID, a.call.Name, input)
-		switch {
-		case a.own != nil:
-			out.KeyQuoted("thoughtSignature", a.own)
-		case len(a.states) > 0:
-			out.KeyString("thoughtSignature", seal(a.states))
-			a.states = nil
-		}
+	a.close()
+	const unsigned = `{"functionCall":{"id":?,"name":?,"args":?}}`
+	const signed = `{"functionCall":{"id":?,"name":?,"args":?},"thoughtSignature":?}`
+	switch {
+	case a.own != nil:
+		w.part(a, signed, a.call.ID, a.call.Name, input, a.own)
 		a.own = nil
-	})
+	case len(a.states) > 0:
+		w.part(a, signed, a.call.ID, a.call.Name, input, seal(a.states))
+		a.states = nil
+	default:
+		w.part(a, unsigned, a.call.ID, a.call.Name, input)
+	}
 }
 
 // stop ends a candidate. State without a call becomes an empty thought.
 func (w *writer) stop(a *answer, stop form.Stop) {
+	a.close()
 	if len(a.states) > 0 {
-		w.part(a, func(out *form.Out) {
-			out.JSON(`"text":"","thought":true,"thoughtSignature":?`, seal(a.states))
-		})
+		w.part(a, `{"text":"","thought":true,"thoughtSignature":?}`, seal(a.states))
 		a.states = nil
 	}
 	if a.own != nil {
 		w.signed(a, a.own)
 	}
 	a.reason = finishReason(stop.Reason)
-	if !w.ask.Stream {
-		a.close(w)
-		return
+	if w.ask.Stream { // SDKs treat a piece without parts as an invalid answer, and the vendor also sends an empty text here
+		w.part(a, `{"text":""}`)
 	}
-	// SDKs treat a piece without parts as an invalid answer, and the vendor also sends an empty text here.
-	w.begin()
-	w.Out.JSON(`{"text":""}`)
-	w.finish(a)
 }
 
 func finishReason(reason form.StopReason) string {

@@ -119,6 +119,9 @@ func TestReadsItsOwn(t *testing.T) {
 		"cut off":      {text(0, "a"), stop(form.StopMaxTokens)},
 		"Google's": slices.Concat([]form.Event{state(0, form.State{Kind: form.StateGemini, Data: []byte("QQ==")})}, call(0, "c", "f", "{}"),
 			[]form.Event{stop(form.StopCalls)}),
+		"Google's after a text": slices.Concat([]form.Event{
+			text(0, "a"), state(1, form.State{Kind: form.StateGemini, Data: []byte("QQ==")}),
+		}, call(1, "c", "f", "{}"), []form.Event{stop(form.StopCalls)}),
 		"text before": {text(0, "a"), state(0, form.State{Kind: form.StateGeminiBefore, Data: []byte("QQ==")}), stop(form.StopEnd)},
 		"two answers": {
 			text(0, "a"),

@@ -148,16 +148,15 @@ func (w *writer) tune() {
 func (w *writer) sample() {
 	s, f := &w.p.Sampling, &w.p.Fields
 	taken := w.traits.Sampling && !w.plan.on
-	// 1 is the default, so nothing is lost without it.
-	drop := func(value rawjson.Value, field form.Field) {
-		if n, ok := value.Float(); ok && n != 1 {
+	drop := func(value rawjson.Value, field form.Field, standard float64) { // nothing is lost without the default value
+		if n, ok := value.Float(); ok && n != standard {
 			w.loss.Drop(f[field])
 		}
 	}
 	switch n, ok := s.Temperature.Float(); {
 	case !ok:
 	case !taken:
-		drop(s.Temperature, form.FieldTemperature)
+		drop(s.Temperature, form.FieldTemperature, 1)
 	case n > 1:
 		w.loss.Change(f[form.FieldTemperature])
 		w.out.JSON(`"temperature":1`)
@@ -169,7 +168,7 @@ func (w *writer) sample() {
 	case taken && (!w.traits.OneSampler || !s.Temperature.IsNumber()):
 		w.out.Field("top_p", s.TopP)
 	default:
-		drop(s.TopP, form.FieldTopP)
+		drop(s.TopP, form.FieldTopP, 1)
 	}
 	switch {
 	case !s.TopK.IsNumber():
@@ -178,12 +177,8 @@ func (w *writer) sample() {
 	default:
 		w.loss.Drop(f[form.FieldTopK])
 	}
-	if n, _ := s.Presence.Float(); n != 0 {
-		w.loss.Drop(f[form.FieldPresence])
-	}
-	if n, _ := s.Frequency.Float(); n != 0 {
-		w.loss.Drop(f[form.FieldFrequency])
-	}
+	drop(s.Presence, form.FieldPresence, 0)
+	drop(s.Frequency, form.FieldFrequency, 0)
 	if !s.Seed.Absent() {
 		w.loss.Drop(f[form.FieldSeed])
 	}
