@@ -25,12 +25,7 @@ func (s *Server) taskText(v *View) {
 		v.note(v.User, watchWord, id, "")
 		user = v.readerOf(story.Token)
 	}
-	r, err := v.request(user, "/v1/tasks/"+inprocess.Segment(id)+"/events", nil)
-	if err != nil {
-		s.fail(v, http.StatusNotFound, "refused.nothing")
-		return
-	}
-	answer, err := inprocess.Transport{Handler: s.o.API}.RoundTrip(r)
+	answer, err := v.call(user, "/v1/tasks/"+inprocess.Segment(id)+"/events", nil)
 	if err != nil {
 		s.failed(v, err)
 		return

@@ -257,7 +257,7 @@ func (s *Server) refused(v *View, problem *Problem) {
 
 // render writes a page. It executes the whole template before it sends a byte, so that a defect gets its own page.
 func (s *Server) render(v *View, status int, name string, data any) {
-	v.Page, v.Status, v.Data = name, status, data
+	v.Page, v.Data = name, data
 	page := s.templates[v.Appearance.lang]()[name]
 	if page == nil {
 		panic("console: no template pages/" + name + ".html")

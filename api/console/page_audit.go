@@ -1,11 +1,11 @@
 package console
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"net/url"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"modelrelay/api/operator"
 	"modelrelay/storage/audit"
@@ -65,7 +65,7 @@ func auditLink(v *View, name, value string) string {
 	case v.Page == "audit":
 		return v.With(name, value)
 	}
-	return v.To("audit") + "?" + url.Values{name: {value}}.Encode()
+	return v.List("audit", name, value)
 }
 
 func changesOf(entry audit.Entry) string {
@@ -86,14 +86,7 @@ func readable(raw json.RawMessage) string {
 	case "", "null", `""`, "[]":
 		return "–"
 	}
-	var value any
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if decoder.Decode(&value) != nil || encoder.Encode(value) != nil {
-		return string(raw)
-	}
-	return strings.TrimSpace(out.String())
+	value := jsontext.Value(raw).Clone()
+	_ = value.Format() // text that is not JSON stays as it is
+	return string(value)
 }

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"net/url"
 	"slices"
 	"strings"
 
@@ -77,7 +76,7 @@ func (d *findData) staff(v *View) {
 	d.end(v, "find.channel", "channels", more, err)
 	names, more, err = s.FindNames(by, &in, s.Router.ModelNames())
 	for _, name := range names {
-		d.Found = append(d.Found, found{"find.model", name, listOf(v, "models", name)})
+		d.Found = append(d.Found, found{"find.model", name, v.List("models", "q", name)})
 	}
 	d.end(v, "find.model", "models", more, err)
 }
@@ -90,7 +89,7 @@ func (d *findData) own(v *View) {
 	}
 	models, next, err := ownModels(v, token, operator.NamesOf{Q: d.Query, Limit: mostFound})
 	for _, model := range models {
-		d.Found = append(d.Found, found{"find.model", model.ID, listOf(v, "models", model.ID)})
+		d.Found = append(d.Found, found{"find.model", model.ID, v.List("models", "q", model.ID)})
 	}
 	d.end(v, "find.model", "models", next != nil, err)
 }
@@ -99,11 +98,6 @@ func (d *findData) own(v *View) {
 func (d *findData) end(v *View, kind, page string, more bool, err error) {
 	d.Partly = d.Partly || err != nil
 	if more {
-		d.More = append(d.More, found{kind, d.Query, listOf(v, page, d.Query)})
+		d.More = append(d.More, found{kind, d.Query, v.List(page, "q", d.Query)})
 	}
-}
-
-// listOf returns the address of a list page with the text as its filter.
-func listOf(v *View, page, text string) string {
-	return v.To(page) + "?" + url.Values{"q": {text}}.Encode()
 }

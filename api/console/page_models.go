@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,18 +150,13 @@ func ownModels(v *View, token *tokens.Token, in operator.NamesOf) (found []route
 
 // draftPrices shows the changes that a public price list would make.
 func draftPrices(v *View) (string, any, error) {
-	text := []byte(v.Form.values.Get("list"))
-	if file, _, err := v.R.FormFile("file"); err == nil {
-		defer file.Close()
-		raw, err := io.ReadAll(io.LimitReader(file, operator.MostPriceList))
-		if err != nil {
-			return "", nil, invalid("file", v.T("prices.unread"))
-		}
-		if len(raw) > 0 {
-			text = raw
-		}
+	file, _, err := v.R.FormFile("file")
+	if err != nil {
+		return "", nil, invalid("file", v.T("prices.unread"))
 	}
-	if !json.Valid(text) {
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, operator.MostPriceList))
+	if err != nil || !json.Valid(text) {
 		return "", nil, invalid("file", v.T("prices.unread"))
 	}
 	draft, err := v.s.o.Operator.DraftPrices(v.R.Context(), v.actor(), &operator.PriceOffers{Body: text})
@@ -196,7 +190,7 @@ func draftPrices(v *View) (string, any, error) {
 func tryLink(v *View, model operator.Model) string {
 	for _, kind := range tryKinds() {
 		if serves(model, kind) {
-			return v.To("try") + "?" + url.Values{"kind": {kind}, "model": {model.ID}}.Encode()
+			return v.List("try", "kind", kind, "model", model.ID)
 		}
 	}
 	return ""

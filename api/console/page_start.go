@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -170,7 +169,7 @@ func (d *overviewData) readTasks(v *View) error {
 	} {
 		if list.n > 0 {
 			d.Actions = append(d.Actions, Action{
-				Mark: list.mark, Text: v.T(list.word, "n", number(list.n)), Link: v.To("tasks") + "?view=" + list.view,
+				Mark: list.mark, Text: v.T(list.word, "n", number(list.n)), Link: v.List("tasks", "view", list.view),
 			})
 		}
 	}
@@ -300,11 +299,11 @@ func (d *overviewData) table(v *View, list logs.TrafficList) *Table {
 		if name.Text == "" {
 			name.Word = "home.none"
 		} else {
-			name.Link = v.To("calls") + "?" + url.Values{d.Group: {name.Text}}.Encode()
+			name.Link = v.List("calls", d.Group, name.Text)
 		}
 		errors := Cell{Text: percent(s.Failed, s.Requests)}
 		if s.Failed > 0 {
-			errors.Link = v.To("calls") + "?" + url.Values{d.Group: {name.Text}, "status": {"failed"}}.Encode()
+			errors.Link = v.List("calls", d.Group, name.Text, "status", "failed")
 		}
 		first := ""
 		if s.FirstP95 > 0 {

@@ -82,11 +82,7 @@ func taskPage() page {
 // remix creates a variation of a holder's video. It uses the client API, which limits and charges creates.
 func remix(v *View) (string, any, error) {
 	sent, _ := json.Marshal(map[string]string{"prompt": v.Form.Value("prompt")}) // a text always encodes
-	r, err := v.request(v.User, "/v1/videos/"+inprocess.Segment(v.R.PathValue("id"))+"/remix", bytes.NewReader(sent))
-	if err != nil {
-		return "", nil, err
-	}
-	answer, err := inprocess.Transport{Handler: v.s.o.API}.RoundTrip(r)
+	answer, err := v.call(v.User, "/v1/videos/"+inprocess.Segment(v.R.PathValue("id"))+"/remix", bytes.NewReader(sent))
 	if err != nil {
 		return "", nil, err
 	}

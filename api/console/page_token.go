@@ -148,7 +148,7 @@ func lastCallsOf(v *View, token operator.Token) (recent, error) {
 	query := logs.Query{}
 	query.Token = token.ID
 	if token.LastUsed == nil {
-		return recent{Word: "token.calls", Table: callsTable(v, nil), Link: v.To("calls") + "?token=" + token.ID}, nil
+		return recent{Word: "token.calls", Table: callsTable(v, nil), Link: v.List("calls", "token", token.ID)}, nil
 	}
 	query.Since = token.LastUsed.Add(-time.Hour)
 	return recentCalls(v, "token.calls", query)
@@ -278,8 +278,8 @@ func splitList(text string) []string {
 
 // NamedNumber is a number field of a form.
 type NamedNumber struct {
-	Name, Word string
-	Value      int
+	Name  string
+	Value int
 	// Note is a text below the field, "" for none.
 	Note string
 }
@@ -289,7 +289,7 @@ func (t formToken) Fields(v *View) []NamedNumber {
 	own, inForce := tokens.ListLimits(t.All()), tokens.ListLimits(t.InForce.All())
 	list := make([]NamedNumber, len(own))
 	for i, limit := range own {
-		list[i] = NamedNumber{Name: limit.Key, Word: "limit." + limit.Key, Value: limit.Value}
+		list[i] = NamedNumber{Name: limit.Key, Value: limit.Value}
 		if n := inForce[i].Value; t.ID != "" && n != limit.Value && n > 0 {
 			list[i].Note = v.T("token.in_force", "n", number(n))
 		}

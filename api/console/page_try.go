@@ -104,17 +104,8 @@ func (d *tryData) choose(v *View) error {
 		d.read(v, token, err)
 		return nil
 	}
-	if d.Models, err = tryModels(v); err == nil {
-		return nil
-	}
-	for _, other := range list.Data { // another token of the group has the same list
-		if other.Group == operator.DefaultGroup && len(other.Operations) == 0 {
-			token, err := v.token(other.ID)
-			d.read(v, token, err)
-			return nil
-		}
-	}
-	return nil
+	d.Models, err = tryModels(v)
+	return err
 }
 
 // read reads the models that a token can call; err is the error of reading the token. Without a list, any name can be typed.

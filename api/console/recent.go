@@ -1,7 +1,6 @@
 package console
 
 import (
-	"net/url"
 	"time"
 
 	"modelrelay/api/console/chart"
@@ -39,8 +38,7 @@ func (r recent) with(v *View, table func() *Table, drop string, err error) (rece
 func recentCalls(v *View, word string, query logs.Query) (recent, error) {
 	r, drop := recent{Word: word, Link: v.To("calls")}, ""
 	if query.Token != "" { // it is the token's page
-		r.Link += "?" + url.Values{"token": {query.Token}}.Encode()
-		drop = "call.token"
+		r.Link, drop = v.List("calls", "token", query.Token), "call.token"
 	}
 	query.Limit = recentMost
 	list, err := readCalls(v, query)
@@ -50,7 +48,7 @@ func recentCalls(v *View, word string, query logs.Query) (recent, error) {
 func recentTasks(v *View, token string) (recent, error) {
 	list, err := v.s.o.Operator.ListTasks(v.R.Context(), v.actor(),
 		&operator.TaskQuery{Token: token, PageOf: operator.PageOf{Limit: recentMost}})
-	r := recent{Word: "token.tasks", Link: v.To("tasks") + "?" + url.Values{"token": {token}}.Encode()}
+	r := recent{Word: "token.tasks", Link: v.List("tasks", "token", token)}
 	return r.with(v, func() *Table { return tasksTable(v, list.Data, nil) }, "task.token", err)
 }
 
@@ -63,7 +61,7 @@ func recentOwnTasks(v *View) (recent, error) {
 func recentAudit(v *View, subject string) (recent, error) {
 	list, err := v.s.o.Operator.ListAudit(v.R.Context(), v.actor(),
 		&operator.AuditQuery{Subject: subject, PageOf: operator.PageOf{Limit: recentMost}})
-	r := recent{Word: "token.audit", Link: v.To("audit") + "?" + url.Values{"subject": {subject}}.Encode()}
+	r := recent{Word: "token.audit", Link: v.List("audit", "subject", subject)}
 	return r.with(v, func() *Table { return auditTable(v, list.Data) }, "", err)
 }
 

@@ -276,6 +276,7 @@ type landingData struct {
 	Base     string // the gateway's address in the browser
 	Health   string // ok, degraded, error, stopping
 	SignIn   bool   // people may sign in at this host
+	Landed   bool   // the browser has a session
 	Snippets *program
 }
 
@@ -289,9 +290,8 @@ func (s *Server) landing(w http.ResponseWriter, r *http.Request) {
 	if known {
 		_ = s.findSession(v) // the landing page requires no session
 	}
-	user := v.User
+	data.Landed = v.User.Role != ""
 	v.User = User{} // no frame
-	v.Landed = user.Role != ""
 	s.render(v, http.StatusOK, "landing", data)
 }
 

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -28,11 +29,8 @@ type View struct {
 	Form       *Form
 	Appearance Appearance
 	// Page is the page's name, "" for a page without the frame. Data is the result of its show function.
-	Page   string
-	Status int
-	Data   any
-	// Landed: the landing page is shown to a browser with a session.
-	Landed bool
+	Page string
+	Data any
 
 	s    *Server
 	page *page
@@ -68,6 +66,15 @@ func (v *View) Link(path string) string {
 
 // To returns the address of a page of the console. It escapes the parts of the path.
 func (v *View) To(parts ...string) string { return v.Link(pathOf(parts...)) }
+
+// List returns the address of a list of the console with query values: name, value, name, value.
+func (v *View) List(page string, pairs ...string) string {
+	query := make(url.Values)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		query.Set(pairs[i], pairs[i+1])
+	}
+	return v.To(page) + "?" + query.Encode()
+}
 
 // pathOf returns the path of a page of the console from the gateway's root. It escapes the parts.
 func pathOf(parts ...string) string {

@@ -38,9 +38,6 @@ func (q *Query) Err() error { return q.err }
 // Text returns a parameter unchanged, "" if it is absent.
 func (q *Query) Text(name string) string { return q.values.Get(name) }
 
-// Values returns all parameters.
-func (q *Query) Values() url.Values { return q.values }
-
 // Moment returns a parameter with a date or a time of RFC 3339; zero if it is absent.
 func (q *Query) Moment(name string) time.Time {
 	at, err := Moment(name, q.Text(name))

@@ -3,7 +3,6 @@ package logs
 import (
 	"math"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/edge"
-	"modelrelay/providers"
 	"modelrelay/storage/calllog"
 )
 
@@ -57,9 +55,11 @@ func parameters(operators bool) []*huma.Param {
 // ParseQuery parses the query of a request. table: the answer is a table.
 func ParseQuery(r *http.Request) (q Query, table bool, err error) {
 	in := edge.NewQuery(r)
-	if q.Filter, err = ParseFilter(in.Values()); err != nil {
-		return q, false, err
+	q.Model, q.Channel, q.Operation, q.Fault = in.Text("model"), in.Text("channel"), in.Text("operation"), in.Text("fault")
+	if q.Fault == "any" {
+		q.Fault, q.Failed = "", true
 	}
+	readStatus(&q.Filter, in)
 	q.After, q.Above, table = in.Text("after"), in.Text("newer"), in.CSV()
 	q.ID = in.Text("id")
 	q.Token, q.Since, q.Until = in.Text("token"), in.Moment("since"), in.Moment("until")
@@ -82,30 +82,17 @@ func ParseQuery(r *http.Request) (q Query, table bool, err error) {
 	return q, table, in.Err()
 }
 
-// ParseFilter parses the parameters model, channel, operation, fault and status.
-func ParseFilter(values url.Values) (calllog.Filter, error) {
-	f := calllog.Filter{
-		Model: values.Get("model"), Channel: values.Get("channel"), Operation: values.Get("operation"), Fault: values.Get("fault"),
-	}
-	if f.Fault == "any" {
-		f.Fault, f.Failed = "", true
-	}
-	return f, readStatus(&f, values.Get("status"))
-}
-
-func readStatus(f *calllog.Filter, text string) error {
-	if text == "failed" {
-		f.Failed = true
-		return nil
-	}
+func readStatus(f *calllog.Filter, in *edge.Query) {
+	text := in.Text("status")
 	number, class := strings.CutSuffix(text, "xx")
 	n, err := strconv.Atoi(number)
 	switch {
 	case text == "":
-		return nil
+	case text == "failed":
+		f.Failed = true
 	case err == nil && class && 1 <= n && n <= 5, err == nil && !class && 100 <= n && n <= 599:
 		f.Status = n
-		return nil
+	default:
+		in.Refuse("status", "must be an HTTP status, a class such as 5xx, or failed.")
 	}
-	return providers.InvalidField("status", "Invalid request: 'status' must be an HTTP status, a class such as 5xx, or failed.")
 }

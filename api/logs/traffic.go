@@ -3,6 +3,7 @@ package logs
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -141,7 +142,11 @@ func sumTraffic(rows []traffic.Row, from time.Time, step time.Duration, by []str
 		sums[at].Add(row.Sums)
 	}
 	list := make([]Traffic, 0, len(sums))
-	for at, sum := range sums {
+	inOrder := func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.channel, b.channel), cmp.Compare(a.model, b.model))
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(sums), inOrder) {
+		sum := sums[at]
 		one := Traffic{
 			At: from.Add(at.step), Requests: sum.Requests, Failed: sum.Failed, Tokens: sum.Tokens, Cost: pricing.Money(sum.Cost),
 			FirstP50: inMS(sum.Quantile(0.5)), FirstP95: inMS(sum.Quantile(0.95)), First: sum.First[:],
@@ -154,14 +159,5 @@ func sumTraffic(rows []traffic.Row, from time.Time, step time.Duration, by []str
 		}
 		list = append(list, one)
 	}
-	word := func(text *string) string {
-		if text == nil {
-			return ""
-		}
-		return *text
-	}
-	slices.SortFunc(list, func(a, b Traffic) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(word(a.Channel), word(b.Channel)), cmp.Compare(word(a.Model), word(b.Model)))
-	})
 	return list
 }

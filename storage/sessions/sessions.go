@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -36,9 +35,8 @@ const (
 	begunWithin = time.Minute
 	// mostNonces bounds the nonces of one operator or token in Once: a new one removes the oldest.
 	mostNonces = 500
-
-	secretBytes = 32 // of a session
-	codeBytes   = 16 // of a link, which is short-lived
+	// secretMost is longer than any secret, in bytes.
+	secretMost = 64
 )
 
 // The keys:
@@ -59,12 +57,6 @@ func onceKey(kind, owner string) string  { return storage.Prefix + "once:" + kin
 func hash(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
-}
-
-func newSecret(n int) string {
-	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails
-	return base64.RawURLEncoding.EncodeToString(b)
 }
 
 // TooManyError refuses a session because its owner began too many within a minute.
@@ -120,7 +112,7 @@ func (t *Store) Begin(ctx context.Context, s Session) (secret string, begun Sess
 	if err := t.countBegun(ctx, s); err != nil {
 		return "", Session{}, err
 	}
-	secret = newSecret(secretBytes)
+	secret = rand.Text() + rand.Text() // more than 256 random bits
 	s.ID, s.Since = hash(secret), time.Now().UTC().Truncate(time.Second)
 	s.Seen = s.Since
 	raw, err := json.Marshal(s)
@@ -168,10 +160,15 @@ func (t *Store) countBegun(ctx context.Context, s Session) error {
 
 // Find returns the session of a browser's secret and records its use. storage.ErrNotFound: there is none, or it has ended.
 func (t *Store) Find(ctx context.Context, secret string) (Session, error) {
-	if secret == "" || len(secret) > 2*secretBytes {
+	if secret == "" || len(secret) > secretMost {
 		return Session{}, storage.ErrNotFound
 	}
-	s, err := t.read(ctx, hash(secret))
+	id := hash(secret)
+	raw, err := t.client.Get(ctx, sessionKey(id)).Bytes()
+	if err != nil {
+		return Session{}, storage.RedisError("find session", err)
+	}
+	s, err := parse(id, raw, t.idle)
 	if err != nil {
 		return Session{}, err
 	}
@@ -180,7 +177,7 @@ func (t *Store) Find(ctx context.Context, secret string) (Session, error) {
 		return s, nil
 	}
 	s.Seen = now.Truncate(time.Second)
-	raw, err := json.Marshal(s)
+	raw, err = json.Marshal(s)
 	if err != nil {
 		return Session{}, fmt.Errorf("store session: %w", err)
 	}
@@ -193,14 +190,6 @@ func (t *Store) Find(ctx context.Context, secret string) (Session, error) {
 		return Session{}, storage.RedisError("store session", err)
 	}
 	return s, nil
-}
-
-func (t *Store) read(ctx context.Context, id string) (Session, error) {
-	raw, err := t.client.Get(ctx, sessionKey(id)).Bytes()
-	if err != nil {
-		return Session{}, storage.RedisError("find session", err)
-	}
-	return parse(id, raw, t.idle)
 }
 
 // parse decodes a session; one that has ended is storage.ErrNotFound, even if Redis still has it.
@@ -262,7 +251,7 @@ func (t *Store) EndAll(ctx context.Context, kind, owner string) error {
 
 // Offer creates a link and returns its code, which can be used once within lasts, LongestLink at most.
 func (t *Store) Offer(ctx context.Context, link Link, lasts time.Duration) (code string, err error) {
-	code = newSecret(codeBytes)
+	code = rand.Text()
 	raw, err := json.Marshal(link)
 	if err != nil {
 		return "", fmt.Errorf("create a sign-in link: %w", err)

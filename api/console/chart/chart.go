@@ -46,7 +46,7 @@ func (c Series) Bars() []Bar {
 	if span <= 0 || c.Step <= 0 {
 		return nil
 	}
-	most := c.Most()
+	most := c.most()
 	width := max(1, boxWidth*float64(c.Step)/float64(span))
 	var bars []Bar
 	for _, p := range c.Points {
@@ -76,8 +76,8 @@ func newBar(x, width, height float64, class, title string) Bar {
 	}
 }
 
-// Most returns the largest value, 1 if there is none.
-func (c Series) Most() float64 {
+// most returns the largest value, 1 if there is none.
+func (c Series) most() float64 {
 	most := 0.0
 	for _, p := range c.Points {
 		if drawable(p.Value) {
@@ -89,9 +89,6 @@ func (c Series) Most() float64 {
 	}
 	return most
 }
-
-// ViewBox returns the view box of the drawing.
-func (c Series) ViewBox() string { return fmt.Sprintf("0 0 %g %g", boxWidth, boxHeight) }
 
 // Width returns the length of a bar for a share from 0 to 1 of the box.
 func Width(share float64) string { return drawn(boxWidth * max(0, min(1, share))) }
