@@ -19,15 +19,13 @@ import (
 type UsageGroups struct {
 	// All are the permitted dimensions, Standard the default.
 	All, Standard []string
-	// Tokens: the query may select a token.
-	Tokens bool
 	// DayReads is how many of the caller's reads a day of the query counts as; 0: none.
 	DayReads int
 }
 
 // AllUsage returns the dimensions for operators.
 func AllUsage() UsageGroups {
-	return UsageGroups{All: ledger.Groups(), Standard: []string{ledger.ByDay, ledger.ByToken, ledger.ByModel}, Tokens: true}
+	return UsageGroups{All: ledger.Groups(), Standard: []string{ledger.ByDay, ledger.ByToken, ledger.ByModel}}
 }
 
 // ownDayReads is how many reads a day of a token's own usage counts as: Redis returns up to two thousand counters for each.
@@ -72,7 +70,7 @@ func UsageParameters(groups UsageGroups) []*huma.Param {
 			Description: "Length of the page; a table has all rows",
 		},
 	}
-	if !groups.Tokens {
+	if !slices.Contains(groups.All, ledger.ByToken) {
 		list = slices.DeleteFunc(list, func(p *huma.Param) bool { return p.Name == "token" })
 	}
 	return edge.TableParameters(list...)

@@ -19,7 +19,7 @@ const (
 func (v *View) actor() operator.Actor {
 	x := edge.Of(v.R.Context())
 	return operator.Actor{
-		Operator: edge.Operator{Name: v.User.Owner, Role: edge.Role(v.User.Role)}, From: x.From(v.R.Context()),
+		Operator: edge.Operator{Name: v.User.Owner, Role: v.User.Role}, From: x.From(v.R.Context()),
 		RequestID: x.AnswerID(),
 	}
 }
@@ -46,7 +46,7 @@ func (v *View) internal(user User) *edge.InternalCaller {
 	if user.Kind == TokenKind {
 		return &edge.InternalCaller{Token: user.Owner, Find: v.s.o.Token, Impersonates: user.Role != Holder}
 	}
-	return &edge.InternalCaller{Operator: user.Owner, Role: edge.Role(user.Role)}
+	return &edge.InternalCaller{Operator: user.Owner, Role: user.Role}
 }
 
 // asCaller returns the context of a request to the API for an operator or a token. Without a session, the context permits nothing.

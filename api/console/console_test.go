@@ -77,7 +77,7 @@ func newHouse(t *testing.T, api http.HandlerFunc) *house {
 			Account: own, Ready: func(context.Context) (string, map[string]string) { return "degraded", h.failed },
 			API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				inside := edge.InternalCallerOf(r.Context())
-				user := User{Kind: OperatorKind, Owner: inside.Operator, Role: Role(inside.Role)}
+				user := User{Kind: OperatorKind, Owner: inside.Operator, Role: inside.Role}
 				if inside.Find != nil {
 					user = User{Kind: TokenKind, Owner: inside.Token, Role: Holder}
 				}

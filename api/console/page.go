@@ -19,6 +19,7 @@ import (
 
 	"modelrelay/api/console/assets"
 	"modelrelay/api/console/words"
+	"modelrelay/api/edge"
 	"modelrelay/storage"
 )
 
@@ -29,7 +30,7 @@ type page struct {
 	// path is below Root, in the syntax of http.ServeMux: "/tokens/{token}".
 	path string
 	// roles may open the page; other roles get 404.
-	roles []Role
+	roles []edge.Role
 	// nav is the key nav.<nav> of the navigation entry, "" for none. under is the entry of the parent page. key is the shortcut after g.
 	nav, under, key string
 	// scripts are the names of modules in addition to app.js.
@@ -45,7 +46,7 @@ type page struct {
 // act performs a form. It returns a path of the gateway to redirect to. Or it returns data for the page in this answer, so that secrets are
 // shown only once. A refusal shows the page again with the typed values.
 type act struct {
-	roles []Role
+	roles []edge.Role
 	do    func(v *View) (to string, data any, err error)
 	// most is the maximum size of the form in bytes; 0 is maxForm.
 	most int64
@@ -53,7 +54,7 @@ type act struct {
 
 // mostFrom returns the maximum size of a form of the page from a role in bytes, and whether the role has a form here. It is known before
 // the body is read, so a role with few rights cannot send much.
-func (p *page) mostFrom(role Role) (most int64, found bool) {
+func (p *page) mostFrom(role edge.Role) (most int64, found bool) {
 	for _, a := range p.acts {
 		if slices.Contains(a.roles, role) {
 			most, found = max(most, cmp.Or(a.most, maxForm)), true
@@ -65,10 +66,10 @@ func (p *page) mostFrom(role Role) (most int64, found bool) {
 // formMargin is for the multipart syntax around the fields of a form.
 const formMargin = 4 << 10
 
-func staff() []Role    { return []Role{Operator, Viewer} }
-func allRoles() []Role { return []Role{Operator, Viewer, Holder} }
+func staff() []edge.Role    { return []edge.Role{Operator, Viewer} }
+func allRoles() []edge.Role { return []edge.Role{Operator, Viewer, Holder} }
 
-func (p *page) admits(role Role) bool { return slices.Contains(p.roles, role) }
+func (p *page) admits(role edge.Role) bool { return slices.Contains(p.roles, role) }
 
 // allPages returns the pages in the order of the navigation.
 func allPages() []page {
@@ -134,16 +135,12 @@ func encoded(value any) (string, error) {
 }
 
 // dict returns a map for a part of a template: name, value, name, value.
-func dict(pairs ...any) (map[string]any, error) {
+func dict(pairs ...any) map[string]any {
 	m := make(map[string]any, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
-		name, ok := pairs[i].(string)
-		if !ok {
-			return nil, errors.New("dict: a name is no text")
-		}
-		m[name] = pairs[i+1]
+		m[fmt.Sprint(pairs[i])] = pairs[i+1]
 	}
-	return m, nil
+	return m
 }
 
 func (s *Server) show(v *View, p page) {

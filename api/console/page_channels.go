@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"modelrelay/api/edge"
 	"modelrelay/api/operator"
 	"modelrelay/providers/health"
 )
@@ -120,7 +121,7 @@ type channelData struct {
 type changeChannel func(s *operator.Service, ctx context.Context, by operator.Actor, in *operator.ChannelName) (health.ChannelState, error)
 
 func channelAct(done string, do changeChannel) act {
-	return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) {
+	return act{roles: []edge.Role{Operator}, do: func(v *View) (string, any, error) {
 		name := operator.ChannelName{Name: v.R.PathValue("name")}
 		_, err := do(v.s.o.Operator, v.R.Context(), v.actor(), &name)
 		return pathOf("channels", name.Name) + "?done=" + done, nil, err
@@ -132,10 +133,10 @@ func channelPage() page {
 		name: "channel", path: "/channels/{name}", roles: staff(), under: "channels",
 		show: func(v *View) (any, error) { return readChannel(v) },
 		acts: map[string]act{
-			"pause":  {roles: []Role{Operator}, do: pauseChannel},
+			"pause":  {roles: []edge.Role{Operator}, do: pauseChannel},
 			"resume": channelAct("channel-resumed", (*operator.Service).ResumeChannel),
 			"wake":   channelAct("channel-woken", (*operator.Service).WakeChannel),
-			"test":   {roles: []Role{Operator}, do: testChannel},
+			"test":   {roles: []edge.Role{Operator}, do: testChannel},
 		},
 	}
 }

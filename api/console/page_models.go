@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"modelrelay/api/edge"
 	"modelrelay/api/operator"
 	"modelrelay/providers/router"
 	"modelrelay/storage/tokens"
@@ -46,7 +47,7 @@ func modelsPage() page {
 		name: "models", path: "/models", roles: allRoles(), nav: "models", key: "m",
 		show: func(v *View) (any, error) { return showModels(v) },
 		csv:  func(data any) *Table { return data.(*modelsData).Table }, //nolint:forcetypeassert // of show
-		acts: map[string]act{"draft": {roles: []Role{Operator}, do: draftPrices, most: operator.MostPriceList}},
+		acts: map[string]act{"draft": {roles: []edge.Role{Operator}, do: draftPrices, most: operator.MostPriceList}},
 	}
 }
 

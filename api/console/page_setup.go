@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"modelrelay/api/edge"
 	"modelrelay/api/operator"
 	"modelrelay/api/setup"
 	"modelrelay/providers/health"
@@ -52,7 +53,7 @@ func setupPage() page {
 	return page{
 		name: "setup", path: "/setup", roles: staff(), nav: "setup", key: "s", scripts: []string{"try.js"},
 		show: func(v *View) (any, error) { return readSetup(v) },
-		acts: map[string]act{"test": {roles: []Role{Operator}, do: testChannels}},
+		acts: map[string]act{"test": {roles: []edge.Role{Operator}, do: testChannels}},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"modelrelay/api/console/chart"
+	"modelrelay/api/edge"
 	"modelrelay/api/logs"
 	"modelrelay/api/operator"
 	"modelrelay/providers/health"
@@ -16,7 +17,7 @@ import (
 // startPage is Overview for operators, and Home for holders.
 func startPage() page {
 	verb := func(done string, do changeChannel) act {
-		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) {
+		return act{roles: []edge.Role{Operator}, do: func(v *View) (string, any, error) {
 			_, err := do(v.s.o.Operator, v.R.Context(), v.actor(), &operator.ChannelName{Name: v.Form.Value("channel")})
 			return Root + "?done=" + done, nil, err
 		}}

@@ -9,6 +9,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/api/console/inprocess"
+	"modelrelay/api/edge"
 	"modelrelay/api/operator"
 	"modelrelay/providers"
 	"modelrelay/workflows"
@@ -46,16 +47,16 @@ func (d *taskData) Archivable() bool { return d.Code == "archive_failed" && d.Ca
 // taskPage shows one task: the video, its progress, and its steps.
 func taskPage() page {
 	end := func(do string) act {
-		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) {
+		return act{roles: []edge.Role{Operator}, do: func(v *View) (string, any, error) {
 			id := v.R.PathValue("id")
 			return pathOf("tasks", id) + "?done=task-" + do, nil, endTask(v, do, id)
 		}}
 	}
-	own := []Role{Holder}
+	own := []edge.Role{Holder}
 	return page{
 		name: "task", path: "/tasks/{id}", roles: allRoles(), under: "tasks", scripts: []string{"task.js"}, show: showTask,
 		acts: map[string]act{
-			"cancel": {roles: []Role{Operator, Holder}, do: func(v *View) (string, any, error) {
+			"cancel": {roles: []edge.Role{Operator, Holder}, do: func(v *View) (string, any, error) {
 				if v.User.Role == Operator {
 					return end("cancel").do(v)
 				}

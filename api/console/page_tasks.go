@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"modelrelay/activities"
+	"modelrelay/api/edge"
 	"modelrelay/api/operator"
 	"modelrelay/workflows/tasks"
 )
@@ -32,7 +33,7 @@ type tasksData struct {
 // tasksPage lists tasks: of all tokens for operators, only their own for holders.
 func tasksPage() page {
 	end := func(do string) act {
-		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) {
+		return act{roles: []edge.Role{Operator}, do: func(v *View) (string, any, error) {
 			return v.several(bulk{
 				box: "task", column: "task.id", page: "tasks", end: func(id string) error { return endTask(v, do, id) },
 				ask: func(ids []string) (question, error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"modelrelay/api/edge"
 	"modelrelay/api/logs"
 	"modelrelay/api/operator"
 	"modelrelay/providers"
@@ -56,7 +57,7 @@ func (s *shownOnce) All() string {
 
 func newTokenPage() page {
 	return page{
-		name: "token", path: "/tokens/new", roles: []Role{Operator}, under: "tokens",
+		name: "token", path: "/tokens/new", roles: []edge.Role{Operator}, under: "tokens",
 		show: func(v *View) (any, error) {
 			data := tokenData{New: true, Token: formToken{operator.Token{
 				Group: operator.DefaultGroup, LimitChange: tokens.AllLimits(tokens.Limits{}), Weight: 1, Lane: slots.LaneNormal,
@@ -71,12 +72,12 @@ func newTokenPage() page {
 			data.readGroups(v)
 			return data, nil
 		},
-		acts: map[string]act{"create": {roles: []Role{Operator}, do: createToken}},
+		acts: map[string]act{"create": {roles: []edge.Role{Operator}, do: createToken}},
 	}
 }
 
 func tokenPage() page {
-	operators := []Role{Operator}
+	operators := []edge.Role{Operator}
 	update := func(done string, read func(v *View) (operator.TokenUpdate, error)) act {
 		return act{roles: operators, do: func(v *View) (string, any, error) {
 			change, err := read(v)
@@ -102,14 +103,13 @@ func tokenPage() page {
 			}),
 			"disable": set("token-disabled", true), "enable": set("token-enabled", false),
 			"rotate": {roles: operators, do: func(v *View) (string, any, error) {
-				return tokenSecret(v, func(name operator.TokenName) (operator.Token, error) {
-					return v.s.o.Operator.RotateToken(v.R.Context(), v.actor(), &name)
-				})
+				name := tokenName(v)
+				token, err := v.s.o.Operator.RotateToken(v.R.Context(), v.actor(), &name)
+				return showSecret(v, token, err)
 			}},
 			"secret": {roles: operators, do: func(v *View) (string, any, error) {
-				return tokenSecret(v, func(name operator.TokenName) (operator.Token, error) {
-					return v.s.o.Operator.RotateWebhookSecret(v.R.Context(), v.actor(), &operator.RotateSecret{TokenName: name})
-				})
+				token, err := v.s.o.Operator.RotateWebhookSecret(v.R.Context(), v.actor(), &operator.RotateSecret{TokenName: tokenName(v)})
+				return showSecret(v, token, err)
 			}},
 			"revoke": {roles: operators, do: revokeToken}, "link": {roles: operators, do: tokenLink},
 		},
@@ -123,18 +123,12 @@ func showToken(v *View) (data tokenData, err error) {
 	if data.Token.Token, err = v.s.o.Operator.Token(v.R.Context(), v.actor(), &name); err != nil {
 		return data, err
 	}
-	id := data.Token.ID
 	if data.Token.State == "active" {
-		data.Now, data.Unread = modelsOf(v, id)
+		data.Now, data.Unread = modelsOf(v, data.Token.ID)
 	}
 	data.readGroups(v)
-	for _, read := range []func() (recent, error){
-		func() (recent, error) { return recentUsage(v, id) },
-		func() (recent, error) { return lastCallsOf(v, data.Token.Token) },
-		func() (recent, error) { return recentTasks(v, id) },
-		func() (recent, error) { return recentAudit(v, id) },
-	} {
-		part, err := read()
+	for _, read := range []func(*View, operator.Token) (recent, error){recentUsage, lastCallsOf, recentTasks, recentAudit} {
+		part, err := read(v, data.Token.Token)
 		if err != nil {
 			return data, err
 		}
@@ -172,25 +166,25 @@ func createToken(v *View) (string, any, error) {
 	if *change.WebhookURL != "" {
 		change.WebhookSecret = new(operator.NewSecret)
 	}
-	var data tokenData
-	data.Token.Token, err = v.s.o.Operator.CreateToken(v.R.Context(), v.actor(), &operator.CreateToken{
+	token, err := v.s.o.Operator.CreateToken(v.R.Context(), v.actor(), &operator.CreateToken{
 		Body: operator.TokenCreate{Name: v.Form.Value("name"), TokenChange: change},
 	})
+	return showSecret(v, token, err)
+}
+
+// showSecret shows the new secrets of a token in one place, and not again; err is the error of creating them.
+func showSecret(v *View, token operator.Token, err error) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	data.once(v)
-	return "", data, nil
-}
-
-// tokenSecret gives a token a new key or webhook secret. Only its answer has it.
-func tokenSecret(v *View, rotate func(operator.TokenName) (operator.Token, error)) (string, any, error) {
-	var data tokenData
-	var err error
-	if data.Token.Token, err = rotate(tokenName(v)); err != nil {
-		return "", nil, err
+	base := v.s.base(v.R)
+	data := tokenData{Secret: &shownOnce{Key: token.Key, WebhookSecret: token.WebhookSecret, Base: base}}
+	token.Key, token.WebhookSecret = "", ""
+	data.Token = formToken{token}
+	data.Now, data.Unread = modelsOf(v, token.ID)
+	if data.Secret.Key != "" {
+		data.Secret.Snippets = programFor(base, createChat, chatModel(data.Now), "Hello", false)
 	}
-	data.once(v)
 	return "", data, nil
 }
 
@@ -205,17 +199,6 @@ func revokeToken(v *View) (string, any, error) {
 		_, err = v.s.o.Operator.RevokeToken(v.R.Context(), v.actor(), &operator.TokenName{Token: token.ID})
 	}
 	return Root + "/tokens?done=token-revoked", nil, err
-}
-
-// once moves the secrets out of the token, so that the page shows them in one place.
-func (d *tokenData) once(v *View) {
-	base := v.s.base(v.R)
-	d.Now, d.Unread = modelsOf(v, d.Token.ID)
-	d.Secret = &shownOnce{Key: d.Token.Key, WebhookSecret: d.Token.WebhookSecret, Base: base}
-	if d.Secret.Key != "" {
-		d.Secret.Snippets = programFor(base, createChat, chatModel(d.Now), "Hello", false)
-	}
-	d.Token.Key, d.Token.WebhookSecret = "", ""
 }
 
 // tokenLink creates a link with which the token's holder signs in.

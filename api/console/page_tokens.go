@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"modelrelay/api/edge"
 	"modelrelay/api/operator"
 	"modelrelay/storage/tokens"
 )
@@ -57,7 +58,7 @@ func bulkFields() []field {
 
 func tokensPage() page {
 	set := func(do string, disabled bool) act {
-		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) {
+		return act{roles: []edge.Role{Operator}, do: func(v *View) (string, any, error) {
 			return changeTokens(v, operator.TokenChange{Change: tokens.Change{Disabled: &disabled}}, func(n int) question {
 				return question{Text: v.T("tokens.ask."+do, "n", n), Yes: v.T("tokens." + do)}
 			})
@@ -69,7 +70,7 @@ func tokensPage() page {
 		csv:  func(data any) *Table { return data.(tokensData).Table }, //nolint:forcetypeassert // of show
 		acts: map[string]act{
 			"disable": set("disable", true), "enable": set("enable", false),
-			"change": {roles: []Role{Operator}, do: bulkChange},
+			"change": {roles: []edge.Role{Operator}, do: bulkChange},
 		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"modelrelay/api/edge"
 	"modelrelay/api/operator"
 	"modelrelay/providers"
 	"modelrelay/providers/health"
@@ -59,7 +60,7 @@ func tryKinds() []string { return []string{"chat", "image", "speech", "transcrib
 
 func tryPage() page {
 	return page{
-		name: "try", path: "/try", roles: []Role{Operator, Holder}, nav: "try", key: "p", scripts: []string{"try.js"},
+		name: "try", path: "/try", roles: []edge.Role{Operator, Holder}, nav: "try", key: "p", scripts: []string{"try.js"},
 		show: func(v *View) (any, error) {
 			kind := v.Query("kind")
 			if !slices.Contains(tryKinds(), kind) {

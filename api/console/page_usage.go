@@ -26,7 +26,7 @@ type usageData struct {
 // usagePage shows the spent money, and the reservations that no process will settle.
 func usagePage() page {
 	settle := func(do string, end settler) act {
-		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) {
+		return act{roles: []edge.Role{Operator}, do: func(v *View) (string, any, error) {
 			return v.several(bulk{
 				box: "reservation", column: "unsettled.id", ask: func(ids []string) (question, error) { return askMoney(v, do, ids) },
 				end: func(id string) error {

@@ -23,12 +23,12 @@ type recent struct {
 }
 
 // with returns the part with its table, or with the reason of the failed read. drop is a column that the page does not need.
-func (r recent) with(v *View, table func() *Table, drop string, err error) (recent, error) {
+func (r recent) with(v *View, table *Table, drop string, err error) (recent, error) {
 	if err != nil {
 		r.Away, err = v.away(err)
 		return r, err
 	}
-	r.Table = table()
+	r.Table = table
 	r.Table.CSV = false
 	r.Table.drop(drop)
 	return r, nil
@@ -42,33 +42,33 @@ func recentCalls(v *View, word string, query logs.Query) (recent, error) {
 	}
 	query.Limit = recentMost
 	list, err := readCalls(v, query)
-	return r.with(v, func() *Table { return callsTable(v, list.Data) }, drop, err)
+	return r.with(v, callsTable(v, list.Data), drop, err)
 }
 
-func recentTasks(v *View, token string) (recent, error) {
+func recentTasks(v *View, token operator.Token) (recent, error) {
 	list, err := v.s.o.Operator.ListTasks(v.R.Context(), v.actor(),
-		&operator.TaskQuery{Token: token, PageOf: operator.PageOf{Limit: recentMost}})
-	r := recent{Word: "token.tasks", Link: v.List("tasks", "token", token)}
-	return r.with(v, func() *Table { return tasksTable(v, list.Data, nil) }, "task.token", err)
+		&operator.TaskQuery{Token: token.ID, PageOf: operator.PageOf{Limit: recentMost}})
+	r := recent{Word: "token.tasks", Link: v.List("tasks", "token", token.ID)}
+	return r.with(v, tasksTable(v, list.Data, nil), "task.token", err)
 }
 
 func recentOwnTasks(v *View) (recent, error) {
 	page, err := ownTasks(v, recentMost)
 	page.More = false
-	return recent{Word: "home.own.last", Link: v.To("tasks")}.with(v, func() *Table { return ownTasksTable(v, page) }, "", err)
+	return recent{Word: "home.own.last", Link: v.To("tasks")}.with(v, ownTasksTable(v, page), "", err)
 }
 
-func recentAudit(v *View, subject string) (recent, error) {
+func recentAudit(v *View, token operator.Token) (recent, error) {
 	list, err := v.s.o.Operator.ListAudit(v.R.Context(), v.actor(),
-		&operator.AuditQuery{Subject: subject, PageOf: operator.PageOf{Limit: recentMost}})
-	r := recent{Word: "token.audit", Link: v.List("audit", "subject", subject)}
-	return r.with(v, func() *Table { return auditTable(v, list.Data) }, "", err)
+		&operator.AuditQuery{Subject: token.ID, PageOf: operator.PageOf{Limit: recentMost}})
+	r := recent{Word: "token.audit", Link: v.List("audit", "subject", token.ID)}
+	return r.with(v, auditTable(v, list.Data), "", err)
 }
 
 // recentUsage is the usage of a token in thirty days, with a bar for each day.
-func recentUsage(v *View, token string) (r recent, err error) {
+func recentUsage(v *View, token operator.Token) (r recent, err error) {
 	r.Word = "token.month"
-	list, err := v.s.o.Operator.Usage(v.R.Context(), v.actor(), &operator.UsageQuery{Token: token, By: []string{ledger.ByDay}})
+	list, err := v.s.o.Operator.Usage(v.R.Context(), v.actor(), &operator.UsageQuery{Token: token.ID, By: []string{ledger.ByDay}})
 	if err != nil {
 		r.Away, err = v.away(err)
 		return r, err

@@ -17,6 +17,7 @@ import (
 	"modelrelay/api/account"
 	"modelrelay/api/console/assets"
 	"modelrelay/api/console/words"
+	"modelrelay/api/edge"
 	"modelrelay/api/operator"
 	"modelrelay/storage"
 	"modelrelay/storage/sessions"
@@ -26,23 +27,21 @@ import (
 // Root is the prefix of the console's paths.
 const Root = "/console"
 
-// Role determines what a session may do.
-type Role string
-
+// The roles of a session.
 const (
 	// Operator may see and change everything.
-	Operator Role = "operator"
+	Operator = edge.RoleOperator
 	// Viewer may see everything and change nothing.
-	Viewer Role = "viewer"
+	Viewer = edge.RoleViewer
 	// Holder has one token, and may see the data of that token.
-	Holder Role = "holder"
+	Holder edge.Role = "holder"
 )
 
 // User identifies an operator or the holder of a token.
 type User struct {
 	// Kind is "operator" or "token", Owner the operator's name or the token's stable id, and Name the displayed name.
 	Kind, Owner, Name string
-	Role              Role
+	Role              edge.Role
 	// Fingerprint identifies the key with which the owner signs in; it changes with the key.
 	Fingerprint string
 }

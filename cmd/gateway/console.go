@@ -77,7 +77,7 @@ func (p *people) lookup(ctx context.Context, kind, owner string) (console.User, 
 }
 
 func ofOperator(o edge.Operator) console.User {
-	return console.User{Kind: console.OperatorKind, Owner: o.Name, Name: o.Name, Role: console.Role(o.Role), Fingerprint: o.Key}
+	return console.User{Kind: console.OperatorKind, Owner: o.Name, Name: o.Name, Role: o.Role, Fingerprint: o.Key}
 }
 
 // ofToken returns the holder of a token that may be used now; err is the error of finding it.
