@@ -35,8 +35,7 @@ type question struct {
 	IDs, Names []string
 }
 
-// several performs a form's act on the checked rows, each once. Without a confirmation, the page asks for it; with one, it shows the outcome
-// for each object.
+// several performs a form's act on the checked rows. Without a confirmation, the page asks for it; with one, it shows the outcomes.
 func (v *View) several(b bulk) (to string, data any, err error) {
 	ids := slices.Compact(slices.Sorted(slices.Values(v.Form.Values(b.box))))
 	switch {

@@ -62,6 +62,10 @@ type overviewData struct {
 
 const faultsMost = 5
 
+func (d *overviewData) add(mark, text, link, note string) {
+	d.Actions = append(d.Actions, Action{Mark: mark, Text: text, Link: link, Note: note})
+}
+
 // part reports whether a part of the page was read. If the read was refused, it records the part's key, and the page is shown without the
 // part.
 func (d *overviewData) part(v *View, word string, err error) (bool, error) {
@@ -120,7 +124,7 @@ func (d *overviewData) readChannels(v *View) error {
 		d.Actions = append(d.Actions, action)
 	}
 	if more := sum.Out - len(sum.FirstOut); more > 0 {
-		d.Actions = append(d.Actions, Action{Mark: "warning", Text: v.T("home.cooldown.more", "n", number(more)), Link: v.To("channels")})
+		d.add("warning", v.T("home.cooldown.more", "n", number(more)), v.To("channels"), "")
 	}
 	d.Faulty = slices.DeleteFunc(sum.Faulty, func(c health.ChannelState) bool { return d.At.Sub(c.Overall().LastFault.At) >= spans()[d.Last] })
 	d.Faulty = d.Faulty[:min(len(d.Faulty), faultsMost)]
@@ -142,10 +146,7 @@ func (d *overviewData) readServices(v *View) error {
 	_, failed := v.s.o.Ready(v.R.Context())
 	for _, service := range [][2]string{{"redis", "check.redis"}, {"temporal", "check.temporal"}, {"archive", "check.store"}} {
 		if reason := failed[service[0]]; reason != "" {
-			d.Actions = append(d.Actions, Action{
-				Mark: "failed", Text: v.T("home.service", "what", v.T(service[1])), Link: v.To("setup"),
-				Note: reason,
-			})
+			d.add("failed", v.T("home.service", "what", v.T(service[1])), v.To("setup"), reason)
 		}
 	}
 	return nil
@@ -158,7 +159,7 @@ func (d *overviewData) readTasks(v *View) error {
 	}
 	d.Tasks = &counts
 	if counts.Workers == 0 && counts.Queued+counts.Running() > 0 {
-		d.Actions = append(d.Actions, Action{Mark: "failed", Text: v.T("home.workers"), Link: v.To("setup")})
+		d.add("failed", v.T("home.workers"), v.To("setup"), "")
 	}
 	for _, list := range []struct {
 		mark, word, view string
@@ -169,9 +170,7 @@ func (d *overviewData) readTasks(v *View) error {
 		{"warning", "home.undelivered", "webhooks", counts.Undelivered},
 	} {
 		if list.n > 0 {
-			d.Actions = append(d.Actions, Action{
-				Mark: list.mark, Text: v.T(list.word, "n", number(list.n)), Link: v.List("tasks", "view", list.view),
-			})
+			d.add(list.mark, v.T(list.word, "n", number(list.n)), v.List("tasks", "view", list.view), "")
 		}
 	}
 	return nil
@@ -183,10 +182,7 @@ func (d *overviewData) readMoney(v *View) error {
 		return err
 	}
 	if n := len(list.Data); n > 0 {
-		d.Actions = append(d.Actions, Action{
-			Mark: "warning", Text: v.T("home.unsettled", "n", number(n)), Link: v.To("usage"),
-			Note: v.Money(list.Amount),
-		})
+		d.add("warning", v.T("home.unsettled", "n", number(n)), v.To("usage"), v.Money(list.Amount))
 	}
 	return nil
 }
@@ -216,15 +212,10 @@ func (d *overviewData) readTokens(v *View) error {
 			ends := t.Expires != nil && time.Until(*t.Expires) < nearExpiry
 			switch {
 			case sort == "spent" && share >= nearBudget:
-				d.Actions = append(d.Actions, Action{
-					Mark: "waiting", Text: v.T("home.budget", "name", t.Name, "share", number(int(100*share))),
-					Link: v.To("tokens", t.ID),
-				})
+				d.add("waiting", v.T("home.budget", "name", t.Name, "share", number(int(100*share))), v.To("tokens", t.ID), "")
 			case sort == "expires" && ends:
-				d.Actions = append(d.Actions, Action{
-					Mark: "waiting", Text: v.T("home.expires", "name", t.Name), Link: v.To("tokens", t.ID),
-					Note: t.Expires.UTC().Format("2006-01-02 15:04") + " " + v.T("utc"),
-				})
+				note := t.Expires.UTC().Format("2006-01-02 15:04") + " " + v.T("utc")
+				d.add("waiting", v.T("home.expires", "name", t.Name), v.To("tokens", t.ID), note)
 			}
 		}
 	}
