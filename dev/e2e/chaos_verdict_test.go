@@ -88,7 +88,7 @@ func (c *chaos) verdict(task *chaosTask, jobs []stack.Job, strays []string) {
 	if len(strays) > 0 {
 		// The note of a create that was not answered is in Redis: where that is not certain, the operator gets an error.
 		for _, id := range append(strays, task.id) {
-			if c.logged("create not noted", id) {
+			if c.logged("create not recorded", id) {
 				c.T.Logf("%s has more tasks, %v, as its operator was told", task, strays)
 				return
 			}

@@ -186,7 +186,7 @@ func TestCollectorAway(t *testing.T) {
 		t.Fatalf("%v, %+v", err, answer)
 	}
 	g.Stop(t)
-	if log := g.Out.Text(); !strings.Contains(log, "collector takes no spans") || !strings.Contains(log, "trace_id=") {
+	if log := g.Out.Text(); !strings.Contains(log, "collector accepts no spans") || !strings.Contains(log, "trace_id=") {
 		t.Errorf("the log tells nothing of it:\n%s", log)
 	}
 }
