@@ -990,7 +990,7 @@ func TestRelayArray(t *testing.T) {
 			}
 		}
 		c := newCalls(t, caller)
-		c.relayer.Events = eventlog.New(storagetest.Redis(t), eventObjects{c.archive}, nil)
+		c.relayer.Events = eventlog.New(storagetest.Redis(t), eventObjects{c.archive}, 2*time.Hour, slog.New(slog.DiscardHandler))
 		c.in.Call.Stream, c.in.Call.Array = true, array
 		check := func(got activities.Answered, err error, kind string) {
 			t.Helper()
@@ -1093,7 +1093,7 @@ func TestRelayCountsLostStreams(t *testing.T) {
 	t.Parallel()
 	for lost := 1; lost <= 2; lost++ {
 		c := newCalls(t, new(fakeCaller).answers(http.StatusOK, "{}"))
-		c.relayer.Events = eventlog.New(storagetest.Redis(t), eventObjects{c.archive}, nil)
+		c.relayer.Events = eventlog.New(storagetest.Redis(t), eventObjects{c.archive}, 2*time.Hour, slog.New(slog.DiscardHandler))
 		c.in.Call.Stream = true
 		folder := activities.EventsFolder(activities.IncarnationPrefix("call_1", "one"))
 		w, err := c.relayer.Events.Write(t.Context(), "call_1", folder)
@@ -1223,7 +1223,7 @@ func TestRelayReplaced(t *testing.T) {
 	begun, finish := make(chan struct{}), make(chan struct{})
 	caller := new(fakeCaller)
 	c := newCalls(t, caller)
-	c.relayer.Events = eventlog.New(storagetest.Redis(t), eventObjects{c.archive}, nil)
+	c.relayer.Events = eventlog.New(storagetest.Redis(t), eventObjects{c.archive}, 2*time.Hour, slog.New(slog.DiscardHandler))
 	c.in.Call.Stream = true
 	caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
 		if !caller.send(r, run) {
@@ -1453,7 +1453,8 @@ func TestRelayEventsUnstored(t *testing.T) {
 				caller, began := new(fakeCaller), time.Now()
 				c := newCalls(t, caller)
 				large := activities.LargeCalls()
-				c.relayer.Events = eventlog.New(storagetest.NewServer(t).Client(t), eventObjects{c.archive}, nil)
+				c.relayer.Events = eventlog.New(storagetest.NewServer(t).Client(t), eventObjects{c.archive}, 2*time.Hour,
+					slog.New(slog.DiscardHandler))
 				c.relayer.Large, c.relayer.MaxOutput, c.in.Call.Stream = large, 1<<20, true
 				c.in.Deadline = began.Add(test.deadline)
 				back := test.ends + 5*time.Minute

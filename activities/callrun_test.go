@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -159,7 +160,7 @@ func newRun(t *testing.T, stream bool) (*calls, *runner) {
 	c.relayer.Upstreams = &activities.Upstreams{Channels: channels, Catalog: providers.Catalog{"fake": {Name: "fake", Relay: by}}}
 	c.relayer.Polls = &activities.Poller{Upstreams: c.relayer.Upstreams, PollMin: time.Millisecond, PollMax: 2 * time.Millisecond}
 	c.relayer.Repeats = func(bool, string) bool { return false }
-	c.relayer.Events = eventlog.New(storagetest.Redis(t), memoryObjects{c.archive}, nil)
+	c.relayer.Events = eventlog.New(storagetest.Redis(t), memoryObjects{c.archive}, 2*time.Hour, slog.New(slog.DiscardHandler))
 	c.in.TaskID, c.in.Call.Stream, c.relayer.MaxOutput = "resp_1", stream, 1<<20
 	c.caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
 		var created *http.Response

@@ -39,7 +39,7 @@ func (o eventObjects) Open(ctx context.Context, key string) (io.ReadSeekCloser, 
 
 // eventLog returns the log of the events of calls. Redis has them for an hour longer than a call may last.
 func (p *parts) eventLog() *eventlog.Log {
-	return eventlog.New(p.redis, eventObjects{objects{p.archive}}, &eventlog.Options{TTL: p.cfg.Background.Deadline + eventSlack, Log: p.log})
+	return eventlog.New(p.redis, eventObjects{objects{p.archive}}, p.cfg.Background.Deadline+eventSlack, p.log)
 }
 
 // eventSlack is how long after the deadline of a call Redis stores its events.

@@ -3,6 +3,7 @@ package eventlog_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -24,7 +25,7 @@ func BenchmarkLatency(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.Cleanup(func() { _ = client.Close() })
-		return eventlog.New(client, newObjects(), nil)
+		return eventlog.New(client, newObjects(), 2*time.Hour, slog.New(slog.DiscardHandler))
 	}
 	w := write(b, open())
 	var mu sync.Mutex
@@ -75,7 +76,7 @@ func BenchmarkLogs(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = client.Close() })
-	log := eventlog.New(client, newObjects(), nil)
+	log := eventlog.New(client, newObjects(), 2*time.Hour, slog.New(slog.DiscardHandler))
 	event := []byte("data: {\"choices\":[{\"delta\":{\"content\":\"" + strings.Repeat("x", 200) + "\"}}]}\n\n")
 	var writers []*eventlog.Writer
 	var readers sync.WaitGroup

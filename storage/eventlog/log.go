@@ -7,7 +7,6 @@
 package eventlog
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,13 +103,6 @@ type Object struct {
 	Events int64
 }
 
-// Options may be nil.
-type Options struct {
-	// TTL is how long Redis has the events after the last write; default two hours.
-	TTL time.Duration
-	Log *slog.Logger // nil: silent
-}
-
 // Log stores the events of calls. It is safe for concurrent use.
 //
 // id names a call in Redis; prefix is its folder in the archive and ends with a slash.
@@ -123,16 +115,13 @@ type Log struct {
 	tails   *tails
 }
 
-// New returns a log over the client and the archive, which the caller closes.
-func New(client redis.UniversalClient, objects Objects, opts *Options) *Log {
-	if opts == nil {
-		opts = new(Options)
-	}
+// New returns a log over the client and the archive, which the caller closes. Redis has the events for the ttl after the last write.
+func New(client redis.UniversalClient, objects Objects, ttl time.Duration, log *slog.Logger) *Log {
 	l := &Log{
-		client: client, objects: objects, ttl: cmp.Or(opts.TTL, 2*time.Hour), script: redis.NewScript(addScript),
-		out: storage.Outage{Log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)), What: "the events of running calls"},
+		client: client, objects: objects, ttl: ttl, script: redis.NewScript(addScript),
+		out: storage.Outage{Log: log, What: "the events of running calls"},
 	}
-	l.tails = newTails(l)
+	l.tails = &tails{log: l, byChannel: make(map[string]*tail)}
 	return l
 }
 

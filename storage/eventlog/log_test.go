@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -185,7 +186,7 @@ func bubble(t *testing.T, test func(t *testing.T, server *storagetest.Server, fi
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server, files := storagetest.NewServer(t), newObjects()
-		test(t, server, files, eventlog.New(server.Client(t), files, nil))
+		test(t, server, files, eventlog.New(server.Client(t), files, 2*time.Hour, slog.New(slog.DiscardHandler)))
 	})
 }
 
@@ -203,7 +204,7 @@ func TestLog(t *testing.T) {
 		if w.Next() != 0 {
 			t.Errorf("next: %d", w.Next())
 		}
-		other := eventlog.New(server.Client(t), files, nil) // another process
+		other := eventlog.New(server.Client(t), files, 2*time.Hour, slog.New(slog.DiscardHandler)) // another process
 		var readers []*reading
 		for n := range 60 {
 			appendEvents(t, w, n, n+1)
@@ -374,7 +375,7 @@ func TestArchiveAway(t *testing.T) {
 			}
 			return nil
 		}
-		log := eventlog.New(server.Client(t), files, nil)
+		log := eventlog.New(server.Client(t), files, 2*time.Hour, slog.New(slog.DiscardHandler))
 		away.Store(true)
 		w := write(t, log)
 		r := read(t, log, -1)
@@ -407,7 +408,7 @@ func TestAppendIsBounded(t *testing.T) {
 			}
 			return nil
 		}
-		log := eventlog.New(server.Client(t), files, nil)
+		log := eventlog.New(server.Client(t), files, 2*time.Hour, slog.New(slog.DiscardHandler))
 		w := write(t, log)
 		large := []byte("data: " + strings.Repeat("x", 60<<10) + "\n\n")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -475,7 +476,7 @@ func TestCrashWithRedis(t *testing.T) {
 			t.Errorf("stored: %d, %v", n, err)
 		}
 		second := write(t, log)
-		other := eventlog.New(server.Client(t), files, nil) // a process that has no lost event in memory
+		other := eventlog.New(server.Client(t), files, 2*time.Hour, slog.New(slog.DiscardHandler)) // a process that has no lost event in memory
 		behind := read(t, other, 3)
 		level := read(t, other, 4)
 		pass(time.Second)
@@ -822,7 +823,7 @@ func TestIndex(t *testing.T) {
 		o := closeLog(t, w, true)
 		server.FlushAll()
 		counted := countedObjects{files, new(atomic.Int64)}
-		log = eventlog.New(server.Client(t), counted, nil)
+		log = eventlog.New(server.Client(t), counted, 2*time.Hour, slog.New(slog.DiscardHandler))
 		for _, indexed := range []bool{true, false} {
 			for _, after := range []int{-1, 0, 24, 26, 27, 68, 69, 70, 71, 100, 148} {
 				counted.read.Store(0)
@@ -868,7 +869,10 @@ func TestAppendRefuses(t *testing.T) {
 func TestAtOnce(t *testing.T) {
 	t.Parallel()
 	client, files := storagetest.Redis(t), newObjects()
-	logs := []*eventlog.Log{eventlog.New(client, files, nil), eventlog.New(storagetest.Again(t, client), files, nil)}
+	quiet := slog.New(slog.DiscardHandler)
+	logs := []*eventlog.Log{
+		eventlog.New(client, files, 2*time.Hour, quiet), eventlog.New(storagetest.Again(t, client), files, 2*time.Hour, quiet),
+	}
 	const total = 2000
 	w := write(t, logs[0])
 	var readers []*reading
@@ -904,7 +908,7 @@ func TestPrefix(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	log := eventlog.New(client, newObjects(), nil)
+	log := eventlog.New(client, newObjects(), 2*time.Hour, slog.New(slog.DiscardHandler))
 	w := write(t, log)
 	r := read(t, log, -1)
 	testwait.Eventually(t, "a subscription", storagetest.Patience, func() bool {
@@ -932,7 +936,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	log := eventlog.New(client, newObjects(), nil)
+	log := eventlog.New(client, newObjects(), 2*time.Hour, slog.New(slog.DiscardHandler))
 	w := write(t, log)
 	r := read(t, log, -1)
 	appendEvents(t, w, 0, 100)
@@ -949,7 +953,7 @@ func TestKilled(t *testing.T) {
 // TestRepeat: a later writer that begins with the first event again adds those that the log lacks.
 func TestRepeat(t *testing.T) {
 	t.Parallel()
-	log := eventlog.New(storagetest.Redis(t), newObjects(), nil)
+	log := eventlog.New(storagetest.Redis(t), newObjects(), 2*time.Hour, slog.New(slog.DiscardHandler))
 	for _, test := range []struct{ repeats, more, want string }{
 		{"", "data: 1\n\ndata: 2\n\n", "data: 1\n\ndata: 2\n\n"},
 		{"data: 1\n\ndata: 2\n\ndata: 3\n\n", "data: 4\n\n", "data: 1\n\ndata: 2\n\ndata: 3\n\ndata: 4\n\n"},
@@ -994,7 +998,7 @@ func TestMemory(t *testing.T) {
 		}
 		return nil
 	}
-	log := eventlog.New(storagetest.Redis(t), files, nil)
+	log := eventlog.New(storagetest.Redis(t), files, 2*time.Hour, slog.New(slog.DiscardHandler))
 	event := []byte("data: " + strings.Repeat("x", size) + "\n\n")
 	none, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -22,10 +22,6 @@ type tails struct {
 	stop      func()        // closes the connection and waits
 }
 
-func newTails(l *Log) *tails {
-	return &tails{log: l, byChannel: make(map[string]*tail)}
-}
-
 // tail is what the readers of one log in this process share.
 type tail struct {
 	log                 *Log
