@@ -8,6 +8,8 @@ import (
 	"io"
 	"sync"
 
+	"go.temporal.io/sdk/activity"
+
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/eventlog"
@@ -64,14 +66,18 @@ func (c *calling) large(ctx context.Context) (release func(), err error) {
 // answerBody is the body of an answer that is not a stream, until it is stored. A part for which the worker has no memory goes to the
 // archive. Methods must not be called concurrently.
 type answerBody struct {
-	objects Objects
-	memory  *Shares // nil: unlimited
-	token   string
-	folder  string // of the parts
-	parts   int
-	buffer  []byte // follows the parts
-	held    int64  // of the memory
-	size    int64
+	call   *calling
+	folder string // of the parts
+	parts  int
+	buffer []byte // follows the parts
+	held   int64  // of the worker's memory
+	size   int64
+}
+
+// newBody returns an empty body, whose parts are in a folder of this try with the name.
+func (c *calling) newBody(name string) answerBody {
+	folder := fmt.Sprintf("%s%s/%d/", IncarnationPrefix(c.in.TaskID, c.in.Incarnation), name, activity.GetInfo(c.task).Attempt)
+	return answerBody{call: c, folder: folder}
 }
 
 // write adds bytes. If the archive does not store a part, write waits, for storeTimeout at most.
@@ -97,7 +103,7 @@ func (b *answerBody) grow() bool {
 		return false
 	}
 	if more := int64(size-answerFree) - b.held; more > 0 {
-		if b.memory.Try(b.token, more) != nil {
+		if b.call.Answers.Try(b.call.in.Token, more) != nil {
 			return false
 		}
 		b.held += more
@@ -110,7 +116,7 @@ func (b *answerBody) grow() bool {
 
 func (b *answerBody) spill(ctx context.Context) error {
 	err := patiently(ctx, func(ctx context.Context) error {
-		_, err := b.objects.Put(ctx, b.part(b.parts), bytes.NewReader(b.buffer), int64(len(b.buffer)), archive.PutOptions{})
+		_, err := b.call.Objects.Put(ctx, b.part(b.parts), bytes.NewReader(b.buffer), int64(len(b.buffer)), archive.PutOptions{})
 		return err
 	})
 	if err != nil {
@@ -139,11 +145,11 @@ func (b *answerBody) part(n int) string { return fmt.Sprintf("%s%06d", b.folder,
 func (b *answerBody) store(ctx context.Context, key, contentType string) (archive.Object, error) {
 	options := archive.PutOptions{ContentType: contentType}
 	if b.parts == 0 {
-		return b.objects.Put(ctx, key, bytes.NewReader(b.buffer), b.size, options)
+		return b.call.Objects.Put(ctx, key, bytes.NewReader(b.buffer), b.size, options)
 	}
 	body := b.read(ctx)
 	defer func() { _ = body.Close() }() // it was only read
-	return b.objects.Put(ctx, key, body, b.size, options)
+	return b.call.Objects.Put(ctx, key, body, b.size, options)
 }
 
 // read returns a reader of the whole body, which the caller closes.
@@ -164,7 +170,7 @@ type answerReader struct {
 func (r *answerReader) Read(p []byte) (n int, err error) {
 	for {
 		if r.part == nil && r.next < r.body.parts {
-			if r.part, err = r.body.objects.Open(r.ctx, r.body.part(r.next)); err != nil {
+			if r.part, err = r.body.call.Objects.Open(r.ctx, r.body.part(r.next)); err != nil {
 				r.part = nil
 				return 0, err
 			}
@@ -199,8 +205,8 @@ func (b *answerBody) reset(ctx context.Context) {
 	if b.parts > 0 {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), archiveTry)
 		defer cancel()
-		_ = b.objects.DeletePrefix(ctx, b.folder)
+		_ = b.call.Objects.DeletePrefix(ctx, b.folder)
 	}
-	b.memory.Release(b.token, b.held)
+	b.call.Answers.Release(b.call.in.Token, b.held)
 	b.parts, b.buffer, b.held, b.size = 0, nil, 0, 0
 }

@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -198,16 +197,6 @@ func (in RelayInput) output(status string, n int) string {
 
 func (in RelayInput) events() string {
 	return EventsFolder(IncarnationPrefix(in.TaskID, in.Incarnation))
-}
-
-// parts returns the archive folder of the parts of an answer that a try has not stored yet.
-func (in RelayInput) parts(try int32) string {
-	return fmt.Sprintf("%sanswer/%d/", IncarnationPrefix(in.TaskID, in.Incarnation), try)
-}
-
-// largeParts returns the archive folder of the parts of a large event that a try has not received completely.
-func (in RelayInput) largeParts(try int32) string {
-	return fmt.Sprintf("%slarge/%d/", IncarnationPrefix(in.TaskID, in.Incarnation), try)
 }
 
 // EventsFolder returns the archive folder of a call's events, within the folder of its staged objects.

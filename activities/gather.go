@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"go.temporal.io/sdk/activity"
-
 	"modelrelay/providers"
 	"modelrelay/providers/sse"
 )
@@ -33,11 +31,7 @@ type gathered struct {
 
 // gather implements providers.Call.Gather.
 func (c *calling) gather(ctx context.Context, from io.ReadCloser, document int) io.ReadCloser {
-	folder := c.in.largeParts(activity.GetInfo(c.task).Attempt) //nolint:contextcheck // the info is the task's
-	g := &gathered{
-		calling: c, from: from, ctx: ctx, most: document,
-		kept: answerBody{objects: c.Objects, memory: c.Answers, token: c.in.Token, folder: folder},
-	}
+	g := &gathered{calling: c, from: from, ctx: ctx, most: document, kept: c.newBody("large")}
 	if document == 0 {
 		g.most, g.events = sse.MaxEvent, true
 	}

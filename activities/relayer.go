@@ -87,10 +87,8 @@ func CallRoom(calls int) int { return max(calls, leastCallRoom) }
 // nothing was sent and the call is sent again. If it dies between the claim and the end of the answer's storage, the answer is lost: the
 // call is sent once more, or fails with upstream_unknown. A call whose answer is stored is never sent again.
 func (a *Relayer) Relay(ctx context.Context, in RelayInput) (Answered, error) {
-	c := &calling{
-		Relayer: a, in: in, task: context.WithoutCancel(ctx),
-		body: answerBody{objects: a.Objects, memory: a.Answers, token: in.Token, folder: in.parts(activity.GetInfo(ctx).Attempt)},
-	}
+	c := &calling{Relayer: a, in: in, task: context.WithoutCancel(ctx)}
+	c.body = c.newBody("answer")
 	defer c.body.reset(ctx)
 	defer c.leaveEvents()                                // an ended log has none
 	c.progress = lastHeartbeat[CallProgress](ctx, a.Log) // without it only the numbers start again
