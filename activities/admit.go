@@ -181,7 +181,7 @@ func (a *Admitter) admit(ctx context.Context, in AdmitInput) (Admission, error) 
 		open    string
 	)
 	for _, channel := range channels {
-		if channel.MaxJobs <= 0 || a.Slots == nil {
+		if channel.MaxJobs <= 0 {
 			open = channel.Name
 			break
 		}

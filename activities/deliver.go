@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -180,12 +179,16 @@ func (a *Deliverer) send(ctx context.Context, in DeliverInput, to tokens.Webhook
 	if err != nil {
 		return d.end(log, err.Error()), nil
 	}
-	d.Host, d.Status = hostOf(to.URL), 0
+	address, err := url.Parse(to.URL)
+	if err != nil { // CheckReceiver has accepted it
+		return d, fmt.Errorf("parse the webhook's address: %w", err)
+	}
+	d.Host, d.Status = address.Host, 0
 	d.Tries++
 	if d.Tries > 1 {
 		activity.RecordHeartbeat(ctx, d) // counts a try whose worker dies; the activity's attempt counts the first one
 	}
-	end := a.traceDelivery(ctx, d)
+	end := a.traceDelivery(ctx, address.Hostname(), d.Tries)
 	status, after, err := a.Receivers.post(ctx, to.URL, http.Header{
 		"Content-Type": {"application/json"}, "Webhook-Id": {in.Event.ID},
 		"Webhook-Timestamp": {timestamp(at)}, "Webhook-Signature": {signature},
@@ -271,26 +274,13 @@ func (d Delivery) wait(retryAfter time.Duration) time.Duration {
 	return max(spreadWait(retries[min(max(d.Tries, 1), len(retries))-1]), retryAfter)
 }
 
-// hostOf returns the part of an address that may be shown.
-func hostOf(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return ""
-	}
-	return u.Host
-}
-
 // traceDelivery starts the span of a try; end ends it. Only the host of the address is not a secret. The receiver gets no trace.
-func (a *Deliverer) traceDelivery(ctx context.Context, d Delivery) (end func(status int, err error)) {
+func (a *Deliverer) traceDelivery(ctx context.Context, host string, tries int) (end func(status int, err error)) {
 	if a.Tracer == nil || !trace.SpanFromContext(ctx).IsRecording() {
 		return func(int, error) {}
 	}
-	host, _, err := net.SplitHostPort(d.Host)
-	if err != nil {
-		host = d.Host // without a port
-	}
 	_, span := a.Tracer.Start(ctx, "POST webhook", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-		semconv.HTTPRequestMethodPost, semconv.ServerAddress(host), semconv.HTTPRequestResendCount(d.Tries-1),
+		semconv.HTTPRequestMethodPost, semconv.ServerAddress(host), semconv.HTTPRequestResendCount(tries-1),
 	))
 	return func(status int, err error) {
 		defer span.End()

@@ -39,7 +39,10 @@ type Record struct {
 	// Retryable: another channel may succeed, or with KeyOnly another key of this one.
 	Retryable bool `json:"retryable,omitempty"`
 	KeyOnly   bool `json:"key_only,omitempty"`
-	Refusal
+	// NoModel: the channel does not have the model, so only another channel can accept the task.
+	NoModel bool `json:"no_model,omitempty"`
+	// Failed is the meaning of the vendor's code, one of the Failed codes of package providers; "" if unknown.
+	Failed string `json:"failed,omitempty"`
 	// Gone: the channel or key is no longer configured.
 	Gone bool `json:"gone,omitempty"`
 	// Deadline: the task's deadline has passed.
@@ -49,14 +52,6 @@ type Record struct {
 	Archive bool `json:"archive,omitempty"`
 	// Finished: the process that sent the request has its outcome, so the request is no longer in progress.
 	Finished bool `json:"finished,omitempty"`
-}
-
-// Refusal is additional information about a submit that was not accepted.
-type Refusal struct {
-	// NoModel: the channel does not have the model, so only another channel can accept the task.
-	NoModel bool `json:"no_model,omitempty"`
-	// Failed is the meaning of the vendor's code, one of the Failed codes of package providers; "" if unknown.
-	Failed string `json:"failed,omitempty"`
 }
 
 func unsent(kind providers.Kind, message string, cause error) *providers.Fault {
@@ -69,7 +64,7 @@ func record(err error) Record {
 		Kind: fault.Kind, Message: providers.WithoutQueries(fault.Message), Param: fault.Param, Code: fault.Code, Accepted: fault.Accepted,
 		RetryAfter: fault.RetryAfter, Retryable: fault.Retryable(), KeyOnly: fault.Blame == providers.BlameKey,
 		Gone: errors.Is(err, router.ErrChannelGone), Finished: true,
-		Refusal: Refusal{Failed: fault.Failed},
+		Failed: fault.Failed,
 	}
 	if fault.Upstream != nil {
 		r.Status = fault.Upstream.Status

@@ -144,8 +144,6 @@ func (r *Receivers) post(ctx context.Context, address string, header http.Header
 	return resp.StatusCode, upstream.RetryAfter(resp.Header), nil
 }
 
-var errUnsigned = errors.New("the token has no webhook secret that can sign")
-
 // sign returns webhook-signature by Standard Webhooks: the HMAC-SHA256 of "id.timestamp.body" by each secret that is well-formed.
 func sign(secrets []secret.Text, id string, at time.Time, body []byte) (string, error) {
 	var signatures []string
@@ -159,7 +157,7 @@ func sign(secrets []secret.Text, id string, at time.Time, body []byte) (string, 
 		signatures = append(signatures, "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 	}
 	if len(signatures) == 0 {
-		return "", errUnsigned
+		return "", errors.New("the token has no webhook secret that can sign")
 	}
 	return strings.Join(signatures, " "), nil
 }

@@ -47,7 +47,7 @@ type Entry struct {
 func (a *Settler) Settle(ctx context.Context, in SettleInput) error {
 	a.changed(ctx, in.TaskID)
 	var errs []error
-	if a.Slots != nil && len(in.Channels) > 0 {
+	if len(in.Channels) > 0 {
 		errs = append(errs, a.Slots.Free(ctx, in.Waiter, in.Channels...))
 	}
 	if a.Index != nil {

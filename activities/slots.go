@@ -21,7 +21,7 @@ const (
 
 // SlotKeeper renews the slots of running jobs and releases those of ended jobs.
 type SlotKeeper struct {
-	// Slots limits the jobs in progress at a channel; nil: no channel has a limit.
+	// Slots limits the jobs in progress at a channel.
 	Slots     *slots.Store
 	Upstreams *Upstreams
 	Log       *slog.Logger
@@ -36,9 +36,6 @@ func LaneIndex(lane string) int { return slots.LaneIndex(lane) }
 // hold renews the slot of a running job until slotSlack after its next poll. It takes a slot for a job without one: the slot expired, or
 // the task was admitted while Redis was unavailable, or before the channel got a limit. Nothing depends on it.
 func (k *SlotKeeper) hold(ctx context.Context, taskID string, to Assignment, next time.Duration) {
-	if k.Slots == nil {
-		return
-	}
 	pick, err := k.Upstreams.Channels.Resolve(to.Channel, to.Key, to.Model)
 	if err != nil || pick.Channel.MaxJobs <= 0 {
 		return
@@ -57,9 +54,6 @@ func (k *SlotKeeper) hold(ctx context.Context, taskID string, to Assignment, nex
 // release releases the slot of an ended job. The task's settlement repeats it, so nothing depends on it.
 func (k *SlotKeeper) release(ctx context.Context, job Job) {
 	to := job.Assignment
-	if k.Slots == nil {
-		return
-	}
 	if pick, err := k.Upstreams.Channels.Resolve(to.Channel, to.Key, to.Model); !to.Slot && (err != nil || pick.Channel.MaxJobs <= 0) {
 		return
 	}
@@ -68,7 +62,7 @@ func (k *SlotKeeper) release(ctx context.Context, job Job) {
 
 // leave releases the task's slots at the channels, and removes it from their lines.
 func (k *SlotKeeper) leave(ctx context.Context, w Waiter, channels []string) {
-	if k.Slots == nil || len(channels) == 0 {
+	if len(channels) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, slotTimeout)

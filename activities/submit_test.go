@@ -178,7 +178,7 @@ func TestSubmitOutcomes(t *testing.T) {
 			},
 			want: activities.Record{
 				Kind: providers.ModelNotFound, Message: "No such model.", Status: 404, Accepted: providers.NotAccepted,
-				Finished: true, Refusal: activities.Refusal{NoModel: true},
+				Finished: true, NoModel: true,
 			},
 		},
 		{
@@ -188,7 +188,7 @@ func TestSubmitOutcomes(t *testing.T) {
 			},
 			want: activities.Record{
 				Kind: providers.NotFound, Message: "Gone.", Status: 410, Accepted: providers.NotAccepted, Finished: true,
-				Refusal: activities.Refusal{NoModel: true},
+				NoModel: true,
 			},
 		},
 		{
@@ -198,7 +198,7 @@ func TestSubmitOutcomes(t *testing.T) {
 			},
 			want: activities.Record{
 				Kind: providers.Invalid, Message: "No.", Code: "1301", Accepted: providers.NotAccepted, Finished: true,
-				Refusal: activities.Refusal{Failed: providers.FailedContent},
+				Failed: providers.FailedContent,
 			},
 		},
 		{

@@ -122,11 +122,11 @@ func TestVideoTriesModelElsewhere(t *testing.T) {
 	t.Parallel()
 	lacks := &activities.Record{
 		Kind: providers.ModelNotFound, Message: "No such model.", Status: 404, Accepted: providers.NotAccepted,
-		Refusal: activities.Refusal{NoModel: true},
+		NoModel: true,
 	}
 	keyLacks := &activities.Record{
 		Kind: providers.NotFound, Message: "No such model.", Accepted: providers.NotAccepted, KeyOnly: true,
-		Refusal: activities.Refusal{NoModel: true},
+		NoModel: true,
 	}
 	busy := &activities.Record{Kind: providers.RateLimited, Message: "Slowly.", Accepted: providers.NotAccepted, Retryable: true}
 	for _, tc := range []struct {
@@ -223,7 +223,7 @@ func TestVideoLacksModelInLine(t *testing.T) {
 	s.submits(
 		&activities.Record{
 			Kind: providers.ModelNotFound, Message: "No such model.", Accepted: providers.NotAccepted,
-			Refusal: activities.Refusal{NoModel: true},
+			NoModel: true,
 		},
 		&activities.Record{Kind: providers.Overloaded, Message: "Later.", Accepted: providers.NotAccepted, Retryable: true, KeyOnly: true},
 		nil,

@@ -273,7 +273,7 @@ func TestVideoRefusedCreate(t *testing.T) {
 	}{
 		{activities.Record{
 			Kind: providers.Invalid, Code: "1301", Message: "invalid",
-			Refusal: activities.Refusal{Failed: providers.FailedContent},
+			Failed: providers.FailedContent,
 		}, providers.FailedContent, "1301: invalid"},
 		{activities.Record{Kind: providers.Invalid, Code: "1301", Message: "a risk"}, providers.FailedInput, "1301: a risk"},
 		{
