@@ -166,16 +166,12 @@ func (c *calling) slot(ctx context.Context, most time.Duration) error {
 	ctx, release := stopWithWorker(ctx, 0)
 	defer release()
 	ask := fair.Ask[string]{Key: c.in.Token, Limit: most, Due: c.in.Entry.Created, Lane: LaneIndex(c.in.Lane), Weight: int64(c.in.Weight)}
-	c.mu.Lock()
-	c.place = &ask
-	c.mu.Unlock()
+	c.update(func(*CallProgress) { c.place = &ask })
 	activity.RecordHeartbeat(c.task, c.shown()) //nolint:contextcheck // the heartbeat is the activity's
 	if _, err := fair.Wait(ctx, ask, c.Slots); err != nil {
 		return c.wait("no free slot")
 	}
-	c.mu.Lock()
-	c.place = nil
-	c.mu.Unlock()
+	c.update(func(*CallProgress) { c.place = nil })
 	return nil
 }
 

@@ -86,9 +86,7 @@ func (c *calling) hear(ctx context.Context, within time.Duration) (change taskin
 
 // awaitOther waits while another worker sends the call.
 func (c *calling) awaitOther(ctx context.Context) {
-	c.mu.Lock()
-	c.progress.Attempts = max(c.progress.Attempts, c.sent()+1) // its heartbeat may be lost
-	c.mu.Unlock()
+	c.update(func(p *CallProgress) { p.Attempts = max(p.Attempts, c.sent()+1) }) // its heartbeat may be lost
 	c.enter(StageAnswering)
 	for c.sentElsewhere(ctx) {
 		if change, _ := c.hear(ctx, askEvery); change.Ended {

@@ -86,9 +86,6 @@ func expiredFor(key string, age time.Duration) bool {
 
 // sweepUploads aborts the uploads of killed workers. If a bucket's policy forbids that, the other sweeps continue.
 func (a *Sweeper) sweepUploads(ctx context.Context) {
-	if a.UploadAge <= 0 {
-		return
-	}
 	for _, folder := range [...]string{outputsFolder, tasksFolder} {
 		aborted, err := a.Objects.AbortUploads(ctx, folder, time.Now().Add(-a.UploadAge))
 		if aborted > 0 {

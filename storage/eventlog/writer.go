@@ -126,15 +126,13 @@ func (w *Writer) recover(ctx context.Context, until int64) error {
 			break
 		}
 	}
-	w.next = r.next
-	if w.next < until {
-		err := w.log.Delete(ctx, w.id) // its events would be in the way of this writer's
-		if err == nil {
-			err = w.takeOver(ctx)
-		}
+	if w.next = r.next; w.next >= until {
+		return nil
+	}
+	if err := w.log.Delete(ctx, w.id); err != nil { // its events would be in the way of this writer's
 		return err
 	}
-	return nil
+	return w.takeOver(ctx)
 }
 
 // Share bounds the memory of the events that the writer holds, but for a small part: Append waits while its owner has its share, or none is
