@@ -101,7 +101,7 @@ func (a *Copier) Archive(ctx context.Context, in ArchiveInput) ([]Output, error)
 	running, cancel := stopWithWorker(ctx, 0)
 	defer cancel()
 	place := copyLane{in.Job.Assignment.Channel, c.state.Slow}
-	stop := heartbeats(heartbeatEvery, func() {
+	stop := heartbeats(ctx, heartbeatEvery, func() {
 		activity.RecordHeartbeat(ctx, c.shown())
 		c.release(func() bool { return a.Copies.wanted(place) })
 	})

@@ -83,7 +83,7 @@ func (c *calling) unknown(ctx context.Context) (Answered, error) {
 	return c.endEarlier(ctx, Answered{Unknown: true, Failure: lostFailure()}, new(CallRun))
 }
 
-// endEarlier is the end of a call that this try did not answer. A stream of an earlier try, of which readers may have seen events, ends too.
+// endEarlier is the end of a call that this try did not answer. It also ends the stream of an earlier try, if readers may have seen events.
 func (c *calling) endEarlier(ctx context.Context, as Answered, run *CallRun) (Answered, error) {
 	seen, err := c.seen(ctx)
 	if err == nil && seen {

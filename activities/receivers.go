@@ -119,7 +119,9 @@ func (r *Receivers) Close() { r.client.CloseIdleConnections() }
 
 // post sends a JSON body once. after is the answer's Retry-After, 0 if there is none. An error means that there was no answer; it contains
 // only host and port of the address.
-func (r *Receivers) post(ctx context.Context, address string, header http.Header, body []byte) (status int, after time.Duration, err error) {
+func (r *Receivers) post(
+	ctx context.Context, address string, header http.Header, body []byte,
+) (status int, after time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return 0, 0, errors.New("the webhook's address cannot be used")

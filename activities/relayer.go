@@ -98,7 +98,7 @@ func (a *Relayer) Relay(ctx context.Context, in RelayInput) (Answered, error) {
 	if left <= 0 {
 		return c.late(ctx)
 	}
-	stop := heartbeats(callHeartbeatEvery, func() { activity.RecordHeartbeat(c.task, c.shown()) })
+	stop := heartbeats(ctx, callHeartbeatEvery, func() { activity.RecordHeartbeat(c.task, c.shown()) })
 	defer stop()
 	ctx, leave := c.register(ctx)
 	defer leave()

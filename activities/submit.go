@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -104,7 +105,7 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		r.Archive = errors.Is(err, storage.ErrUnavailable)
 		return Job{}, fail(r)
 	}
-	stop := heartbeats(heartbeatEvery, func() { activity.RecordHeartbeat(ctx) })
+	stop := heartbeats(ctx, heartbeatEvery, func() { activity.RecordHeartbeat(ctx) })
 	defer stop()
 	a.hold(ctx, in.TaskID, in.Assignment, submitToPoll)
 	if err := a.claim(ctx, in); err != nil {
@@ -328,10 +329,15 @@ func (a *Submitter) request(ctx context.Context, in SubmitInput) (providers.Vide
 
 // heartbeats calls record at an interval. An activity that ends before the first call costs Temporal no heartbeat. The returned
 // function stops the calls and waits for the last one.
-func heartbeats(every time.Duration, record func()) (stop func()) {
-	loop := storage.NewLoop()
-	loop.Start(every, func(context.Context, bool) { record() })
-	return loop.Stop
+func heartbeats(ctx context.Context, every time.Duration, record func()) (stop func()) {
+	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
+	var beating sync.WaitGroup
+	beating.Go(func() {
+		for storage.Sleep(ctx, every) == nil {
+			record()
+		}
+	})
+	return func() { end(); beating.Wait() }
 }
 
 // shorten bounds an upstream's message for a history, between characters: Temporal rejects invalid UTF-8.

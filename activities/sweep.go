@@ -48,7 +48,7 @@ type Swept struct {
 
 // SweepOutputs removes expired outputs and the vendors' copies of them, and updates the archived audit and call logs. It is idempotent.
 func (a *Sweeper) SweepOutputs(ctx context.Context) (Swept, error) {
-	defer heartbeats(heartbeatEvery, func() { activity.RecordHeartbeat(ctx) })()
+	defer heartbeats(ctx, heartbeatEvery, func() { activity.RecordHeartbeat(ctx) })()
 	days, err := a.removeDays(ctx, outputsFolder, 0)
 	if err == nil {
 		a.sweepUploads(ctx)
@@ -99,7 +99,7 @@ func (a *Sweeper) sweepUploads(ctx context.Context) {
 
 // SweepTasks removes inputs, requests and tickets that are older than any task. It is idempotent.
 func (a *Sweeper) SweepTasks(ctx context.Context) (Swept, error) {
-	defer heartbeats(heartbeatEvery, func() { activity.RecordHeartbeat(ctx) })()
+	defer heartbeats(ctx, heartbeatEvery, func() { activity.RecordHeartbeat(ctx) })()
 	var swept Swept
 	for object, err := range a.Objects.List(ctx, tasksFolder) {
 		if err == nil && time.Since(object.Modified) >= a.TaskAge {

@@ -538,7 +538,7 @@ func (w *Writer) putWhole(ctx context.Context, key string) (size int64, sum stri
 	)
 	body, events := io.Pipe()
 	defer reading.Wait()
-	defer body.Close()
+	defer func() { _ = body.Close() }()                                            // it never fails
 	reading.Go(func() { _ = events.CloseWithError(w.whole(ctx, events, &index)) }) // it never fails
 	begin, err := io.ReadAll(io.LimitReader(body, wholeMost))
 	if err != nil {
