@@ -10,19 +10,28 @@ import (
 	"modelrelay/storage"
 )
 
-// changesChannel carries task ids after a mark: "-" for Ended, "!" for Cancelled, "?" for Asked, "+" for Sending.
+// changesChannel carries task ids, each after the News of its task.
 const changesChannel = storage.Prefix + "task-changes"
 
 // Change is a hint that a task may have changed. It carries no state.
 type Change struct {
 	TaskID string
-	// Ended: the task has ended or is being removed; earlier reads of it are stale.
-	Ended bool
-	// Cancelled: Temporal has accepted its cancellation.
-	Cancelled bool
-	// Asked: a worker asks whether another worker is sending the call of the task. Sending is the answer of a worker that does.
-	Asked, Sending bool
+	News   News
 }
+
+// News is what a Change reports in addition; "" for nothing.
+type News string
+
+const (
+	// Ended: the task has ended or is being removed; earlier reads of it are stale.
+	Ended News = "-"
+	// Cancelled: Temporal has accepted its cancellation.
+	Cancelled News = "!"
+	// Asked: a worker asks whether another worker is sending the call of the task.
+	Asked News = "?"
+	// Sending is the answer of a worker that is sending it.
+	Sending News = "+"
+)
 
 // Changes passes hints between processes, best effort: a lost hint only delays readers. It is safe for concurrent use.
 type Changes struct {
@@ -44,18 +53,7 @@ func (c *Changes) Publish(ctx context.Context, change Change) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
 	defer cancel()
-	text := change.TaskID
-	switch {
-	case change.Ended:
-		text = "-" + text
-	case change.Cancelled:
-		text = "!" + text
-	case change.Asked:
-		text = "?" + text
-	case change.Sending:
-		text = "+" + text
-	}
-	return storage.RedisError("publish change", c.client.Publish(ctx, changesChannel, text).Err())
+	return storage.RedisError("publish change", c.client.Publish(ctx, changesChannel, string(change.News)+change.TaskID).Err())
 }
 
 // Follow calls hear for every hint, one after the other, until ctx ends or the client is closed; hear must not block. Hints that are
@@ -69,7 +67,6 @@ func (c *Changes) Follow(ctx context.Context, ready chan<- struct{}, hear func(C
 	}
 	storage.Follow(ctx, c.client, changesChannel, subscribed, func(payload string) {
 		id := strings.TrimLeft(payload, "-!?+")
-		mark := strings.TrimSuffix(payload, id)
-		hear(Change{TaskID: id, Ended: mark == "-", Cancelled: mark == "!", Asked: mark == "?", Sending: mark == "+"})
+		hear(Change{TaskID: id, News: News(strings.TrimSuffix(payload, id))})
 	})
 }

@@ -24,7 +24,11 @@ func TestChanges(t *testing.T) {
 	}()
 	<-ready
 	for _, want := range []taskindex.Change{
-		{TaskID: "t1"}, {TaskID: "t2", Ended: true}, {TaskID: "t3", Cancelled: true}, {TaskID: "t4", Asked: true}, {TaskID: "t5", Sending: true},
+		{TaskID: "t1"},
+		{TaskID: "t2", News: taskindex.Ended},
+		{TaskID: "t3", News: taskindex.Cancelled},
+		{TaskID: "t4", News: taskindex.Asked},
+		{TaskID: "t5", News: taskindex.Sending},
 	} {
 		if err := changes.Publish(t.Context(), want); err != nil {
 			t.Fatal(err)

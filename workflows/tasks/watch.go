@@ -69,13 +69,14 @@ func (c *Client) Follow(ctx context.Context) {
 
 // onChange processes a hint: reads from before it are not reused.
 func (c *Client) onChange(change taskindex.Change) {
-	if change.Ended {
+	ended := change.News == taskindex.Ended
+	if ended {
 		c.reads.forget(change.TaskID)
 	} else {
 		c.reads.invalidate(change.TaskID)
 	}
 	soon := watchSoon
-	if change.Ended && activities.KindOf(change.TaskID) == activities.KindCall {
+	if ended && activities.KindOf(change.TaskID) == activities.KindCall {
 		soon = endedSoon
 	}
 	c.watches.hint(change.TaskID, soon)
