@@ -108,12 +108,8 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 			return task, err
 		}
 	}
-	task := Task{
-		ID: id, Token: c.in.TokenID, Format: c.in.Format, Operation: m.Operation, Stream: m.Stream, Body: m.Body, Items: m.Items,
-		State: workflows.Queued, CreatedAt: now,
-	}
+	task := m.task(id)
 	task.describe(*req)
-	task.incarnation = incarnation
 
 	listed, err := c.enlist(ctx, id, now)
 	if listed.added || listed.unclear && ident.fresh {

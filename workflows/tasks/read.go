@@ -28,12 +28,8 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 	case !found:
 		return Task{}, memo{}, fmt.Errorf("execution %s is not a task: its memo has no %q", id, memoTask)
 	}
-	task := Task{
-		ID: id, Token: m.Token, Format: m.Format, Operation: m.Operation, Stream: m.Stream, Body: m.Body, Items: m.Items, CreatedAt: m.CreatedAt,
-		State:     workflows.Queued,
-		readState: readState{readAt: now, run: info.GetExecution().GetRunId(), incarnation: m.Incarnation},
-	}
-	task.removed = marked(answer, m.CreatedAt)
+	task := m.task(id)
+	task.readAt, task.run, task.removed = now, info.GetExecution().GetRunId(), marked(answer, m.CreatedAt)
 	if m.Request != nil {
 		task.describe(*m.Request)
 	}

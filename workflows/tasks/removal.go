@@ -129,33 +129,22 @@ func laterTask(
 
 // mark starts the removal of an ended task under the task's own id, or marks a running task. The SDK offers no such start.
 func (c *Client) mark(ctx context.Context, task Task) (*workflowservice.StartWorkflowExecutionResponse, error) {
-	input, err := converter.GetDefaultDataConverter().ToPayloads(activities.RemoveInput{
-		TaskID: task.ID, Token: task.Token,
-		Created: task.CreatedAt, Run: task.run, Revision: workflows.Revision,
-	})
+	parts, err := converter.GetDefaultDataConverter().ToPayloads(
+		activities.RemoveInput{TaskID: task.ID, Token: task.Token, Created: task.CreatedAt, Run: task.run, Revision: workflows.Revision},
+		removal{Token: task.Token, CreatedAt: task.CreatedAt, Run: task.run}, task.Token, "remove "+task.ID,
+	)
 	if err != nil {
-		return nil, fmt.Errorf("input of the removal: %w", err)
+		return nil, fmt.Errorf("payloads of the removal: %w", err)
 	}
-	memo, err := converter.GetDefaultDataConverter().ToPayload(removal{Token: task.Token, CreatedAt: task.CreatedAt, Run: task.run})
-	if err != nil {
-		return nil, fmt.Errorf("memo of the removal: %w", err)
-	}
-	token, err := converter.GetDefaultDataConverter().ToPayload(task.Token)
-	if err != nil {
-		return nil, fmt.Errorf("attribute of the removal: %w", err)
-	}
+	input, memo, token, summary := parts.Payloads[:1], parts.Payloads[1], parts.Payloads[2], parts.Payloads[3]
 	token.Metadata["type"] = []byte(enumspb.INDEXED_VALUE_TYPE_KEYWORD.String())
-	summary, err := converter.GetDefaultDataConverter().ToPayload("remove " + task.ID)
-	if err != nil {
-		return nil, fmt.Errorf("summary of the removal: %w", err)
-	}
 	request := &workflowservice.StartWorkflowExecutionRequest{
 		Namespace:                c.opts.Namespace,
 		RequestId:                removalMark(task.CreatedAt) + rand.Text(),
 		WorkflowId:               task.ID,
 		WorkflowType:             &commonpb.WorkflowType{Name: workflows.RemoveType},
 		TaskQueue:                &taskqueuepb.TaskQueue{Name: workflows.RemovalQueue(c.opts.TaskQueue), Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
-		Input:                    input,
+		Input:                    &commonpb.Payloads{Payloads: input},
 		WorkflowIdReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIdConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		OnConflictOptions:        &workflowpb.OnConflictOptions{AttachRequestId: true},

@@ -30,6 +30,14 @@ type memo struct {
 	RequestObject string                  `json:"request_object,omitempty"`
 }
 
+// task returns the task with the id as it is at its start, without its request.
+func (m memo) task(id string) Task {
+	return Task{
+		ID: id, Token: m.Token, Format: m.Format, Operation: m.Operation, Stream: m.Stream, Body: m.Body, Items: m.Items,
+		State: workflows.Queued, CreatedAt: m.CreatedAt, readState: readState{incarnation: m.Incarnation},
+	}
+}
+
 // Task is a task as reads by its token return it. Times are zero until they are known.
 type Task struct {
 	ID string
