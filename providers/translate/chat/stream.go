@@ -214,18 +214,14 @@ func (c *choiceAnswer) cite(citation *form.Citation) {
 }
 
 func (w *writer) finishReason(c *choiceAnswer) string {
-	switch c.stop {
-	case form.StopMaxTokens, form.StopContextFull, form.StopPaused:
-		return "length"
-	case form.StopRefusal, form.StopFiltered:
-		return "content_filter"
-	case form.StopCalls:
-		if w.ask.Legacy {
-			return "function_call"
-		}
-		return "tool_calls"
+	if c.stop == form.StopCalls && w.ask.Legacy {
+		return "function_call"
 	}
-	return "stop"
+	return [...]string{
+		form.StopEnd: "stop", form.StopSequence: "stop", form.StopMaxTokens: "length", form.StopCalls: "tool_calls",
+		form.StopRefusal: "content_filter", form.StopFiltered: "content_filter", form.StopContextFull: "length", form.StopPaused: "length",
+		form.StopOther: "stop",
+	}[c.stop]
 }
 
 // end writes the counts and the end of the stream, or the whole completion.

@@ -49,18 +49,12 @@ func DecodeBase64(data []byte) ([]byte, bool) {
 
 // KindOf returns the kind of medium of a media type. An unknown type is a document.
 func KindOf(mediaType string) MediaKind {
-	whole := strings.ToLower(mediaType)
-	switch class, _, _ := strings.Cut(whole, "/"); class {
-	case "image":
-		return Image
-	case "audio":
-		return Audio
-	case "video":
-		return Video
-	case "text":
-		return PlainText
-	}
-	if whole == "application/json" {
+	class, name, _ := strings.Cut(strings.ToLower(mediaType), "/")
+	kind, known := map[string]MediaKind{"image": Image, "audio": Audio, "video": Video, "text": PlainText}[class]
+	switch {
+	case known:
+		return kind
+	case class == "application" && name == "json":
 		return PlainText
 	}
 	return Document
@@ -148,13 +142,10 @@ func TypeByName(name string) string {
 
 // AudioFormat returns the word of two dialects for an audio format, "" if they have none for the media type.
 func AudioFormat(mediaType string) string {
-	switch strings.ToLower(mediaType) {
-	case "audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave":
-		return "wav"
-	case "audio/mpeg", "audio/mp3", "audio/mpeg3":
-		return "mp3"
-	}
-	return ""
+	return map[string]string{
+		"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/vnd.wave": "wav",
+		"audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/mpeg3": "mp3",
+	}[strings.ToLower(mediaType)]
 }
 
 // AudioType returns the media type of such a word.

@@ -245,14 +245,9 @@ func (w *writer) stop(a *answer, stop form.Stop) {
 }
 
 func finishReason(reason form.StopReason) string {
-	switch reason {
-	case form.StopMaxTokens, form.StopContextFull, form.StopPaused:
-		return "MAX_TOKENS"
-	case form.StopRefusal, form.StopFiltered:
-		return "SAFETY"
-	case form.StopOther:
-		return "OTHER"
-	case form.StopEnd, form.StopSequence, form.StopCalls:
-	}
-	return "STOP"
+	return [...]string{
+		form.StopEnd: "STOP", form.StopSequence: "STOP", form.StopMaxTokens: "MAX_TOKENS", form.StopCalls: "STOP",
+		form.StopRefusal: "SAFETY", form.StopFiltered: "SAFETY", form.StopContextFull: "MAX_TOKENS", form.StopPaused: "MAX_TOKENS",
+		form.StopOther: "OTHER",
+	}[reason]
 }

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"slices"
 
 	"modelrelay/providers/rawjson"
@@ -159,25 +160,11 @@ func (w *writing) file(mediaType string, uri rawjson.Text) {
 	w.out.JSON(`"fileUri":?}}`, uri)
 }
 
-// typeAt returns the media type of an address.
+// typeAt returns the media type of an address: its own, that of its name, or the usual one of its kind.
 func typeAt(m *form.Media) string {
-	if m.Type != "" {
-		return m.Type
+	usual := [...]string{
+		form.Image: "image/jpeg", form.Document: "application/pdf", form.PlainText: "text/plain", form.Audio: "audio/mpeg",
+		form.Video: "video/mp4",
 	}
-	if byName := form.TypeByName(m.URL.String()); byName != "" {
-		return byName
-	}
-	switch m.Kind {
-	case form.Image:
-		return "image/jpeg"
-	case form.Document:
-		return "application/pdf"
-	case form.PlainText:
-		return "text/plain"
-	case form.Audio:
-		return "audio/mpeg"
-	case form.Video:
-		return "video/mp4"
-	}
-	return ""
+	return cmp.Or(m.Type, form.TypeByName(m.URL.String()), usual[m.Kind])
 }
