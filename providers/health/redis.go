@@ -87,10 +87,6 @@ func (s *Sharer) sendEvent(ctx context.Context, e Event) error {
 	if e.Left > 0 {
 		left = max(left, 1)
 	}
-	byOperator := 0
-	if e.ByOperator() {
-		byOperator = 1
-	}
 	message, err := json.Marshal(published{Process: s.process, Name: e.Name(), Left: left, Text: text})
 	if err != nil {
 		return fmt.Errorf("publish an event: %w", err)
@@ -99,7 +95,7 @@ func (s *Sharer) sendEvent(ctx context.Context, e Event) error {
 	defer cancel()
 	keys := []string{cooldownsKey, channelName}
 	return storage.RedisError("publish an event",
-		s.script.Run(ctx, s.client, keys, e.Name(), left, string(text), message, byOperator).Err())
+		s.script.Run(ctx, s.client, keys, e.Name(), left, string(text), message, e.ByOperator()).Err())
 }
 
 // events lists the stored events that have not ended, and removes the others.

@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -33,15 +32,6 @@ type sockets struct {
 	// idle is the longest time without a message, ping the interval of pings to each side.
 	idle, ping time.Duration
 	carrier    upstream.Carrier
-}
-
-func newSockets(opts *Options) *sockets {
-	s := &sockets{idle: DefaultSocketIdle, ping: DefaultSocketPing, carrier: upstream.Carrier{Stall: DefaultSocketStall}}
-	if opts != nil {
-		s.idle, s.ping = cmp.Or(max(opts.SocketIdle, 0), s.idle), cmp.Or(max(opts.SocketPing, 0), s.ping)
-		s.carrier.Stall = cmp.Or(max(opts.SocketStall, 0), s.carrier.Stall)
-	}
-	return s
 }
 
 // Session is a realtime conversation with a connected upstream. The caller must call Run or Close.

@@ -17,6 +17,7 @@ import (
 	"modelrelay/providers/relay/usage"
 	"modelrelay/providers/router"
 	"modelrelay/providers/translate"
+	"modelrelay/providers/upstream"
 )
 
 // Defaults of Options.
@@ -86,26 +87,25 @@ type counting struct {
 
 // New returns a relay over the channels of the router. The catalog has their vendors.
 func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Relay {
-	picker := &picker{router: channels, slotWait: DefaultSlotWait, slots: make(map[string]*slots)}
-	r := &Relay{
-		catalog: catalog, picker: picker, most: DefaultMaxAttempts, log: slog.New(slog.DiscardHandler),
-		translator: new(translate.Translator),
-		counters:   make(map[counting]*usage.Shape),
-		waits:      waits{DefaultFirstByte, DefaultIdle},
-		sockets:    newSockets(opts),
+	if opts == nil {
+		opts = new(Options)
 	}
-	if opts != nil {
-		r.waits.firstByte = cmp.Or(max(opts.FirstByte, 0), r.waits.firstByte)
-		r.waits.idle = cmp.Or(max(opts.Idle, 0), r.waits.idle)
-		picker.slotWait = cmp.Or(max(opts.SlotWait, 0), picker.slotWait)
-		r.most = cmp.Or(max(opts.MaxAttempts, 0), r.most)
-		if opts.Log != nil {
-			r.log = opts.Log
-		}
-		if opts.Translator != nil {
-			r.translator = opts.Translator
-		}
-		r.origins, r.tracer, r.tried = opts.Origins, opts.Tracer, opts.Tried
+	or := func(given, usual time.Duration) time.Duration { return cmp.Or(max(given, 0), usual) }
+	r := &Relay{
+		catalog:    catalog,
+		picker:     &picker{router: channels, slotWait: or(opts.SlotWait, DefaultSlotWait), slots: make(map[string]*slots)},
+		most:       cmp.Or(max(opts.MaxAttempts, 0), DefaultMaxAttempts),
+		log:        cmp.Or(opts.Log, slog.New(slog.DiscardHandler)),
+		tracer:     opts.Tracer,
+		tried:      opts.Tried,
+		translator: cmp.Or(opts.Translator, new(translate.Translator)),
+		origins:    opts.Origins,
+		counters:   make(map[counting]*usage.Shape),
+		waits:      waits{firstByte: or(opts.FirstByte, DefaultFirstByte), idle: or(opts.Idle, DefaultIdle)},
+		sockets: &sockets{
+			idle: or(opts.SocketIdle, DefaultSocketIdle), ping: or(opts.SocketPing, DefaultSocketPing),
+			carrier: upstream.Carrier{Stall: or(opts.SocketStall, DefaultSocketStall)},
+		},
 	}
 	for name, vendor := range catalog {
 		for endpoint, shape := range vendor.Usage {
