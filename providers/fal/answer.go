@@ -24,13 +24,9 @@ const (
 	mostPoll = 4 * time.Minute
 )
 
-// going returns the status of a request that has not ended. An unknown status, or none, means running.
-func going(word string) providers.VideoStatus {
-	status := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(word, providers.WordLimit)}
-	if word == "IN_QUEUE" {
-		status.State = providers.JobQueued
-	}
-	return status
+// going returns the status of a request that has not ended.
+func going(word upstream.Loose) (providers.VideoStatus, error) {
+	return upstream.States{Queued: "IN_QUEUE"}.Status(word, nil)
 }
 
 type failure struct {
@@ -80,7 +76,7 @@ func ended(err error, key providers.Secret) (providers.VideoStatus, error) {
 	failed.server = fault.Upstream.Status/100 == 5
 	switch {
 	case strings.Contains(failed.message, "still in progress"):
-		return going("COMPLETED"), nil
+		return going("COMPLETED")
 	case fault.Upstream.Status == http.StatusUnprocessableEntity, fault.Upstream.Status == http.StatusBadRequest, failed.server &&
 		failed.kind != "":
 		return failed.status(key), nil

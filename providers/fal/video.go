@@ -75,7 +75,7 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 		return upstream.Unread(err)
 	}
 	if word := state.Get("status"); word != "COMPLETED" { // which may contain an error
-		return going(string(word)), nil
+		return going(word)
 	}
 	if f := (failure{kind: string(state.Get("error_type")), message: string(state.Get("error"))}); f.message != "" || f.kind != "" {
 		return f.status(to.Key), nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
+	"slices"
 
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
@@ -54,11 +55,7 @@ func (w *checked) framed() bool { return w.has(providers.FirstFrame) || w.has(pr
 
 // RefuseVideo refuses combinations that the vendor does not accept, and those of which it would ignore a part.
 func RefuseVideo(model string, shape providers.VideoShape, frame providers.Frame) *providers.Fault {
-	old := false
-	switch model {
-	case "kling-2.6", "kling-v2-6", "kling-2.5-turbo", "kling-v2-5-turbo":
-		old = true
-	}
+	old := slices.Contains([]string{"kling-2.6", "kling-v2-6", "kling-2.5-turbo", "kling-v2-5-turbo"}, model)
 	edit, first, last := shape.Has(providers.SourceVideo), shape.Has(providers.FirstFrame), shape.Has(providers.LastFrame)
 	sound := shape.GenerateAudio != nil && *shape.GenerateAudio
 	plainO1 := (model == "kling-o1" || model == "kling-video-o1") && !last && !shape.Has(providers.Reference) && !edit

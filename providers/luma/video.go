@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -71,16 +70,11 @@ func status(job upstream.Doc, links []string, key providers.Secret) (providers.V
 }
 
 func failureCode(code string) string {
-	switch {
-	case code == "content_moderated":
-		return providers.FailedContent
-	case slices.Contains([]string{"image_too_large", "unsupported_format", "corrupt_input", "invalid_request"}, code):
-		return providers.FailedInput
-	case code == "budget_exhausted", code == "rate_limited":
-		return providers.FailedQuota
-	default:
-		return providers.FailedVendor
-	}
+	return upstream.Codes[string]{
+		providers.FailedContent: {"content_moderated"},
+		providers.FailedInput:   {"image_too_large", "unsupported_format", "corrupt_input", "invalid_request"},
+		providers.FailedQuota:   {"budget_exhausted", "rate_limited"},
+	}.Of(code, providers.FailedVendor)
 }
 
 func classify(fault *providers.Fault) {

@@ -2,33 +2,22 @@ package omni
 
 import (
 	"cmp"
-	"iter"
 	"time"
 
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
 )
 
-// output yields the parts of an interaction's output without thoughts.
-func output(job upstream.Doc) iter.Seq[upstream.Doc] {
-	return func(yield func(upstream.Doc) bool) {
-		for step := range job.All("steps") {
-			if step.Get("type") != "model_output" {
-				continue
-			}
-			for part := range step.All("content") {
-				if !yield(part) {
-					return
-				}
-			}
-		}
-	}
-}
-
+// partOf returns the first part of a kind in the output, which has one of the members; nil for none. Thoughts are in other steps.
 func partOf(job upstream.Doc, kind upstream.Loose, members ...string) upstream.Doc {
-	for part := range output(job) {
-		if part.Get("type") == kind && part.Get(members...) != "" {
-			return part
+	for step := range job.All("steps") {
+		if step.Get("type") != "model_output" {
+			continue
+		}
+		for part := range step.All("content") {
+			if part.Get("type") == kind && part.Get(members...) != "" {
+				return part
+			}
 		}
 	}
 	return nil
