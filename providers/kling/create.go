@@ -142,7 +142,8 @@ func (w *checked) contents() (kind string) {
 	for _, text := range w.references {
 		parts = append(parts, part{Type: "refer_image", URL: text})
 	}
-	if len(w.references) > 0 || w.has(providers.SourceVideo) || omni(w.model) || len(own) > 0 && modelOf(w.model, false).Takes(providers.Reference) {
+	if len(w.references) > 0 || w.has(providers.SourceVideo) || omni(w.model) || len(own) > 0 &&
+		modelOf(w.model, false).Takes(providers.Reference) {
 		kind = omniKind
 	}
 	for _, one := range own {

@@ -66,14 +66,11 @@ func (a *Answer) Settled() bool {
 // Usage returns the answer's usage, after Body was read to its end or closed. It reports false if no tokens were counted; images and
 // seconds may be counted nevertheless.
 func (a *Answer) Usage() (providers.Usage, bool) {
-	if !a.Counts() {
+	if a.body == nil || a.body.counter == nil {
 		return providers.Usage{}, false
 	}
 	return a.body.counter.Usage()
 }
-
-// Counts reports whether answers of this kind contain their usage.
-func (a *Answer) Counts() bool { return a.body != nil && a.body.counter != nil }
 
 // passed returns only the headers that describe the body. An upstream's cookies, limits and ids do not concern the client.
 func passed(header http.Header) http.Header {
@@ -129,8 +126,7 @@ type body struct {
 }
 
 // newBody returns the body of an answer before its request, which has the context sent.
-func newBody(ctx context.Context, waits waits) *body {
-	sent, cancel := context.WithCancelCause(ctx)
+func newBody(ctx, sent context.Context, cancel context.CancelCauseFunc, waits waits) *body {
 	return &body{clock: cancelAfter(waits.firstByte, cancel), idle: waits.idle, cancel: cancel, caller: ctx, sent: sent}
 }
 

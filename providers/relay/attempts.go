@@ -472,13 +472,14 @@ func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstr
 	if s.patient {
 		waits = withoutWaits()
 	}
-	body := newBody(ctx, waits)
+	sent, cancel := context.WithCancelCause(ctx)
+	body := newBody(ctx, sent, cancel, waits)
 	body.inFlight.Begin(to.Attempt, to.Done)
 	request := r.catalog[to.Channel.Vendor].Relay.Relay
 	if s.ticketed {
 		request = r.follow
 	}
-	resp, err := request(body.sent, to.Target, call) //nolint:bodyclose // the answer's body closes it
+	resp, err := request(sent, to.Target, call) //nolint:bodyclose // the answer's body closes it
 	if err != nil {
 		fault := body.refused(err, to.Key)
 		if translation != nil {
@@ -490,9 +491,9 @@ func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstr
 	switch {
 	case s.gather == nil || s.ticketed || resp.Header.Get("Content-Encoding") != "":
 	case isStream(resp.Header):
-		body.upstream = s.gather(body.sent, resp.Body, 0)
+		body.upstream = s.gather(sent, resp.Body, 0)
 	case translation != nil:
-		body.upstream = s.gather(body.sent, resp.Body, translate.MaxDocument)
+		body.upstream = s.gather(sent, resp.Body, translate.MaxDocument)
 	}
 	answer := r.newAnswer(to.Channel.Name, to.Channel.Vendor, resp)
 	answer.Key = to.Fingerprint()

@@ -57,7 +57,8 @@ func TestUsageOfThings(t *testing.T) {
 			true,
 		},
 		{
-			"an image in an event without counts", providers.Endpoint{Format: providers.Gemini, Operation: providers.StreamContent},
+			"an image in an event without counts",
+			providers.Endpoint{Format: providers.Gemini, Operation: providers.StreamContent},
 			`data: {"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"QQ=="}}]}}]}` + "\n\n" +
 				`data: {"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2}}` +
 				"\n\n",

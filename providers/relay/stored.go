@@ -30,9 +30,10 @@ func (r *Relay) Stored(ctx context.Context, group, token string, request provide
 	if channel.BaseURL == "" {
 		channel.BaseURL = vendor.BaseURL
 	}
-	body := newBody(ctx, r.waits)
+	sent, cancel := context.WithCancelCause(ctx)
+	body := newBody(ctx, sent, cancel, r.waits)
 	target := providers.Target{Channel: channel, Key: key}
-	resp, err := reader.Stored(body.sent, target, request) //nolint:bodyclose // the answer's body closes it
+	resp, err := reader.Stored(sent, target, request) //nolint:bodyclose // the answer's body closes it
 	if err != nil {
 		return nil, body.refused(err, key)
 	}

@@ -223,7 +223,7 @@ func stale(err error) bool {
 		strings.HasSuffix(err.Error(), "server closed idle connection")
 }
 
-// brokenOff returns the fault of a 2xx answer that ends early: that of ctx if it has ended, otherwise the upstream's with an unknown outcome.
+// brokenOff returns the fault of a 2xx answer that ends early: that of ctx if it has ended, otherwise the upstream's, outcome unknown.
 func brokenOff(ctx context.Context, err error) *providers.Fault {
 	cause := context.Cause(ctx)
 	if cause == nil {
