@@ -162,13 +162,13 @@ func flagsOfDocuments(k *kong.Kong) error {
 
 // parseTime parses a date, an RFC 3339 time, or a duration before now, or from now if the time is in the future.
 func parseTime(text string, future bool) (time.Time, error) {
-	now, sign := time.Now(), time.Duration(-1)
-	if future {
-		sign = 1
-	}
+	now := time.Now()
 	at, err := config.ParseTime(text)
 	if length, failed := time.ParseDuration(text); failed == nil {
-		at, err = now.Add(sign*length), nil
+		if !future {
+			length = -length
+		}
+		at, err = now.Add(length), nil
 	}
 	switch {
 	case err != nil:

@@ -99,7 +99,7 @@ func (v *validator) value(at string, value reflect.Value, rules reflect.StructTa
 	if rules.Get("required") != "" && strings.TrimSpace(value.String()) == "" {
 		v.add(at, "is missing")
 	}
-	if words, optional := strings.CutPrefix(rules.Get("enum"), ","); words != "" && !(optional && value.String() == "") {
+	if words, optional := strings.CutPrefix(rules.Get("enum"), ","); words != "" && (!optional || value.String() != "") {
 		v.oneOf(at, value.String(), strings.Split(words, ",")...)
 	}
 	if least, most, limited := strings.Cut(rules.Get("range"), "-"); limited {
