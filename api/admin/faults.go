@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -26,20 +27,13 @@ func faultKinds(op *huma.Operation) []providers.Kind {
 }
 
 func faultWords(kind providers.Kind) string {
-	switch kind {
-	case providers.Unauthenticated:
-		return "The operator's key is missing or wrong"
-	case providers.Forbidden:
-		return "A viewer's key may only send GET"
-	case providers.NotFound:
-		return "There is no such token or task, or the deployment has no operator"
-	case providers.RateLimited:
-		return "Too many wrong keys from this network"
-	case providers.Conflict:
-		return "The state of the token or task does not allow this"
-	case providers.Overloaded:
-		return "Redis or Temporal does not answer"
-	default:
-		return edge.FaultWords(kind)
+	words := map[providers.Kind]string{
+		providers.Unauthenticated: "The operator's key is missing or wrong",
+		providers.Forbidden:       "A viewer's key may only send GET",
+		providers.NotFound:        "There is no such token or task, or the deployment has no operator",
+		providers.RateLimited:     "Too many wrong keys from this network",
+		providers.Conflict:        "The state of the token or task does not allow this",
+		providers.Overloaded:      "Redis or Temporal does not answer",
 	}
+	return cmp.Or(words[kind], edge.FaultWords(kind))
 }
