@@ -47,8 +47,8 @@ type ArchiveInput struct {
 	Outputs int `json:"outputs"`
 	// Expires is the expiry date in the objects' keys.
 	Expires time.Time `json:"expires"`
-	// Dies is the time at which the upstream deletes the videos; zero if unknown. The earliest is copied first.
-	Dies time.Time `json:"dies,omitzero"`
+	// ExpiresAt is the time at which the upstream deletes the videos; zero if unknown. The earliest is copied first.
+	ExpiresAt time.Time `json:"dies,omitzero"`
 	// Unmeasured: the length of the videos must be read from the files.
 	Unmeasured bool `json:"unmeasured,omitempty"`
 }
@@ -106,7 +106,7 @@ func (a *Copier) Archive(ctx context.Context, in ArchiveInput) ([]Output, error)
 		c.release(func() bool { return a.Copies.wanted(place) })
 	})
 	defer stop()
-	switch err := a.Copies.take(running, place, in.Dies); {
+	switch err := a.Copies.take(running, place, in.ExpiresAt); {
 	case ctx.Err() != nil:
 		if err == nil {
 			a.Copies.release(place)

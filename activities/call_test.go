@@ -853,7 +853,7 @@ func TestRunningCallsFollow(t *testing.T) {
 	<-ready
 	c.caller = hangs(func() {
 		for _, change := range []taskindex.Change{
-			{TaskID: "call_1"}, {TaskID: "call_2", News: taskindex.Cancelled}, {TaskID: "call_1", News: taskindex.Cancelled},
+			{TaskID: "call_1"}, {TaskID: "call_2", Report: taskindex.Cancelled}, {TaskID: "call_1", Report: taskindex.Cancelled},
 		} {
 			if err := changes.Publish(t.Context(), change); err != nil {
 				t.Error(err)
@@ -1279,7 +1279,7 @@ func newWorkers(t *testing.T, c *calls) *workers {
 	c.relayer.Listing = &activities.Listing{Changes: w.changes, Log: slog.New(slog.DiscardHandler)}
 	w.following(t, func(ctx context.Context, ready chan<- struct{}) {
 		w.changes.Follow(ctx, ready, func(change taskindex.Change) {
-			if change.News == taskindex.Sending {
+			if change.Report == taskindex.Sending {
 				w.sending <- struct{}{}
 			}
 		})

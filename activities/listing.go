@@ -59,5 +59,5 @@ func (l *Listing) markEnded(ctx context.Context, taskID string) {
 			l.Log.DebugContext(ctx, "end not marked", "task", taskID, "error", err)
 		}
 	}
-	l.publish(ctx, taskindex.Change{TaskID: taskID, News: taskindex.Ended})
+	l.publish(ctx, taskindex.Change{TaskID: taskID, Report: taskindex.Ended})
 }

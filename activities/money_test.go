@@ -100,51 +100,51 @@ func TestSettleByWhatWasMade(t *testing.T) {
 		want    ledger.Row
 	}{
 		"asked": {
-			"tiered", asked.Made(providers.VideoStatus{}, providers.Footage{}, "", 1), activities.EndedCompleted,
+			"tiered", asked.OfJob(providers.VideoStatus{}, providers.Footage{}, "", 1), activities.EndedCompleted,
 			ledger.Row{Video: 10 * time.Second, Cost: 1_000_000_000},
 		},
 		"pixels": {
-			"tiered", asked.Made(providers.VideoStatus{Width: 1120, Height: 832}, providers.Footage{}, "", 1),
+			"tiered", asked.OfJob(providers.VideoStatus{Width: 1120, Height: 832}, providers.Footage{}, "", 1),
 			activities.EndedCompleted,
 			ledger.Row{Video: 10 * time.Second, Cost: 1_000_000_000},
 		},
 		"the word": {
-			"tiered", asked.Made(providers.VideoStatus{Resolution: "1080P", Seconds: "5"}, providers.Footage{}, "", 2),
+			"tiered", asked.OfJob(providers.VideoStatus{Resolution: "1080P", Seconds: "5"}, providers.Footage{}, "", 2),
 			activities.EndedCompleted,
 			ledger.Row{Video: 10 * time.Second, Cost: 6_000_000_000},
 		},
 		"made so": {
-			"tiered", open.Made(providers.VideoStatus{Width: 1080, Height: 1920, Audio: "false"}, providers.Footage{}, "", 1),
+			"tiered", open.OfJob(providers.VideoStatus{Width: 1080, Height: 1920, Audio: "false"}, providers.Footage{}, "", 1),
 			activities.EndedCompleted,
 			ledger.Row{Video: 10 * time.Second, Cost: 2_000_000_000},
 		},
 		"not known": {
-			"tiered", open.Made(providers.VideoStatus{}, providers.Footage{}, "", 1), activities.EndedCompleted,
+			"tiered", open.OfJob(providers.VideoStatus{}, providers.Footage{}, "", 1), activities.EndedCompleted,
 			ledger.Row{Video: 10 * time.Second, Cost: 10_000_000_000},
 		},
 		"unknown": {"tiered", asked, activities.EndedUnknown, ledger.Row{Failed: 1, Cost: 1_000_000_000}},
 		"sent": {
-			"tiered", open.Made(providers.VideoStatus{}, providers.Footage{Seconds: "5", Resolution: "720p"}, "3", 1),
+			"tiered", open.OfJob(providers.VideoStatus{}, providers.Footage{Seconds: "5", Resolution: "720p"}, "3", 1),
 			activities.EndedCompleted,
 			ledger.Row{Video: 5 * time.Second, Cost: 500_000_000},
 		},
 		"a source": {
-			"tiered", open.Made(providers.VideoStatus{Source: "2.5"}, providers.Footage{Seconds: "5", Resolution: "720p"}, "3", 1),
+			"tiered", open.OfJob(providers.VideoStatus{Source: "2.5"}, providers.Footage{Seconds: "5", Resolution: "720p"}, "3", 1),
 			activities.EndedCompleted,
 			ledger.Row{Video: 7500 * time.Millisecond, Cost: 750_000_000},
 		},
 		"the file": {
-			"tiered", providers.Footage{}.Made(providers.VideoStatus{}, providers.Footage{}, "3", 1), activities.EndedCompleted,
+			"tiered", providers.Footage{}.OfJob(providers.VideoStatus{}, providers.Footage{}, "3", 1), activities.EndedCompleted,
 			ledger.Row{Video: 3 * time.Second, Cost: 3_000_000_000},
 		},
-		"tokens": {"counted", open.Made(providers.VideoStatus{Tokens: providers.VideoTokens{Input: 5, Output: 20_000}}, providers.Footage{},
+		"tokens": {"counted", open.OfJob(providers.VideoStatus{Tokens: providers.VideoTokens{Input: 5, Output: 20_000}}, providers.Footage{},
 			"", 1), activities.EndedCompleted, ledger.Row{InputTokens: 5, OutputTokens: 20_000, Video: 10 * time.Second, Cost: 200_000_000}},
 		"none said": {
-			"counted", open.Made(providers.VideoStatus{}, providers.Footage{}, "", 1), activities.EndedCompleted,
+			"counted", open.OfJob(providers.VideoStatus{}, providers.Footage{}, "", 1), activities.EndedCompleted,
 			ledger.Row{Video: 10 * time.Second, Cost: 1_000_000_000},
 		},
 		"not billed": {
-			"counted", open.Made(providers.VideoStatus{Tokens: providers.VideoTokens{Output: 20_000}}, providers.Footage{}, "", 1),
+			"counted", open.OfJob(providers.VideoStatus{Tokens: providers.VideoTokens{Output: 20_000}}, providers.Footage{}, "", 1),
 			activities.EndedFailed,
 			ledger.Row{Failed: 1},
 		},

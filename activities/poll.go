@@ -121,7 +121,7 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 	a.Channels.ReportPoll(pick, nil)
 	a.Record.record(in.Job.Assignment.step(StepPoll, in.Job.Model, pollOutcome(status)))
 	p.Errors, p.Fault, p.RefusedSince = 0, nil, time.Time{}
-	p.VendorStatus = status.Word
+	p.VendorStatus = status.VendorState
 	if status.State == providers.JobForgotten {
 		if p.UnknownSince.IsZero() {
 			p.UnknownSince = time.Now()
@@ -137,7 +137,7 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 		a.changed(ctx, in.Job.TaskID)
 		a.observe(ctx, in.Job, took(in.Job, p, status), log)
 		a.release(ctx, in.Job)
-		return a.Catalog[pick.Channel.Vendor].Made(pick.Model, status), nil
+		return a.Catalog[pick.Channel.Vendor].WithFootage(pick.Model, status), nil
 	case providers.JobFailed:
 		code := ""
 		if status.Failure != nil {

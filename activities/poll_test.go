@@ -103,11 +103,11 @@ func usually(d time.Duration) fakeDurations {
 }
 
 func running(progress int) (providers.VideoStatus, error) {
-	return providers.VideoStatus{State: providers.JobRunning, Progress: progress, Word: "in_progress"}, nil
+	return providers.VideoStatus{State: providers.JobRunning, Progress: progress, VendorState: "in_progress"}, nil
 }
 
 func done() (providers.VideoStatus, error) {
-	return providers.VideoStatus{State: providers.JobDone, Progress: 100, Word: "completed", Outputs: 1}, nil
+	return providers.VideoStatus{State: providers.JobDone, Progress: 100, VendorState: "completed", Outputs: 1}, nil
 }
 
 func TestPollLooksAtTheClockFirst(t *testing.T) {
@@ -441,7 +441,7 @@ func TestPollProgressNeverFalls(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(t, func(n int) (providers.VideoStatus, error) {
-			return providers.VideoStatus{State: looks[n-1].state, Progress: looks[n-1].progress, Word: looks[n-1].word}, nil
+			return providers.VideoStatus{State: looks[n-1].state, Progress: looks[n-1].progress, VendorState: looks[n-1].word}, nil
 		})
 		if _, err, ended := w.look(t); ended {
 			t.Fatalf("got %v", err)

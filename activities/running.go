@@ -43,13 +43,13 @@ func (r *RunningCalls) Follow(ctx context.Context, changes *taskindex.Changes, r
 		call, running := found.(*runningCall)
 		switch {
 		case !running:
-		case change.News == taskindex.Cancelled:
+		case change.Report == taskindex.Cancelled:
 			call.end()
-		case change.News == taskindex.Asked && call.sends.Load():
+		case change.Report == taskindex.Asked && call.sends.Load():
 			answers.Go(func() {
-				_ = changes.Publish(ctx, taskindex.Change{TaskID: change.TaskID, News: taskindex.Sending}) // the worker asks again
+				_ = changes.Publish(ctx, taskindex.Change{TaskID: change.TaskID, Report: taskindex.Sending}) // the worker asks again
 			})
-		case change.News == taskindex.Sending, change.News == taskindex.Ended:
+		case change.Report == taskindex.Sending, change.Report == taskindex.Ended:
 			select {
 			case call.changes <- change:
 			default: // the call has not processed the previous report
@@ -62,11 +62,11 @@ func (r *RunningCalls) Follow(ctx context.Context, changes *taskindex.Changes, r
 // received no heartbeat for some time. While Redis is unavailable, the answer is no.
 func (c *calling) sentElsewhere(ctx context.Context) bool {
 	for range askTries {
-		if c.Changes == nil || c.Changes.Publish(ctx, taskindex.Change{TaskID: c.in.TaskID, News: taskindex.Asked}) != nil {
+		if c.Changes == nil || c.Changes.Publish(ctx, taskindex.Change{TaskID: c.in.TaskID, Report: taskindex.Asked}) != nil {
 			return false
 		}
 		if change, heard := c.hear(ctx, askWait); heard {
-			return change.News == taskindex.Sending
+			return change.Report == taskindex.Sending
 		}
 	}
 	return false
@@ -89,7 +89,7 @@ func (c *calling) awaitOther(ctx context.Context) {
 	c.update(func(p *CallProgress) { p.Attempts = max(p.Attempts, c.sent()+1) }) // its heartbeat may be lost
 	c.enter(StageAnswering)
 	for c.sentElsewhere(ctx) {
-		if change, _ := c.hear(ctx, askEvery); change.News == taskindex.Ended {
+		if change, _ := c.hear(ctx, askEvery); change.Report == taskindex.Ended {
 			return
 		}
 	}

@@ -37,7 +37,7 @@ func TestAliases(t *testing.T) {
 	const dated = `{"model":"gpt-4o-2024-05-13","messages":[]}`
 	rec := g.do(t, request("POST", "/v1/chat/completions", dated, "Authorization", "Bearer sk-few"))
 	if want := strings.Replace(dated, "gpt-4o-2024-05-13", "gpt-4o", 1); rec.Code != 200 || payload != want ||
-		seen.Asked != "gpt-4o-2024-05-13" || seen.Model != "gpt-4o" {
+		seen.Alias != "gpt-4o-2024-05-13" || seen.Model != "gpt-4o" {
 		t.Errorf("got %d %s, sent %s, want %s", rec.Code, rec.Body, payload, want)
 	}
 	if got := rec.Body.String(); got != `{"model":"theirs"}` {
@@ -133,8 +133,8 @@ func TestVideosUnderAliases(t *testing.T) {
 			continue
 		}
 		created := g.tasks.creates[len(g.tasks.creates)-1]
-		if created.Request.Model != "sora-2" || created.Request.Asked != "sora-latest" {
-			t.Errorf("%s: made a task of %q, asked as %q", test.path, created.Request.Model, created.Request.Asked)
+		if created.Request.Model != "sora-2" || created.Request.Alias != "sora-latest" {
+			t.Errorf("%s: made a task of %q, asked as %q", test.path, created.Request.Model, created.Request.Alias)
 		}
 		var named struct{ ID, Name string }
 		decode(t, rec.Body.Bytes(), &named)

@@ -36,36 +36,36 @@ func TestCalled(t *testing.T) {
 		want   *calllog.Record // nil: no call
 	}{
 		"answered": {answered, request("POST", "/v1/chat/completions", body, "User-Agent", "me/1"), &calllog.Record{
-			Caller:  calllog.Caller{Token: "good", TokenName: "good", Agent: "me/1"},
-			Asked:   calllog.Asked{Operation: "createChatCompletion", Format: "openai", Model: "fast"},
-			Outcome: calllog.Outcome{Channel: "main", Status: 200, Bytes: 72}, Used: calllog.Used{Input: 5, Cached: 3, Output: 7},
+			Caller:    calllog.Caller{Token: "good", TokenName: "good", Agent: "me/1"},
+			Requested: calllog.Requested{Operation: "createChatCompletion", Format: "openai", Model: "fast"},
+			Outcome:   calllog.Outcome{Channel: "main", Status: 200, Bytes: 72}, Used: calllog.Used{Input: 5, Cached: 3, Output: 7},
 			Tries: []calllog.Try{{Channel: "main", Vendor: "vendor-1"}},
 		}},
 		"failed": {refused, request("POST", "/v1/chat/completions", body), &calllog.Record{
-			Caller:  calllog.Caller{Token: "good", TokenName: "good"},
-			Asked:   calllog.Asked{Operation: "createChatCompletion", Format: "openai", Model: "fast"},
-			Outcome: calllog.Outcome{Status: 502, Fault: "upstream", Words: "The upstream answered with status 500.", Code: "oops"},
-			Tries:   []calllog.Try{{Channel: "main", Fault: "upstream", Vendor: "vendor-2"}},
+			Caller:    calllog.Caller{Token: "good", TokenName: "good"},
+			Requested: calllog.Requested{Operation: "createChatCompletion", Format: "openai", Model: "fast"},
+			Outcome:   calllog.Outcome{Status: 502, Fault: "upstream", Words: "The upstream answered with status 500.", Code: "oops"},
+			Tries:     []calllog.Try{{Channel: "main", Fault: "upstream", Vendor: "vendor-2"}},
 		}},
 		"wrong key": {answered, request("POST", "/v1/chat/completions", body, "Authorization", "Bearer x"), &calllog.Record{
-			Asked:   calllog.Asked{Operation: "createChatCompletion", Format: "openai"},
-			Outcome: calllog.Outcome{Status: 401, Fault: "unauthenticated", Words: "The API key is not known here."},
+			Requested: calllog.Requested{Operation: "createChatCompletion", Format: "openai"},
+			Outcome:   calllog.Outcome{Status: 401, Fault: "unauthenticated", Words: "The API key is not known here."},
 		}},
 		"bad body": {answered, request("POST", "/v1/messages", `{"model":`), &calllog.Record{
-			Caller: calllog.Caller{Token: "good", TokenName: "good"}, Asked: calllog.Asked{Operation: "createMessage", Format: "anthropic"},
+			Caller: calllog.Caller{Token: "good", TokenName: "good"}, Requested: calllog.Requested{Operation: "createMessage", Format: "anthropic"},
 			Outcome: calllog.Outcome{Status: 400, Fault: "invalid"},
 		}},
 		"create of a task": {answered, request("POST", "/v1/videos", `{"model":"sora-2","prompt":"`+prompt+`"}`), &calllog.Record{
-			Names:   calllog.Names{Task: "video_1"},
-			Caller:  calllog.Caller{Token: "good", TokenName: "good"},
-			Asked:   calllog.Asked{Operation: "createVideo", Format: "openai", Model: "sora-2"},
-			Outcome: calllog.Outcome{Status: 200},
+			Names:     calllog.Names{Task: "video_1"},
+			Caller:    calllog.Caller{Token: "good", TokenName: "good"},
+			Requested: calllog.Requested{Operation: "createVideo", Format: "openai", Model: "sora-2"},
+			Outcome:   calllog.Outcome{Status: 200},
 		}},
 		"vendor C's create": {answered, request("POST", submitPath, `{"req_key":"sora-2","prompt":"`+prompt+`"}`), &calllog.Record{
-			Names:   calllog.Names{Task: "video_1"},
-			Caller:  calllog.Caller{Token: "good", TokenName: "good"},
-			Asked:   calllog.Asked{Operation: "vendorCVideo", Format: "vendorc", Model: "sora-2"},
-			Outcome: calllog.Outcome{Status: 200},
+			Names:     calllog.Names{Task: "video_1"},
+			Caller:    calllog.Caller{Token: "good", TokenName: "good"},
+			Requested: calllog.Requested{Operation: "vendorCVideo", Format: "vendorc", Model: "sora-2"},
+			Outcome:   calllog.Outcome{Status: 200},
 		}},
 		"read of a task": {answered, request("GET", "/v1/videos/video_1", ""), nil},
 		"models":         {answered, request("GET", "/v1/models", ""), nil},
@@ -111,7 +111,7 @@ func TestCalled(t *testing.T) {
 			if want.Bytes == 0 {
 				r.Bytes = 0
 			}
-			if !slices.Equal(r.Tries, want.Tries) || r.Names != want.Names || r.Caller != want.Caller || r.Asked != want.Asked ||
+			if !slices.Equal(r.Tries, want.Tries) || r.Names != want.Names || r.Caller != want.Caller || r.Requested != want.Requested ||
 				r.Outcome != want.Outcome || r.Used != want.Used {
 				t.Errorf("got  %+v\nwant %+v", r, want)
 			}

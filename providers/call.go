@@ -27,8 +27,8 @@ type Call struct {
 	Endpoint Endpoint
 	// Model is the public name.
 	Model string
-	// Asked is the alias under which the client asked for the model, which Body has; "" for none.
-	Asked  string
+	// Alias is the alias under which the client asked for the model, which Body has; "" for none.
+	Alias  string
 	Stream bool
 	// RequestID is the client's request id, for logs.
 	RequestID string
@@ -46,7 +46,7 @@ type Call struct {
 	// Key is the client's own key, for data that only this client may read.
 	Key Secret
 	// ContinuesFrom lists what this call continues, the previous answer first. Only the same key and token can continue it.
-	ContinuesFrom []Made
+	ContinuesFrom []Created
 	// Makes is the gateway's own id of the answer, "" for none.
 	Makes string
 	// Chain describes what the gateway has put into Body in place of a stored response.
@@ -88,10 +88,10 @@ type Content struct {
 }
 
 // Named returns the model's name in Body, which the client expects in the answer.
-func (c *Call) Named() string { return cmp.Or(c.Asked, c.Model) }
+func (c *Call) Named() string { return cmp.Or(c.Alias, c.Model) }
 
-// Made is something that an answer created: the answer itself, or for example a container.
-type Made struct {
+// Created is something that an answer created: the answer itself, or for example a container.
+type Created struct {
 	// ID is the upstream's id of it. Param is the request field that has it.
 	ID, Param string
 	// By is the channel and key that created it, if the gateway itself has recorded them: only they may receive the call. Zero for none.
@@ -212,8 +212,8 @@ type Relayer interface {
 type RealtimeCall struct {
 	// Model is the public name.
 	Model string
-	// Asked is that of Call.
-	Asked string
+	// Alias is that of Call.
+	Alias string
 	// Unnamed: the client has sent no model, which a conversation that only transcribes does not need. None is sent upstream.
 	Unnamed bool
 	// Header and Query hold what may be sent upstream of the client's, never a credential or the model.

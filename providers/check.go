@@ -11,8 +11,8 @@ type Checker interface {
 
 // Checked is the result of a check.
 type Checked struct {
-	// Asked describes in a few words what was read.
-	Asked string
+	// Subject describes in a few words what was read.
+	Subject string
 	// Listed: the vendor lists the models that the key may use. Lacks are the checked models that it may not use.
 	Listed bool
 	Lacks  []string

@@ -47,8 +47,9 @@ type OpenAITraits struct {
 	NoneEffort, MinimalEffort, XHigh, MaxEffort bool
 	// Breakpoints: cache breakpoints are accepted.
 	Breakpoints bool
-	// Imitator: another vendor's model is served in OpenAI's format. It accepts its earlier reasoning and Google's signatures, unlike OpenAI.
-	Imitator bool
+	// OtherVendor: another vendor's model is served in OpenAI's format. Unlike OpenAI, it accepts its earlier reasoning and Google's
+	// signatures.
+	OtherVendor bool
 }
 
 // ModelVersion is the generation in the name of a model, such as 4.5.

@@ -22,9 +22,9 @@ type UsageShape struct {
 	Seconds []string
 	// Answer are paths of the answer's id, if a later call may continue the answer by its id; none: it may not.
 	Answer []string
-	// Made are paths of other ids that a later call may continue. MadeMark is a text in every stream event that has one.
-	Made     []string
-	MadeMark string
+	// Created are paths of other ids that a later call may continue. CreatedMark is a text in every stream event that has one.
+	Created     []string
+	CreatedMark string
 	// Content is the path of the array that is empty in a stream event with nothing but usage, "" if the endpoint has no such event.
 	Content string
 	// Images is the path of the array of images. In a stream, each event with tokens made one image.

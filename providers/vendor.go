@@ -91,8 +91,8 @@ func (v Vendor) CheckVideo(c Channel, model string, shape VideoShape) *Fault {
 	return v.RefuseVideo(model, shape, frame)
 }
 
-// Made completes the status of a finished job with what its model always makes.
-func (v Vendor) Made(model string, status VideoStatus) VideoStatus {
+// WithFootage completes the status of a finished job with what its model always makes.
+func (v Vendor) WithFootage(model string, status VideoStatus) VideoStatus {
 	if v.VideoModels == nil {
 		return status
 	}

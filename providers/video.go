@@ -11,9 +11,9 @@ import (
 
 // VideoRequest is the canonical form of a video create in any format. It is in histories: no credentials, no media.
 type VideoRequest struct {
-	// Model is the public name; Target has the upstream model. Asked is the alias in the create, "" for none, for answers only.
+	// Model is the public name; Target has the upstream model. Alias is the alias in the create, "" for none, for answers only.
 	Model          string `json:"model"`
-	Asked          string `json:"asked,omitempty"`
+	Alias          string `json:"asked,omitempty"`
 	Prompt         string `json:"prompt,omitempty"`
 	NegativePrompt string `json:"negative_prompt,omitempty"`
 	// Inputs are images, videos and audio, each with its role.
@@ -50,7 +50,7 @@ type VideoRequest struct {
 }
 
 // Named returns the name under which the client asked for the model.
-func (r VideoRequest) Named() string { return cmp.Or(r.Asked, r.Model) }
+func (r VideoRequest) Named() string { return cmp.Or(r.Alias, r.Model) }
 
 // Parameters returns the vendor's own parameters: the members of Metadata and of Extra, which wins. The caller may change the map.
 func (r VideoRequest) Parameters() (map[string]json.RawMessage, error) {
@@ -163,14 +163,14 @@ type VideoStatus struct {
 	State VideoState `json:"state"`
 	// Progress is the vendor's percentage, 0 to 100, or -1 for none.
 	Progress int `json:"progress"`
-	// Word is the vendor's own status.
-	Word string `json:"word,omitempty"`
+	// VendorState is the vendor's own status.
+	VendorState string `json:"word,omitempty"`
 	// Outputs is how many videos can be opened; 0 until the job is done.
 	Outputs int `json:"outputs,omitempty"`
-	// Dies is when the vendor removes the outputs of a finished job; zero if unknown.
-	Dies time.Time `json:"dies,omitzero"`
-	// Found replaces Ticket.Data for Open, for a vendor that forgets a finished job before its outputs; nil for none. It has no credential.
-	Found json.RawMessage `json:"found,omitempty"`
+	// ExpiresAt is when the vendor removes the outputs of a finished job; zero if unknown.
+	ExpiresAt time.Time `json:"dies,omitzero"`
+	// OpenData replaces Ticket.Data for Open, for a vendor that forgets a finished job before its outputs; nil for none. It has no credential.
+	OpenData json.RawMessage `json:"found,omitempty"`
 	// Seconds, Width and Height describe the video if the vendor reports them.
 	Seconds string `json:"seconds,omitempty"`
 	Width   int    `json:"width,omitempty"`

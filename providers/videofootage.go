@@ -37,9 +37,9 @@ func (f Footage) Or(other Footage) Footage {
 	return f
 }
 
-// Made returns the footage of a finished job with so many videos: as the vendor measured it, otherwise as it was sent, otherwise
+// OfJob returns the footage of a finished job with so many videos: as the vendor measured it, otherwise as it was sent, otherwise
 // the length of the file, otherwise as requested. It adds the length of the sources if the vendor bills it.
-func (f Footage) Made(status VideoStatus, sent Footage, file string, videos int) Footage {
+func (f Footage) OfJob(status VideoStatus, sent Footage, file string, videos int) Footage {
 	made := Footage{Seconds: status.Seconds, Resolution: ResolutionWord(status.Resolution, 0, 0), Audio: status.Audio}
 	made = made.Or(sent).Or(Footage{Seconds: file}).Or(f)
 	made.Resolution = cmp.Or(made.Resolution, ResolutionWord("", status.Width, status.Height))

@@ -182,10 +182,10 @@ func TestMakes(t *testing.T) {
 	vendor := Vendor{VideoModels: func(string) (VideoModel, bool) {
 		return VideoModel{Resolutions: []string{"720p"}, Audio: AudioAlways}, true
 	}}
-	if got := vendor.Made("m", VideoStatus{}); got.Resolution != "720p" || got.Audio != "true" {
+	if got := vendor.WithFootage("m", VideoStatus{}); got.Resolution != "720p" || got.Audio != "true" {
 		t.Errorf("got %+v", got)
 	}
-	if got := vendor.Made("m", VideoStatus{Resolution: "1080p", Audio: "false"}); got.Resolution != "1080p" || got.Audio != "false" {
+	if got := vendor.WithFootage("m", VideoStatus{Resolution: "1080p", Audio: "false"}); got.Resolution != "1080p" || got.Audio != "false" {
 		t.Errorf("the vendor's report: got %+v", got)
 	}
 	for word, want := range map[string]string{"2160P": "4k", " 720P ": "720p", "": "1080p"} {

@@ -19,16 +19,16 @@ func (v *task) archive(
 	}
 	v.showDetails(ctx)
 	limit := time.Duration(v.in.Limits.Archive)
-	if len(status.Found) > 0 {
-		job.Ticket.Data = status.Found
+	if len(status.OpenData) > 0 {
+		job.Ticket.Data = status.OpenData
 	}
 	// The expiry date is after every possible completion plus the retention.
 	expires := workflow.Now(ctx).Add(limit + time.Duration(v.in.Limits.Retention))
 	summary := fmt.Sprintf("%s · %d video(s)", job.Assignment.Channel, max(1, status.Outputs))
 	var outputs []activities.Output
-	archive := workflow.ExecuteActivity(withArchive(ctx, limit, job.Assignment.Channel, status.Dies, summary), v.acts.Copier.Archive,
+	archive := workflow.ExecuteActivity(withArchive(ctx, limit, job.Assignment.Channel, status.ExpiresAt, summary), v.acts.Copier.Archive,
 		activities.ArchiveInput{
-			Job: job, Outputs: max(1, status.Outputs), Expires: expires, Dies: status.Dies,
+			Job: job, Outputs: max(1, status.Outputs), Expires: expires, ExpiresAt: status.ExpiresAt,
 			Unmeasured: status.Seconds == "" && job.Sent.Seconds == "",
 		})
 	ended := workflow.NewSelector(ctx).AddFuture(archive, func(workflow.Future) {})

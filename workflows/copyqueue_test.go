@@ -36,9 +36,9 @@ func TestCopyQueue(t *testing.T) {
 			s.settles()
 			status := done
 			if tc.dies > 0 {
-				status.Dies = s.Now().Add(tc.dies).UTC()
+				status.ExpiresAt = s.Now().Add(tc.dies).UTC()
 			}
-			status.Found = json.RawMessage(`{"links":["https://h/1"]}`)
+			status.OpenData = json.RawMessage(`{"links":["https://h/1"]}`)
 			s.polls(status, nil)
 			spy := new(optionSpy)
 			s.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{spy}})
@@ -47,10 +47,10 @@ func TestCopyQueue(t *testing.T) {
 				error,
 			) {
 				queue = activity.GetInfo(ctx).TaskQueue
-				if !in.Dies.Equal(status.Dies) {
-					t.Errorf("dies at %v, want %v", in.Dies, status.Dies)
+				if !in.ExpiresAt.Equal(status.ExpiresAt) {
+					t.Errorf("dies at %v, want %v", in.ExpiresAt, status.ExpiresAt)
 				}
-				if !bytes.Equal(in.Job.Ticket.Data, status.Found) {
+				if !bytes.Equal(in.Job.Ticket.Data, status.OpenData) {
 					t.Errorf("got ticket %s, want what the poll found", in.Job.Ticket.Data)
 				}
 				return []activities.Output{{Object: "outputs/x/0.mp4", Size: 3, SHA256: "ab"}}, nil

@@ -37,8 +37,8 @@ func NewNamespace(temporal client.Client, name, address, cli string) *Namespace 
 	return &Namespace{temporal: temporal, name: name, cloud: cloud, cli: cli}
 }
 
-// Lack is one thing that a namespace lacks.
-type Lack struct {
+// Missing is one thing that a namespace lacks.
+type Missing struct {
 	// What is a clause that describes it. Run is the command that adds it.
 	What, Run string
 	// Code is namespace, attribute or retention. Values are the variable parts of What, for messages in other languages.
@@ -46,24 +46,24 @@ type Lack struct {
 	Values map[string]string
 }
 
-// LackError lists what a namespace lacks and this program cannot add itself.
-type LackError struct{ Lacks []Lack }
+// MissingError lists what a namespace lacks and this program cannot add itself.
+type MissingError struct{ Missing []Missing }
 
 // Error returns what the namespace lacks, then the commands.
-func (e *LackError) Error() string {
-	what, run := make([]string, len(e.Lacks)), make([]string, len(e.Lacks))
-	for i, lack := range e.Lacks {
+func (e *MissingError) Error() string {
+	what, run := make([]string, len(e.Missing)), make([]string, len(e.Missing))
+	for i, lack := range e.Missing {
 		what[i], run[i] = lack.What, lack.Run
 	}
 	return strings.Join(what, "; ") + "; run: " + strings.Join(run, " && ")
 }
 
-// Check searches for what the namespace lacks, for this retention of outputs. It returns nil, a *LackError, or why it could not check.
+// Check searches for what the namespace lacks, for this retention of outputs. It returns nil, a *MissingError, or why it could not check.
 func (n *Namespace) Check(ctx context.Context, retention time.Duration) error {
-	var lacks []Lack
+	var lacks []Missing
 	lack, err := n.retention(ctx, retention)
 	if _, none := errors.AsType[*serviceerror.NamespaceNotFound](err); none {
-		return &LackError{[]Lack{{
+		return &MissingError{[]Missing{{
 			What: fmt.Sprintf("there is no namespace %q", n.name), Run: n.create(retention), Code: "namespace",
 			Values: map[string]string{"namespace": n.name},
 		}}}
@@ -82,12 +82,12 @@ func (n *Namespace) Check(ctx context.Context, retention time.Duration) error {
 		lacks = append(lacks, *lack)
 	}
 	if len(lacks) > 0 {
-		return &LackError{lacks}
+		return &MissingError{lacks}
 	}
 	return nil
 }
 
-// Ensure adds the missing search attributes. Where the server does not permit that, it returns a *LackError with a command for each.
+// Ensure adds the missing search attributes. Where the server does not permit that, it returns a *MissingError with a command for each.
 func (n *Namespace) Ensure(ctx context.Context) error {
 	missing, err := n.missing(ctx)
 	if err != nil || len(missing) == 0 {
@@ -103,11 +103,11 @@ func (n *Namespace) Ensure(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case isManaged(err):
-		lacks := make([]Lack, len(missing))
+		lacks := make([]Missing, len(missing))
 		for i, name := range missing {
 			lacks[i] = n.attribute(name)
 		}
-		return &LackError{lacks}
+		return &MissingError{lacks}
 	}
 	return fmt.Errorf("add search attributes: %w", err)
 }
@@ -155,8 +155,8 @@ func isManaged(err error) bool {
 	return denied || unknown
 }
 
-func (n *Namespace) attribute(name string) Lack {
-	lack := Lack{What: fmt.Sprintf("namespace %q lacks the search attribute %s", n.name, name), Code: "attribute"}
+func (n *Namespace) attribute(name string) Missing {
+	lack := Missing{What: fmt.Sprintf("namespace %q lacks the search attribute %s", n.name, name), Code: "attribute"}
 	lack.Values = map[string]string{"namespace": n.name, "name": name}
 	lack.Run = fmt.Sprintf("temporal operator search-attribute create --namespace %s --name %s --type Keyword %s", n.name, name, n.cli)
 	if n.cloud {
@@ -169,7 +169,7 @@ func (n *Namespace) attribute(name string) Lack {
 func RequiredRetention(retention time.Duration) time.Duration { return retention + retentionSlack }
 
 // retention returns what the namespace's retention lacks for outputs with this retention; nil if it suffices.
-func (n *Namespace) retention(ctx context.Context, retention time.Duration) (*Lack, error) {
+func (n *Namespace) retention(ctx context.Context, retention time.Duration) (*Missing, error) {
 	answer, err := n.temporal.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: n.name})
 	if err != nil {
 		return nil, fmt.Errorf("describe namespace %q: %w", n.name, err)
@@ -178,7 +178,7 @@ func (n *Namespace) retention(ctx context.Context, retention time.Duration) (*La
 	if current >= needed {
 		return nil, nil
 	}
-	lack := Lack{What: fmt.Sprintf("namespace %q keeps closed workflows for %s; video.retention and background.retention need %s", n.name,
+	lack := Missing{What: fmt.Sprintf("namespace %q keeps closed workflows for %s; video.retention and background.retention need %s", n.name,
 		current, needed), Code: "retention"}
 	lack.Values = map[string]string{"namespace": n.name, "kept": current.String(), "needed": needed.String()}
 	lack.Run = fmt.Sprintf("temporal operator namespace update --namespace %s --retention %dh %s", n.name, unitsFor(needed, time.Hour), n.cli)

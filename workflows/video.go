@@ -191,7 +191,7 @@ func (v *task) bill(result Result) activities.Bill {
 		if result.Job != nil {
 			sent = result.Job.Sent
 		}
-		b.Footage = v.in.Footage.Made(v.jobStatus, sent, result.Outputs[0].Seconds, len(result.Outputs))
+		b.Footage = v.in.Footage.OfJob(v.jobStatus, sent, result.Outputs[0].Seconds, len(result.Outputs))
 	case result.Failure != nil && result.Failure.Billed && result.Job != nil:
 		b.Billed, b.Footage = true, result.Job.Sent.Or(v.in.Footage)
 	case result.Failure != nil && result.Failure.Code == CodeUpstreamUnknown:

@@ -35,5 +35,5 @@ func faultWords(kind providers.Kind) string {
 		providers.Conflict:        "The state of the token or task does not allow this",
 		providers.Overloaded:      "Redis or Temporal does not answer",
 	}
-	return cmp.Or(words[kind], edge.FaultWords(kind))
+	return cmp.Or(words[kind], edge.DescribeFault(kind))
 }

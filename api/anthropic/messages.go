@@ -118,15 +118,15 @@ func affinityOf(x *edge.Request, b *body.JSON) uint64 {
 const maxNamed = 1024
 
 // continuesFrom lists the results of earlier answers to which a call refers: first its container, then files of code execution.
-func continuesFrom(b *body.JSON) (made []providers.Made, err error) {
+func continuesFrom(b *body.JSON) (made []providers.Created, err error) {
 	if id := containerOf(b); len(id) > 0 {
-		made = append(made, providers.Made{ID: string(id), Param: "container"})
+		made = append(made, providers.Created{ID: string(id), Param: "container"})
 	}
 	seen := make(map[string]bool)
 	for place, text := range b.Value("messages").Texts(nil) {
 		if id := text.String(); id != "" && bytes.EqualFold(place.Name().Decoded(), []byte("file_id")) && !seen[id] {
 			seen[id] = true
-			made = append(made, providers.Made{ID: id, Param: "messages"})
+			made = append(made, providers.Created{ID: id, Param: "messages"})
 		}
 		if len(made) > maxNamed {
 			return nil, providers.InvalidField("messages", "Invalid request: 'messages' names more than %d files.", maxNamed)

@@ -95,7 +95,7 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call *C
 		sent = call.Stage()
 	}
 	create.Request = providers.VideoRequest{
-		Model: call.Model, Asked: call.Asked, WebhookURL: staged.WebhookURL,
+		Model: call.Model, Alias: call.Alias, WebhookURL: staged.WebhookURL,
 		Inputs: []providers.Media{{Data: sent, ContentType: staged.Header.Get("Content-Type")}},
 	}
 	if call.ContentType == "application/json" {
@@ -153,7 +153,7 @@ func backgrounds(operation providers.Operation) bool {
 // begin prepares a call that a worker serves for its task. The create has checked the call and reserved its cost.
 func (c *Calls) begin(x *edge.Request, ch *Charge, call *Call) {
 	if public := c.options.Router.Public(call.Model); public != call.Model {
-		call.Asked, call.Model = call.Model, public
+		call.Alias, call.Model = call.Model, public
 	}
 	o := &x.Outcome
 	o.Model, o.Operation = call.Model, call.Endpoint.Operation

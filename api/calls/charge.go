@@ -221,7 +221,7 @@ func (ch *Charge) settle(answer *relay.Answer, last int, broken bool) {
 // leave settles a call that its client or this process ended before the first byte of the answer, if an upstream had received the whole
 // call. The upstream bills at least the input, and the whole answer if it does not stop.
 func (ch *Charge) leave(r *http.Request, err error) {
-	left := (*relay.Left)(nil)
+	left := (*relay.AbandonedError)(nil)
 	if !errors.As(err, &left) || r.Context().Err() == nil {
 		return
 	}

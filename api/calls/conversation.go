@@ -39,7 +39,7 @@ type Dialogue struct {
 func (c *Calls) Converse(x *edge.Request, r *http.Request, ch *Charge, call providers.RealtimeCall, in Dialogue) error { //nolint:contextcheck // see attend
 	o, asked := &x.Outcome, call.Model
 	if public := c.options.Router.Public(asked); public != asked {
-		call.Asked, call.Model = asked, public
+		call.Alias, call.Model = asked, public
 	}
 	o.Model = call.Model
 	switch {

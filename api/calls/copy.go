@@ -85,7 +85,7 @@ func (c *Calls) copyPlain(ch *Charge, r *http.Request, answer *relay.Answer, inP
 		case err == nil:
 		case errors.Is(err, io.EOF):
 			return nil
-		case edge.Left(r.Context()):
+		case edge.IsClientGone(r.Context()):
 			return r.Context().Err()
 		default:
 			fault := providers.AsFault(err)

@@ -59,7 +59,7 @@ func (c *Calls) copyStream(ch *Charge, r *http.Request, answer *relay.Answer, fo
 		case err == nil:
 		case ended:
 			return nil
-		case edge.Left(r.Context()):
+		case edge.IsClientGone(r.Context()):
 			ch.unsent = int64(held)
 			return r.Context().Err()
 		case x.Status() == 0:

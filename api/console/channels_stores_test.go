@@ -47,7 +47,7 @@ func channelOf(name string, models ...string) providers.Channel {
 // coolDown lets the channel of openai, or its key where it is named, cool down after a fault.
 func (s *stores) coolDown(channel, key string, left time.Duration) {
 	s.router.Health.Learn(health.Event{
-		Channel: channel, Upstream: providers.Secret("openai ").Fingerprint(), Key: key, Circuit: key == "", Left: left,
+		Channel: channel, Upstream: providers.Secret("openai ").Fingerprint(), Key: key, Circuit: key == "", Remaining: left,
 		LastFault: &health.LastFault{At: time.Now().UTC(), Kind: providers.RateLimited, Status: 429, Code: "billing_hard_limit"},
 	})
 }

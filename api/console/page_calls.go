@@ -62,7 +62,7 @@ func showCalls(v *View) (any, error) {
 }
 
 func readCalls(v *View, q logs.Query) (logs.List, error) {
-	if v.Staff() {
+	if v.IsOperatorOrViewer() {
 		return v.s.o.Operator.ListCalls(v.R.Context(), v.actor(), &q)
 	}
 	token, err := v.holder(logs.ScanReads)
@@ -99,7 +99,7 @@ func callsTable(v *View, calls []logs.Call) *Table {
 		at, token := Cell{Time: c.At, Link: v.To("calls", c.ID)}, Cell{Text: c.TokenName, Link: linkOf(v, "tokens", c.Token)}
 		table.add(c.ID, at, status, token, Cell{Text: c.Model, Note: c.TaskID}, through(c), first, Lasted(c.MS), used, cost)
 	}
-	if !v.Staff() {
+	if !v.IsOperatorOrViewer() {
 		table.drop("call.token", "call.channel")
 	}
 	return table
@@ -185,7 +185,7 @@ func showCall(v *View) (any, error) {
 	var token *tokens.Token
 	var err error
 	id := v.R.PathValue("id")
-	if v.Staff() {
+	if v.IsOperatorOrViewer() {
 		if data.Call, err = v.s.o.Operator.Call(v.R.Context(), v.actor(), &operator.CallName{ID: id}); err == nil && data.Token != "" {
 			token, _ = v.token(data.Token) // a removed token has no limits
 		}
@@ -204,7 +204,7 @@ func showCall(v *View) (any, error) {
 	if data.Fault != "" {
 		data.Kind = knownFault(v, data.Fault)
 	}
-	if v.Staff() && data.TraceID != "" {
+	if v.IsOperatorOrViewer() && data.TraceID != "" {
 		data.Trace = strings.ReplaceAll(v.s.o.TraceURL, "{trace_id}", url.QueryEscape(data.TraceID))
 	}
 	data.Parts = partsOf(data.Call)
@@ -257,7 +257,7 @@ func attemptsTable(v *View, c logs.Call) *Table {
 		table.add("", cmp.Or(attempt.Channel, strconv.Itoa(i+1)), outcome, took(attempt.MS), Cell{Text: attempt.Key, Code: true},
 			Cell{Text: attempt.VendorID, Code: true})
 	}
-	if !v.Staff() {
+	if !v.IsOperatorOrViewer() {
 		table.drop("call.key", "call.vendor")
 	}
 	return table

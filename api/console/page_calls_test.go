@@ -21,10 +21,10 @@ import (
 // aCall fell over, and streamed its answer.
 func aCall() calllog.Call {
 	return calllog.Call{Record: calllog.Record{
-		At:     time.Date(2026, 11, 22, 12, 0, 0, 500_000_000, time.UTC),
-		Names:  calllog.Names{ID: "req_1", Task: "video_1"},
-		Caller: calllog.Caller{Token: "tok_app", TokenName: "<b>app</b>", Agent: "=cmd"},
-		Asked:  calllog.Asked{Model: "gpt-4o", Operation: "createChatCompletion"},
+		At:        time.Date(2026, 11, 22, 12, 0, 0, 500_000_000, time.UTC),
+		Names:     calllog.Names{ID: "req_1", Task: "video_1"},
+		Caller:    calllog.Caller{Token: "tok_app", TokenName: "<b>app</b>", Agent: "=cmd"},
+		Requested: calllog.Requested{Model: "gpt-4o", Operation: "createChatCompletion"},
 		Outcome: calllog.Outcome{
 			Channel: "b", Status: 502, Fault: "upstream", Words: "The upstream answered with status 500.",
 		},

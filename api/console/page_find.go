@@ -49,7 +49,7 @@ func search(v *View, q string) findData {
 		add("find.token", "/tokens/{token}", q, "tokens", q)
 		return data
 	}
-	if v.Staff() {
+	if v.IsOperatorOrViewer() {
 		data.staff(v)
 	} else {
 		data.own(v)

@@ -78,7 +78,7 @@ func showModels(v *View) (*modelsData, error) {
 
 func addModel(v *View, table *Table, model operator.Model) {
 	name := Cell{Text: model.ID}
-	if v.May() {
+	if v.CanChange() {
 		name.Link = tryLink(v, model)
 	}
 	if model.AliasOf != "" {

@@ -25,7 +25,7 @@ func startPage() page {
 	return page{
 		name: "start", path: "", roles: allRoles(), nav: "start", key: "o",
 		show: func(v *View) (any, error) {
-			if v.Staff() {
+			if v.IsOperatorOrViewer() {
 				return showOverview(v)
 			}
 			return showHome(v)

@@ -27,11 +27,11 @@ type taskData struct {
 	// Typed is the act, fail or remix, of a form that is shown alone with its typed values, because the task cannot be read; "" for the whole
 	// page.
 	Typed string
-	// Story has the data for operators; nil for holders.
-	Story *taskStory
+	// ForOperator has the data for operators; nil for holders.
+	ForOperator *operatorTask
 }
 
-type taskStory struct {
+type operatorTask struct {
 	TokenCell                      Cell
 	Temporal                       string // address in the Temporal UI, "" if unknown
 	RequestText                    string // indented JSON
@@ -129,7 +129,7 @@ func showStory(v *View, id string) (*taskData, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := &taskData{Details: story, Cell: taskState(string(story.Phase)), Story: &taskStory{
+	data := &taskData{Details: story, Cell: taskState(string(story.Phase)), ForOperator: &operatorTask{
 		TokenCell: tokenCell(v, story.Token, tokenNames(v, []tasks.Details{story}, func(d tasks.Details) string { return d.Token })),
 	}}
 	if story.State.Ended() || story.Call != nil {
@@ -140,16 +140,16 @@ func showStory(v *View, id string) (*taskData, error) {
 	}
 	if story.Request != nil {
 		indented, _ := json.MarshalIndent(story.Request, "", "  ") // it was decoded from JSON
-		data.Story.RequestText = string(indented)
+		data.ForOperator.RequestText = string(indented)
 	}
 	if v.s.o.TemporalURL != "" && story.Path != "" {
-		data.Story.Temporal = v.s.o.TemporalURL + story.Path
+		data.ForOperator.Temporal = v.s.o.TemporalURL + story.Path
 	}
-	data.Story.tables(story)
+	data.ForOperator.tables(story)
 	return data, nil
 }
 
-func (d *taskStory) tables(story tasks.Details) {
+func (d *operatorTask) tables(story tasks.Details) {
 	d.Done = &Table{ID: "steps", Caption: "task.steps", Empty: "task.steps.empty", Columns: columns(
 		"step.name", "step.at", "#step.took", "#step.tries", "step.fault",
 	)}

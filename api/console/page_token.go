@@ -288,8 +288,8 @@ func (t formToken) HeldBudget(v *View) string {
 	return v.T("token.in_force", "n", v.Money(t.InForce.Budget))
 }
 
-// May reports whether the token may be used for the operation.
-func (t formToken) May(operation string) bool {
+// Permits reports whether the token may be used for the operation.
+func (t formToken) Permits(operation string) bool {
 	return len(t.Operations) == 0 || slices.Contains(t.Operations, operation)
 }
 

@@ -58,7 +58,7 @@ func readUsage(v *View, by, after string) (operator.UsageList, error) {
 	if err := q.Err(); err != nil {
 		return operator.UsageList{}, err
 	}
-	if v.Staff() {
+	if v.IsOperatorOrViewer() {
 		return v.s.o.Operator.Usage(v.R.Context(), v.actor(), &query)
 	}
 	if err := operator.CompleteDays(&query, time.Now()); err != nil {
@@ -74,7 +74,7 @@ func readUsage(v *View, by, after string) (operator.UsageList, error) {
 
 func showUsage(v *View) (*usageData, error) {
 	data := &usageData{By: ledger.ByToken, Groups: ledger.Groups()}
-	if !v.Staff() {
+	if !v.IsOperatorOrViewer() {
 		data.By, data.Groups = ledger.ByModel, []string{ledger.ByModel, ledger.ByDay}
 	}
 	if slices.Contains(data.Groups, v.Query("by")) {
@@ -93,7 +93,7 @@ func showUsage(v *View) (*usageData, error) {
 	data.Days = spentByDay(v, days)
 	data.sums(v, sums.Data)
 	data.Table.Next = v.next(sums.After)
-	if !v.Staff() { // only operators and viewers see unsettled money
+	if !v.IsOperatorOrViewer() { // only operators and viewers see unsettled money
 		return data, nil
 	}
 	unsettled, err := v.s.o.Operator.ListUnsettled(v.R.Context(), v.actor(), &operator.UnsettledQuery{})

@@ -63,9 +63,9 @@ func TestWhatOthersWroteIsText(t *testing.T) {
 		h.nextEntry = text
 		h.calls.Calls = []calllog.Call{{Record: calllog.Record{
 			Names: calllog.Names{ID: text, Client: text, Trace: text, Task: text}, Caller: calllog.Caller{Token: text, TokenName: text, Agent: text},
-			Asked:   calllog.Asked{Model: text, Operation: text, Format: text},
-			Outcome: calllog.Outcome{Channel: text, Status: 500, Fault: text, Words: text, Code: text},
-			Tries:   []calllog.Try{{Channel: text, Key: text, Fault: text, Vendor: text}},
+			Requested: calllog.Requested{Model: text, Operation: text, Format: text},
+			Outcome:   calllog.Outcome{Channel: text, Status: 500, Fault: text, Words: text, Code: text},
+			Tries:     []calllog.Try{{Channel: text, Key: text, Fault: text, Vendor: text}},
 		}}}
 		b := h.as(t, "anna")
 		agent := httptest.NewRequest(http.MethodPost, "http://localhost:8080/console/sign-in", strings.NewReader("key=anna"))

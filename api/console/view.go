@@ -158,19 +158,19 @@ func (v *View) Done() string {
 // Ticked reports whether the row with the id was checked in the form about which the page asks.
 func (v *View) Ticked(id string) bool { return v.Ask != nil && slices.Contains(v.Ask.IDs, id) }
 
-// May reports whether the session may perform the changes of operators.
-func (v *View) May() bool { return v.User.Role == Operator }
+// CanChange reports whether the session may perform the changes of operators.
+func (v *View) CanChange() bool { return v.User.Role == Operator }
 
 // boxes returns the name of the boxes of a table's rows if the session may change the rows, else "".
 func (v *View) boxes(name string) string {
-	if v.May() {
+	if v.CanChange() {
 		return name
 	}
 	return ""
 }
 
-// Staff reports whether an operator or a viewer owns the session.
-func (v *View) Staff() bool { return v.User.Role == Operator || v.User.Role == Viewer }
+// IsOperatorOrViewer reports whether an operator or a viewer owns the session.
+func (v *View) IsOperatorOrViewer() bool { return v.User.Role == Operator || v.User.Role == Viewer }
 
 // Money formats an amount, with the currency if there is one.
 func (v *View) Money(amount any) string {

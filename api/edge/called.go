@@ -37,7 +37,7 @@ func (x report) record(r *calllog.Record) {
 	if agents := x.http.Header["User-Agent"]; len(agents) > 0 {
 		r.Agent = agents[0]
 	}
-	r.Asked = calllog.Asked{Operation: x.operationID, Format: string(x.Format.Name), Model: o.Model, Stream: o.Stream}
+	r.Requested = calllog.Requested{Operation: x.operationID, Format: string(x.Format.Name), Model: o.Model, Stream: o.Stream}
 	r.Outcome = calllog.Outcome{Channel: o.Channel, Status: x.shownStatus(), Bytes: x.bytes}
 	if x.Fault != nil {
 		r.Fault, r.Words, r.Code = string(x.Fault.Kind), x.Fault.Message, x.Fault.Code

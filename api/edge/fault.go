@@ -128,7 +128,7 @@ func (x *Request) Fail(err error) {
 // recorded returns the fault for the log line and the counters of a request. If the client disconnected, a failure of the gateway or of an
 // upstream becomes ClientGone, because the disconnect may have caused it.
 func (p *presence) recorded(fault *providers.Fault) *providers.Fault {
-	if !Left(p.ctx) {
+	if !IsClientGone(p.ctx) {
 		return fault
 	}
 	switch fault.Kind {
@@ -203,8 +203,9 @@ func (f *Format) ForStream(fault *providers.Fault) *providers.Fault {
 	return &streamed
 }
 
-// Left reports whether the client disconnected. If the context ended with a fault, this process ended it, and the client is still there.
-func Left(ctx context.Context) bool {
+// IsClientGone reports whether the client disconnected. If the context ended with a fault, this process ended it, and the client is still
+// there.
+func IsClientGone(ctx context.Context) bool {
 	var fault *providers.Fault
 	return ctx.Err() != nil && !errors.As(context.Cause(ctx), &fault)
 }

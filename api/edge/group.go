@@ -70,7 +70,7 @@ func NewGroup(api huma.API, o GroupOptions) *Group {
 		o.Title = o.Formats[0].Title
 	}
 	if o.Kinds == nil {
-		o.Words, o.ConflictsPass = FaultWords, true
+		o.Words, o.ConflictsPass = DescribeFault, true
 	}
 	g := &Group{Group: huma.NewGroup(api), api: api, options: o}
 	g.UseMiddleware(func(ctx huma.Context, next func(huma.Context)) {

@@ -115,8 +115,8 @@ func (g *Group) faultComponent(kind providers.Kind, status int) string {
 	return "#/components/responses/" + name
 }
 
-// FaultWords describes a kind for the OpenAPI document.
-func FaultWords(kind providers.Kind) string {
+// DescribeFault describes a kind for the OpenAPI document.
+func DescribeFault(kind providers.Kind) string {
 	words := map[providers.Kind]string{
 		providers.Invalid:          "Bad request parameters; the fault names the field",
 		providers.Unauthenticated:  "Failed authentication",

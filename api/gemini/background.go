@@ -73,7 +73,7 @@ func (a *Interactions) continues(x *edge.Request, r *http.Request, ch *calls.Cha
 	if previous == "" {
 		return nil
 	}
-	made := providers.Made{ID: previous}
+	made := providers.Created{ID: previous}
 	if a.tasks.IsCall(previous) {
 		if err := ch.Admit(r.Context()); err != nil { // the next step reads a store
 			return err
@@ -100,7 +100,7 @@ func (a *Interactions) continues(x *edge.Request, r *http.Request, ch *calls.Cha
 		call.Rewrite = body.Replaced(rawjson.Quote(previous), upstreamID)
 	}
 	made.Param = previousField
-	call.ContinuesFrom = []providers.Made{made}
+	call.ContinuesFrom = []providers.Created{made}
 	return nil
 }
 

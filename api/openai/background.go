@@ -340,7 +340,7 @@ func (w *Worker) End() (status string) {
 // completed.
 func (s *stored) ended(
 	x *edge.Request, r *http.Request, id string,
-) (response responses.Response, made providers.Made, found bool, err error) {
+) (response responses.Response, made providers.Created, found bool, err error) {
 	found, err = s.ofTask(x, r, id, func(_ *edge.Request, r *http.Request, t tasks.Task) error {
 		t, err := s.background.tasks.AwaitEnd(r.Context(), t)
 		if err != nil {
@@ -374,7 +374,7 @@ func (s *stored) ended(
 // it.
 func (s *stored) previous(
 	x *edge.Request, r *http.Request, id string,
-) (response responses.Response, made providers.Made, found bool, err error) {
+) (response responses.Response, made providers.Created, found bool, err error) {
 	response, found, err = s.find(x, r, id)
 	switch {
 	case err != nil:
@@ -387,7 +387,7 @@ func (s *stored) previous(
 }
 
 // made returns the result of apitasks.MadeBy for a stored response that is a task, zero for any other.
-func (s *stored) made(x *edge.Request, r *http.Request, id string, object rawjson.Value) (made providers.Made, err error) {
+func (s *stored) made(x *edge.Request, r *http.Request, id string, object rawjson.Value) (made providers.Created, err error) {
 	if !object.Get("background").True() {
 		return made, nil
 	}

@@ -57,7 +57,7 @@ type relayed struct {
 	// finish completes the call of a checked body with what is specific to the operation; nil: nothing.
 	finish func(r *http.Request, call *calls.Call, b *body.JSON) error
 	// continuesFrom lists the results of earlier answers to which a body refers; nil: there are none.
-	continuesFrom func(b *body.JSON) ([]providers.Made, error)
+	continuesFrom func(b *body.JSON) ([]providers.Created, error)
 	// route is the router's pattern if it differs from Path.
 	route string
 }
@@ -142,7 +142,7 @@ func (op *relayed) read(x *edge.Request, r *http.Request, b *body.JSON, chain pr
 	var err error
 	call.ContinuesFrom, err = op.continuesFrom(b)
 	if chain.Upstream != "" {
-		call.ContinuesFrom = slices.Insert(call.ContinuesFrom, 0, providers.Made{ID: chain.Upstream, Param: "previous_response_id"})
+		call.ContinuesFrom = slices.Insert(call.ContinuesFrom, 0, providers.Created{ID: chain.Upstream, Param: "previous_response_id"})
 	}
 	return call, err
 }

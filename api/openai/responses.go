@@ -140,13 +140,13 @@ func eachReference(input rawjson.Value, visit func(item rawjson.Value, id []byte
 const maxNamed = 1024
 
 // continuesFrom lists the results of earlier answers to which a call refers: the previous response, conversations, containers and items.
-func continuesFrom(b *body.JSON) ([]providers.Made, error) {
-	var made []providers.Made
+func continuesFrom(b *body.JSON) ([]providers.Created, error) {
+	var made []providers.Created
 	seen := make(map[string]bool)
 	add := func(id []byte, param string) bool {
 		if text := string(id); len(id) > 0 && !seen[text] {
 			seen[text] = true
-			made = append(made, providers.Made{ID: text, Param: param})
+			made = append(made, providers.Created{ID: text, Param: param})
 		}
 		return len(made) <= maxNamed
 	}

@@ -361,11 +361,11 @@ func (s *stored) resolve(
 
 // earlier returns the items of a response of the caller from which a call continues, and its upstream's id. It prefers those of the create,
 // if any.
-func (s *stored) earlier(x *edge.Request, r *http.Request, previous string) (items []byte, made providers.Made, found bool, err error) {
+func (s *stored) earlier(x *edge.Request, r *http.Request, previous string) (items []byte, made providers.Created, found bool, err error) {
 	staged, items, err := calls.StagedChain(r.Context(), previous, x.Hold)
 	if staged != nil || err != nil {
 		if err == nil && staged.Upstream != "" {
-			made = providers.Made{ID: staged.Upstream, By: providers.KeyRef{Channel: staged.Channel, Fingerprint: staged.Key}}
+			made = providers.Created{ID: staged.Upstream, By: providers.KeyRef{Channel: staged.Channel, Fingerprint: staged.Key}}
 		}
 		return items, made, err == nil, err
 	}

@@ -58,7 +58,7 @@ type Temporal struct {
 	Reach func(context.Context) error
 	// Misconfigured reports whether an error of Reach names a key of the configuration.
 	Misconfigured func(error) bool
-	// Namespace checks the namespace; its error may be a *workflows.LackError.
+	// Namespace checks the namespace; its error may be a *workflows.MissingError.
 	Namespace func(context.Context) error
 	// Version is the version of the workers. Current reports whether it is the current one of its deployment.
 	Version workflows.Version
@@ -153,9 +153,9 @@ func (s *Setup) temporal(ctx context.Context) ([]Finding, error) {
 		return found(Failed, "temporal operator cluster health "+t.Version.CLI, "temporal.away", "error", err), nil
 	}
 	err := t.Namespace(ctx)
-	if lackErr := (*workflows.LackError)(nil); errors.As(err, &lackErr) {
+	if lackErr := (*workflows.MissingError)(nil); errors.As(err, &lackErr) {
 		var all []Finding
-		for _, lack := range lackErr.Lacks {
+		for _, lack := range lackErr.Missing {
 			all = append(all, Finding{Status: Failed, Code: "temporal." + lack.Code, Values: lack.Values, Fix: lack.Run})
 		}
 		return all, nil

@@ -99,7 +99,7 @@ func (s *Service) Stream(
 	switch {
 	case err == nil || ctx.Err() != nil && r.Context().Err() == nil && !out.within: // the end; or the process stops, and the client reconnects
 		return nil
-	case edge.Left(r.Context()):
+	case edge.IsClientGone(r.Context()):
 		return r.Context().Err()
 	case r.Context().Err() != nil: // the token may no longer be used
 		err = context.Cause(r.Context())

@@ -19,8 +19,8 @@ type TaskEvents struct {
 	Name string
 	// Object returns the data of an event.
 	Object func(ctx context.Context, task tasks.Task) any
-	// Over is the status for a client that has already received the end.
-	Over int
+	// EndedStatus is the status for a client that has already received the end.
+	EndedStatus int
 }
 
 // Stream streams a task until it ends, the client leaves or the process stops.
@@ -32,7 +32,7 @@ func (t *Reader) Stream(x *edge.Request, r *http.Request, shape TaskEvents) erro
 	x.Outcome.Model = task.Request.Model
 	seen := r.Header.Get("Last-Event-ID") == shape.ID(task)
 	if seen && task.Ended() {
-		x.WriteHeader(shape.Over)
+		x.WriteHeader(shape.EndedStatus)
 		return nil
 	}
 	out, done, err := t.begin(x)
@@ -51,7 +51,7 @@ func (t *Reader) Stream(x *edge.Request, r *http.Request, shape TaskEvents) erro
 	switch {
 	case err == nil:
 		return nil
-	case edge.Left(r.Context()):
+	case edge.IsClientGone(r.Context()):
 		return r.Context().Err()
 	case r.Context().Err() != nil: // the token is no longer valid
 		err = context.Cause(r.Context())

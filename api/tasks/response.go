@@ -120,9 +120,9 @@ func (s *Service) Call(ctx context.Context, tokenID, id string, is func(tasks.Ta
 }
 
 // MadeBy returns the upstream's id of a call that its upstream stores, with the channel and key; zero for none.
-func MadeBy(of tasks.Task) providers.Made {
+func MadeBy(of tasks.Task) providers.Created {
 	if of.Call == nil || of.Call.Copy == nil {
-		return providers.Made{}
+		return providers.Created{}
 	}
-	return providers.Made{ID: of.Call.Copy.ID, By: providers.KeyRef{Channel: of.Call.Copy.Channel, Fingerprint: of.Call.Copy.Key}}
+	return providers.Created{ID: of.Call.Copy.ID, By: providers.KeyRef{Channel: of.Call.Copy.Channel, Fingerprint: of.Call.Copy.Key}}
 }

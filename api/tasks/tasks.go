@@ -202,10 +202,10 @@ func (s *Service) addEvents(g *edge.Group, tags []string) {
 			return s.serveStream(x, r, found)
 		}
 		return s.reader.Stream(x, r, TaskEvents{
-			ID:     func(t tasks.Task) string { return t.ID + "-" + string(statusOf(t)) },
-			Name:   "task",
-			Object: func(_ context.Context, t tasks.Task) any { return newTask(t) },
-			Over:   http.StatusOK,
+			ID:          func(t tasks.Task) string { return t.ID + "-" + string(statusOf(t)) },
+			Name:        "task",
+			Object:      func(_ context.Context, t tasks.Task) any { return newTask(t) },
+			EndedStatus: http.StatusOK,
 		})
 	})
 }

@@ -93,7 +93,7 @@ func (c *creator) complete(x *edge.Request, req *providers.VideoRequest, bare bo
 		return err
 	}
 	if public := c.router.Public(req.Model); public != req.Model {
-		req.Asked, req.Model = req.Model, public
+		req.Alias, req.Model = req.Model, public
 	}
 	if err := c.checks.readMetadata(req); err != nil {
 		return err

@@ -40,9 +40,9 @@ func addTask[T any](s *Service, g *edge.Group, path, noun, words string, show fu
 		return apitasks.Deleted{ID: in.ID, Object: "video.deleted", Deleted: true}, s.tasks.Delete(ctx, in.ID, edge.Of(ctx).Caller.ID)
 	})
 	shape := apitasks.TaskEvents{
-		ID:     func(task tasks.Task) string { return string(task.State) + "-" + strconv.Itoa(task.Progress) },
-		Object: func(ctx context.Context, task tasks.Task) any { return show(ctx, task) },
-		Over:   http.StatusNoContent,
+		ID:          func(task tasks.Task) string { return string(task.State) + "-" + strconv.Itoa(task.Progress) },
+		Object:      func(ctx context.Context, task tasks.Task) any { return show(ctx, task) },
+		EndedStatus: http.StatusNoContent,
 	}
 	g.Handle(huma.Operation{
 		OperationID: "follow" + noun, Method: http.MethodGet, Path: path + "/events", Tags: tags,

@@ -59,7 +59,7 @@ func (c *creator) remix(x *edge.Request, r *http.Request, ch *calls.Charge, in d
 	if err != nil {
 		return tasks.Task{}, err
 	}
-	req.Model, req.Asked, req.Size = source.Request.Model, source.Request.Asked, source.Request.Size
+	req.Model, req.Alias, req.Size = source.Request.Model, source.Request.Alias, source.Request.Size
 	req.Seconds = cmp.Or(source.Request.Seconds, source.Seconds)
 	req.Width, req.Height = source.Width, source.Height
 	if err := c.complete(x, &req, false); err != nil {

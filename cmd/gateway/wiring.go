@@ -274,7 +274,7 @@ func (p *parts) checkTemporal(ctx context.Context) error {
 		return errAway
 	}
 	err := p.temporal.Namespace.Check(ctx, p.longestRetention())
-	if lackErr := (*workflows.LackError)(nil); errors.As(err, &lackErr) {
+	if lackErr := (*workflows.MissingError)(nil); errors.As(err, &lackErr) {
 		return lackErr
 	}
 	return away(err)

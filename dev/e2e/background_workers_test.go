@@ -94,7 +94,7 @@ func followSending(s *stack.Stack, id string) (sending func() bool) {
 	var following sync.WaitGroup
 	following.Go(func() {
 		changes.Follow(s.T.Context(), ready, func(change taskindex.Change) {
-			if change.TaskID == id && change.Sending {
+			if change.TaskID == id && change.Report == taskindex.Sending {
 				reported.Store(true)
 			}
 		})

@@ -47,8 +47,8 @@ func operations() map[providers.Operation]operation {
 				// The container of executed code. A later call cannot continue a message itself.
 				Answer: []string{"container.id", "message.container.id", "delta.container.id"},
 				// Files that the code wrote, in the result of its tool. A later call may send one to the model.
-				Made:     []string{"content[].content.content[].file_id", "content_block.content.content[].file_id"},
-				MadeMark: `"file_id":`,
+				Created:     []string{"content[].content.content[].file_id", "content_block.content.content[].file_id"},
+				CreatedMark: `"file_id":`,
 			},
 		},
 		providers.CountTokens: {path: "/v1/messages/count_tokens"},

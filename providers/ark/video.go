@@ -69,7 +69,7 @@ func status(job upstream.Doc, links []string, key providers.Secret) (providers.V
 		s.Audio = on
 	}
 	if ended := updated.Time(); !ended.IsZero() {
-		s.Dies = ended.Add(linkLife)
+		s.ExpiresAt = ended.Add(linkLife)
 	}
 	return s, nil
 }

@@ -93,7 +93,7 @@ func (r *Result) ask(ctx context.Context, vendor providers.Vendor, to providers.
 	}
 	models := modelsOf(to.Channel)
 	checked, err := checker.Check(ctx, to, models)
-	r.Operation, r.Lacks = checked.Asked, checked.Lacks
+	r.Operation, r.Lacks = checked.Subject, checked.Lacks
 	switch {
 	case err != nil:
 		r.refused(err, to.Key)

@@ -101,7 +101,7 @@ func readFiles(body []byte) (files []upstream.Doc, links []string, err error) {
 const maxFound = 8 << 10
 
 // private reports whether a link has a signature or another secret. The vendor's own links have none, but a model may return a file
-// at another place. Found is stored in the task's history, which must not contain such a link.
+// at another place. OpenData is stored in the task's history, which must not contain such a link.
 func private(link string) bool {
 	at, err := url.Parse(link)
 	return err != nil || at.RawQuery != "" || at.User != nil || at.Fragment != ""
@@ -124,7 +124,7 @@ func done(body []byte, app string) (providers.VideoStatus, error) {
 		found = nil
 	}
 	return providers.VideoStatus{
-		State: providers.JobDone, Progress: -1, Word: "COMPLETED", Outputs: len(files), Dies: time.Now().Add(ttl), Found: found,
+		State: providers.JobDone, Progress: -1, VendorState: "COMPLETED", Outputs: len(files), ExpiresAt: time.Now().Add(ttl), OpenData: found,
 		Seconds: files[0].Get("duration").Number(), Width: files[0].Get("width").Pixels(), Height: files[0].Get("height").Pixels(),
 	}, nil
 }

@@ -328,8 +328,8 @@ func TestVideoLife(t *testing.T) {
 	for padding, life := range map[int]time.Duration{0: time.Hour, 10_000: 6 * time.Minute} {
 		began := time.Now()
 		got, err := poll(t, "", 200, `{"video":{"url":"https://h/1"},"note":"`+strings.Repeat("x", padding)+`"}`)
-		if err != nil || got.Dies.Before(began.Add(life)) || got.Dies.After(time.Now().Add(life)) {
-			t.Errorf("%d more bytes: dies at %s, %v, want %s after %s", padding, got.Dies, err, life, began)
+		if err != nil || got.ExpiresAt.Before(began.Add(life)) || got.ExpiresAt.After(time.Now().Add(life)) {
+			t.Errorf("%d more bytes: dies at %s, %v, want %s after %s", padding, got.ExpiresAt, err, life, began)
 		}
 	}
 }
@@ -361,7 +361,7 @@ func TestVideoOutlivesResult(t *testing.T) {
 		t.Fatalf("got %+v, %v", status, err)
 	}
 	found := ticket
-	found.Data = status.Found
+	found.Data = status.OpenData
 	for _, gone = range []bool{false, true} {
 		for output, want := range []string{"/files/1", "/files/2"} {
 			video, err := videos.Open(t.Context(), to, found, output)
@@ -399,8 +399,8 @@ func TestVideoKeepsNoSignedLink(t *testing.T) {
 		t.Cleanup(client.CloseIdleConnections)
 		to := providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k", Model: "a/b/c"}
 		status, err := fal.NewVideos(client).Poll(t.Context(), to, providers.Ticket{Job: "1"})
-		if err != nil || status.Outputs != 1 || strings.Contains(string(status.Found), link) != kept {
-			t.Errorf("%s: got %+v, %v with %s", link, status, err, status.Found)
+		if err != nil || status.Outputs != 1 || strings.Contains(string(status.OpenData), link) != kept {
+			t.Errorf("%s: got %+v, %v with %s", link, status, err, status.OpenData)
 		}
 	}
 }

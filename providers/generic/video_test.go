@@ -95,10 +95,10 @@ func TestVideoStrays(t *testing.T) {
 	t.Parallel()
 	type status = providers.VideoStatus
 	done := func(word string, outputs int) status {
-		return status{State: providers.JobDone, Progress: -1, Word: word, Outputs: outputs}
+		return status{State: providers.JobDone, Progress: -1, VendorState: word, Outputs: outputs}
 	}
 	failed := func(word, code, message string) status {
-		return status{State: providers.JobFailed, Progress: -1, Word: word, Failure: &providers.VideoFailure{Code: code, Message: message}}
+		return status{State: providers.JobFailed, Progress: -1, VendorState: word, Failure: &providers.VideoFailure{Code: code, Message: message}}
 	}
 	wrapped := done("SUCCESS", 1)
 	wrapped.Progress = 100
@@ -126,11 +126,11 @@ func TestVideoStrays(t *testing.T) {
 		},
 		{
 			name: "not started", body: `{"data":{"task_id":"t","status":"NOT_START","progress":"0%"}}`,
-			want: status{State: providers.JobQueued, Word: "NOT_START"},
+			want: status{State: providers.JobQueued, VendorState: "NOT_START"},
 		},
 		{
 			name: "in progress in capitals", body: `{"data":{"task_id":"t","status":"IN_PROGRESS","progress":"45%"}}`,
-			want: status{State: providers.JobRunning, Progress: 45, Word: "IN_PROGRESS"},
+			want: status{State: providers.JobRunning, Progress: 45, VendorState: "IN_PROGRESS"},
 		},
 		{
 			name: "succeeded", body: `{"task_id":"t","status":"succeeded","url":"https://a/1.mp4"}`, want: done("succeeded", 1),
@@ -188,7 +188,7 @@ func FuzzTask(f *testing.F) {
 		if status.Progress < -1 || status.Progress > 100 || (status.Width == 0) != (status.Height == 0) {
 			t.Errorf("got %+v", status)
 		}
-		words := status.Word
+		words := status.VendorState
 		if f := status.Failure; f != nil {
 			if f.Code == "" || f.Message == "" {
 				t.Errorf("got failure %+v", f)

@@ -465,7 +465,7 @@ func TestCircuitNews(t *testing.T) {
 		}
 		calls(t, here, 5, down(), by("other"), only("best"))
 		if len(published) != 1 || !published[0].Circuit || published[0].Model != "m" || published[0].Key != "" ||
-			published[0].Left != health.DefaultCooldown || published[0].LastFault == nil {
+			published[0].Remaining != health.DefaultCooldown || published[0].LastFault == nil {
 			t.Fatalf("published %+v", published)
 		}
 		if got := pickOf(t, there, by("third")).Channel.Name + pickOf(t, there, by("third"), ofModel("n")).Channel.Name; got != "sparebest" {
@@ -473,7 +473,7 @@ func TestCircuitNews(t *testing.T) {
 		}
 		pass(health.DefaultCooldown)
 		calls(t, here, 1, nil, by("third"))
-		if len(published) != 2 || published[1].Left != 0 || pickOf(t, there, by("third")).Channel.Name != "best" ||
+		if len(published) != 2 || published[1].Remaining != 0 || pickOf(t, there, by("third")).Channel.Name != "best" ||
 			len(there.Health.States()[0].Models) != 0 {
 			t.Errorf("after a success published %+v", published)
 		}

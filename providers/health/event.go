@@ -16,16 +16,16 @@ type Event struct {
 	// Key is the fingerprint of the key, "" for the channel. Model is the upstream model, "" for all.
 	Key   string `json:"key,omitempty"`
 	Model string `json:"model,omitempty"`
-	// Left is the rest of the cooldown or pause, 0 at its end. Length is the length of a key's cooldown, from which the next one grows.
-	Left   time.Duration `json:"-"`
-	Length time.Duration `json:"length,omitempty"`
-	// until is the end of Left, of an event that a Sharer has not sent yet.
+	// Remaining is the rest of the cooldown or pause, 0 at its end. Length is the length of a key's cooldown, from which the next one grows.
+	Remaining time.Duration `json:"-"`
+	Length    time.Duration `json:"length,omitempty"`
+	// until is the end of Remaining, of an event that a Sharer has not sent yet.
 	until time.Time
 	// Circuit: the cooldown is that of a circuit. Otherwise it is that of a key which the upstream refused.
 	Circuit bool `json:"circuit,omitempty"`
-	// Slow: the channel is used after others. Asked: the upstream sent a Retry-After, so no call is sent.
-	Slow  bool `json:"slow,omitempty"`
-	Asked bool `json:"asked,omitempty"`
+	// Slow: the channel is used after others. HasRetryAfter: the upstream sent a Retry-After, so no call is sent.
+	Slow          bool `json:"slow,omitempty"`
+	HasRetryAfter bool `json:"asked,omitempty"`
 	// LastFault is the cause of a cooldown; nil at its end.
 	LastFault *LastFault `json:"last_fault,omitempty"`
 
@@ -74,7 +74,7 @@ func (m *Monitor) publishOf(c providers.Channel, e Event) {
 func (m *Monitor) Learn(e Event) {
 	switch {
 	case e.Paused != "":
-		m.Pause(e.Paused, &Pause{Until: time.Now().Add(e.Left).UTC(), By: e.By, Reason: e.Reason})
+		m.Pause(e.Paused, &Pause{Until: time.Now().Add(e.Remaining).UTC(), By: e.By, Reason: e.Reason})
 		return
 	case e.Resumed != "":
 		m.Pause(e.Resumed, nil)
@@ -102,7 +102,7 @@ func (m *Monitor) Learn(e Event) {
 	case e.Circuit:
 		c := &channel.whole
 		if key != nil || e.Model != "" {
-			if c = of.circuits.of(e.Model); c == nil && e.Left > 0 {
+			if c = of.circuits.of(e.Model); c == nil && e.Remaining > 0 {
 				c = of.circuits.ensure(e.Model, now, "")
 			}
 		}
@@ -110,10 +110,10 @@ func (m *Monitor) Learn(e Event) {
 		switch {
 		case e.Slow:
 			access = Deferred
-		case e.Asked:
+		case e.HasRetryAfter:
 			access = Denied
 		}
-		c.learn(now, min(e.Left, maxRetryAfter), access)
+		c.learn(now, min(e.Remaining, maxRetryAfter), access)
 	case key != nil:
 		key.learn(now, e)
 	}
@@ -122,9 +122,9 @@ func (m *Monitor) Learn(e Event) {
 func (k *Key) learn(now time.Duration, e Event) {
 	cooldown := &k.cooldown
 	if e.Model != "" {
-		if cooldown = k.cooldowns.of(e.Model); cooldown == nil && e.Left > 0 {
+		if cooldown = k.cooldowns.of(e.Model); cooldown == nil && e.Remaining > 0 {
 			cooldown = k.cooldowns.ensure(e.Model, now)
 		}
 	}
-	cooldown.learn(now, e.Left, e.Length)
+	cooldown.learn(now, e.Remaining, e.Length)
 }

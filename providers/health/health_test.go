@@ -107,9 +107,9 @@ func TestPublishedCooldown(t *testing.T) {
 			}
 		}
 		for _, e := range []health.Event{
-			{Channel: "a", Upstream: "another", Key: key.Key.Fingerprint(), Left: time.Hour},
-			{Channel: "none", Left: time.Hour},
-			{Channel: "a", Key: "none", Left: time.Hour},
+			{Channel: "a", Upstream: "another", Key: key.Key.Fingerprint(), Remaining: time.Hour},
+			{Channel: "none", Remaining: time.Hour},
+			{Channel: "a", Key: "none", Remaining: time.Hour},
 		} {
 			there.Health.Learn(e)
 		}

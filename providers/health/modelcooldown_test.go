@@ -66,7 +66,7 @@ func TestModelCooldown(t *testing.T) {
 		wants(here, "best", "best", "best")
 		wants(there, "best", "best", "best")
 		if len(published) != 2 || published[0].Model != "upstream-big" || published[0].Key == "" || published[1].Model != "upstream-big" ||
-			published[1].Left != 0 {
+			published[1].Remaining != 0 {
 			t.Errorf("published %+v", published)
 		}
 		if models := here.Health.States()[0].Keys[0].Models; len(models) != 0 {

@@ -74,7 +74,7 @@ type published struct {
 // parseEvent reads a stored or published event. It reports false for one that another version wrote in another form.
 func parseEvent(text []byte, left time.Duration) (e Event, ok bool) {
 	err := json.Unmarshal(text, &e)
-	e.Left = left
+	e.Remaining = left
 	return e, err == nil
 }
 
@@ -83,8 +83,8 @@ func (s *Sharer) sendEvent(ctx context.Context, e Event) error {
 	if err != nil {
 		return fmt.Errorf("publish an event: %w", err)
 	}
-	left := e.Left.Milliseconds()
-	if e.Left > 0 {
+	left := e.Remaining.Milliseconds()
+	if e.Remaining > 0 {
 		left = max(left, 1)
 	}
 	message, err := json.Marshal(published{Process: s.process, Name: e.Name(), Left: left, Text: text})

@@ -128,7 +128,7 @@ func (m *Monitor) channelFailed(a Attempt, now time.Duration, fault *providers.F
 	m.countFault(a, channel.circuits.ensure(a.Model, now, a.Token), ofModel, now, fault)
 	if _, open := of.openSince(now); !open && channel.failsAltogether(now) {
 		of.learn(now, m.rules.cooldown, LastResort)
-		what.Left = m.rules.cooldown
+		what.Remaining = m.rules.cooldown
 		m.publishOf(a.Channel, what)
 	}
 }
@@ -151,8 +151,8 @@ func (m *Monitor) keyFailed(a Attempt, now time.Duration, fault *providers.Fault
 		what.Model, cooldown = a.Model, key.cooldowns.ensure(a.Model, now)
 	}
 	var changed bool
-	if what.Left, changed = cooldown.failed(now, a.picked, m.rules.cooldown, fault); changed {
-		what.Length, what.Asked = cooldown.lastLength(), true
+	if what.Remaining, changed = cooldown.failed(now, a.picked, m.rules.cooldown, fault); changed {
+		what.Length, what.HasRetryAfter = cooldown.lastLength(), true
 		m.publishOf(a.Channel, what)
 	}
 }
@@ -166,7 +166,7 @@ func (m *Monitor) countFault(a Attempt, of *circuit, what Event, now time.Durati
 	}
 	left, access := of.failed(now, f, &m.rules)
 	if access > Allowed {
-		what.Left, what.Slow, what.Asked = left, access == Deferred, access == Denied
+		what.Remaining, what.Slow, what.HasRetryAfter = left, access == Deferred, access == Denied
 		m.publishOf(a.Channel, what)
 	}
 }

@@ -59,7 +59,7 @@ func NewSharer(monitor *Monitor, client redis.UniversalClient, about []byte, log
 // publish queues an event. It does not block.
 func (s *Sharer) publish(e Event) {
 	s.mu.Lock()
-	e.until = time.Now().Add(e.Left)
+	e.until = time.Now().Add(e.Remaining)
 	s.unsent[e.Name()] = e
 	s.mu.Unlock()
 	select {
@@ -120,8 +120,8 @@ func (s *Sharer) send(ctx context.Context) error {
 		return nil
 	}
 	for name, e := range unsent {
-		if e.Left > 0 {
-			if e.Left = time.Until(e.until); e.Left <= 0 {
+		if e.Remaining > 0 {
+			if e.Remaining = time.Until(e.until); e.Remaining <= 0 {
 				delete(unsent, name)
 				continue
 			}
@@ -149,9 +149,9 @@ func (s *Sharer) catchUp(ctx context.Context) error {
 
 // Pause pauses a channel in every process within a second. nil ends its pause. storage.ErrNotFound: there is no such channel.
 func (s *Sharer) Pause(ctx context.Context, channel string, pause *Pause) error {
-	e := Event{Resumed: channel, Left: MaxPause}
+	e := Event{Resumed: channel, Remaining: MaxPause}
 	if pause != nil {
-		e = Event{Paused: channel, Left: time.Until(pause.Until), By: pause.By, Reason: pause.Reason}
+		e = Event{Paused: channel, Remaining: time.Until(pause.Until), By: pause.By, Reason: pause.Reason}
 	}
 	if s.monitor.channel(channel) == nil {
 		return storage.ErrNotFound

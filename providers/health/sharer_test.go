@@ -69,15 +69,15 @@ func TestSharing(t *testing.T) {
 		}
 	}
 	upstream := providers.Secret("some ").Fingerprint()
-	open := health.Event{Channel: "a", Upstream: upstream, Circuit: true, Left: time.Minute}
+	open := health.Event{Channel: "a", Upstream: upstream, Circuit: true, Remaining: time.Minute}
 	send(open)
 	testwait.Eventually(t, "the circuit is open there", storagetest.Patience,
 		func() bool { return there.state("a").State == health.StateOpen })
 	shorter := open
-	shorter.Left = time.Second
+	shorter.Remaining = time.Second
 	send(shorter)
 	events, err := there.Events(t.Context())
-	if err != nil || len(events) != 1 || events[0].Left <= 50*time.Second || events[0].Left > time.Minute || events[0].Channel != "a" {
+	if err != nil || len(events) != 1 || events[0].Remaining <= 50*time.Second || events[0].Remaining > time.Minute || events[0].Channel != "a" {
 		t.Fatalf("stored %+v, %v", events, err)
 	}
 	late := newProcess(client, "{}")
@@ -111,7 +111,7 @@ func TestSharing(t *testing.T) {
 		}
 	}
 	// A cooldown that has ended is not stored any more, whether or not a probe has succeeded.
-	send(health.Event{Channel: "short", Upstream: upstream, Circuit: true, Left: time.Millisecond})
+	send(health.Event{Channel: "short", Upstream: upstream, Circuit: true, Remaining: time.Millisecond})
 	testwait.Eventually(t, "a cooldown that has ended", storagetest.Patience, func() bool {
 		events, err := there.Events(t.Context())
 		return err == nil && !slices.ContainsFunc(events, func(e health.Event) bool { return e.Channel == "short" })

@@ -140,7 +140,8 @@ func TestVideoLife(t *testing.T) {
 		Answer: `{"id":"1","state":"completed","output":[{"type":"video","url":"https://h/1"}]}`,
 	}
 	got, err := table.Poll(t, providers.Ticket{Job: "1"})
-	if err != nil || got.State != providers.JobDone || got.Dies.Before(began.Add(time.Hour)) || got.Dies.After(time.Now().Add(time.Hour)) {
+	if err != nil || got.State != providers.JobDone || got.ExpiresAt.Before(began.Add(time.Hour)) ||
+		got.ExpiresAt.After(time.Now().Add(time.Hour)) {
 		t.Errorf("got %+v, %v, want it to die an hour after %s", got, err, began)
 	}
 }

@@ -69,7 +69,7 @@ func statusOf(job upstream.Doc, key providers.Secret) (providers.VideoStatus, er
 			if ended.IsZero() {
 				ended = time.Now().UTC()
 			}
-			s.Dies = ended.Add(fileLife)
+			s.ExpiresAt = ended.Add(fileLife)
 		}
 	}
 	return s, err

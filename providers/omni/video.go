@@ -88,7 +88,7 @@ func (v *Videos) ready(ctx context.Context, to providers.Target, job upstream.Do
 		return providers.VideoStatus{}, err
 	}
 	if file.Get("state") == "PROCESSING" {
-		return providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: "PROCESSING"}, nil
+		return providers.VideoStatus{State: providers.JobRunning, Progress: -1, VendorState: "PROCESSING"}, nil
 	}
 	return s, nil // a file with state FAILED can be read nevertheless
 }

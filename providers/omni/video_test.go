@@ -339,8 +339,8 @@ func TestVideoLateFile(t *testing.T) {
 		if err != nil || got.State != tc.want {
 			t.Errorf("%q: got %+v, %v, want %s", tc.state, got, err, tc.want)
 		}
-		if until := time.Date(2026, 11, 23, 10, 16, 30, 0, time.UTC); tc.want == providers.JobDone && !got.Dies.Equal(until) {
-			t.Errorf("got an end at %s, want %s", got.Dies, until)
+		if until := time.Date(2026, 11, 23, 10, 16, 30, 0, time.UTC); tc.want == providers.JobDone && !got.ExpiresAt.Equal(until) {
+			t.Errorf("got an end at %s, want %s", got.ExpiresAt, until)
 		}
 	}
 	video, err := adapter.Open(t.Context(), to, ticket, 0)

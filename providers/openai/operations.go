@@ -63,13 +63,13 @@ func operations() map[providers.Operation]operation {
 				Output: []string{"usage.output_tokens|response.usage.output_tokens"},
 				Answer: []string{"id", "response.id"},
 				// A later call may refer to an item, or to the container of a code interpreter.
-				Made: []string{
+				Created: []string{
 					"output[].id", "output[].container_id", "output[].content[].annotations[].container_id",
 					"item.id", "item.container_id", "item.content[].annotations[].container_id",
 					"response.output[].id", "response.output[].container_id", "response.output[].content[].annotations[].container_id",
 				},
-				MadeMark: `"item":`,
-				Ends:     []string{`"type":"response.completed"`, `"type":"response.incomplete"`, `"type":"response.failed"`, `"type":"error"`},
+				CreatedMark: `"item":`,
+				Ends:        []string{`"type":"response.completed"`, `"type":"response.incomplete"`, `"type":"response.failed"`, `"type":"error"`},
 			},
 		},
 		providers.InputTokens:     {path: "/responses/input_tokens", answers: document, unasked: true},

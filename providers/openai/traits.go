@@ -25,7 +25,7 @@ func traitsOf(model string) providers.OpenAITraits {
 	case strings.HasPrefix(name, "chatgpt-"):
 		return providers.OpenAITraits{}
 	case !is, strings.HasPrefix(rest, "oss"):
-		return providers.OpenAITraits{Imitator: true}
+		return providers.OpenAITraits{OtherVendor: true}
 	}
 	v := providers.ModelVersionOf(rest)
 	if strings.HasPrefix(rest, "4") || !v.AtLeast(5, 0) || strings.Contains(rest, "-chat") {

@@ -70,13 +70,13 @@ func TestVideoStrays(t *testing.T) {
 	t.Parallel()
 	type status = providers.VideoStatus
 	failed := func(word, code, message string) status {
-		return status{State: providers.JobFailed, Progress: -1, Word: word, Failure: &providers.VideoFailure{Code: code, Message: message}}
+		return status{State: providers.JobFailed, Progress: -1, VendorState: word, Failure: &providers.VideoFailure{Code: code, Message: message}}
 	}
 	done := func(word string) status {
-		return status{State: providers.JobDone, Progress: -1, Word: word, Outputs: 1}
+		return status{State: providers.JobDone, Progress: -1, VendorState: word, Outputs: 1}
 	}
 	running := func(word string, progress int) status {
-		return status{State: providers.JobRunning, Progress: progress, Word: word}
+		return status{State: providers.JobRunning, Progress: progress, VendorState: word}
 	}
 	measured := func(seconds string, width, height int) status {
 		s := done("done")
@@ -103,7 +103,7 @@ func TestVideoStrays(t *testing.T) {
 		{name: "done", body: `{"id":"1","status":"done"}`, want: done("done")},
 		{name: "succeeded", body: `{"status":"succeeded"}`, want: done("succeeded")},
 		{name: "upper case", body: `{"status":"SUCCESS"}`, want: done("SUCCESS")},
-		{name: "pending", body: `{"status":"pending","progress":0}`, want: status{State: providers.JobQueued, Word: "pending"}},
+		{name: "pending", body: `{"status":"pending","progress":0}`, want: status{State: providers.JobQueued, VendorState: "pending"}},
 		{name: "processing", body: `{"status":"processing","progress":12.6}`, want: running("processing", 13)},
 		{name: "no status", body: `{"id":"1"}`, want: running("", -1)},
 		{name: "status of another type", body: `{"status":{"code":3}}`, want: running("", -1)},
@@ -183,7 +183,7 @@ func FuzzJob(f *testing.F) {
 		if _, err := strconv.ParseFloat(status.Seconds, 64); status.Seconds != "" && err != nil {
 			t.Errorf("got seconds %q", status.Seconds)
 		}
-		words := status.Word
+		words := status.VendorState
 		if f := status.Failure; f != nil {
 			if f.Code == "" || f.Message == "" {
 				t.Errorf("got failure %+v", f)

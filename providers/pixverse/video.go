@@ -82,7 +82,7 @@ func status(job upstream.Doc, links []string, key providers.Secret) (providers.V
 	switch word {
 	case "6": // deleted
 		s := upstream.ForgottenJob()
-		s.Word = word
+		s.VendorState = word
 		return s, nil
 	case "7", "10": // 10 is seen by clients and not documented, and so is 9
 		const moderated = "The upstream's moderation did not let the video pass."

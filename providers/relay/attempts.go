@@ -19,8 +19,8 @@ import (
 
 // Do sends the call for a token of the group and returns the first answer that begins. It falls over to another key if one is refused or
 // limited. It falls over to another channel if one cannot be reached, sends a 5xx or an invalid answer, or sends its first byte too
-// late. The error is the *providers.Fault of the last attempt. A *Left wraps it if ctx ended after an upstream had received the whole
-// call. The end of ctx ends the upstream request at once, also while the body is read, and is not a fault of a channel.
+// late. The error is the *providers.Fault of the last attempt. A *AbandonedError wraps it if ctx ended after an upstream had received the
+// whole call. The end of ctx ends the upstream request at once, also while the body is read, and is not a fault of a channel.
 //
 // The caller closes the Answer's body. It must not change or reuse the bytes of call.Body afterwards: the transport may still be reading
 // them.
@@ -69,7 +69,7 @@ func (r *Relay) Do(ctx context.Context, group string, call *providers.Call) (*An
 // begin returns the attempts of a call before the first one.
 func (r *Relay) begin(ctx context.Context, group string, call *providers.Call) attempts {
 	tries := r.attempts(router.Request{
-		Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: call.Endpoint,
+		Group: group, Token: call.Token, Model: call.Model, Alias: call.Alias, Endpoint: call.Endpoint,
 		OpenValues: call.OpenValues, Affinity: call.Affinity,
 	}, call.RequestID, call.Trail)
 	tries.once = call.Begin != nil
@@ -102,8 +102,9 @@ func (r *Relay) Check(ctx context.Context, group string, call *providers.Call) e
 	return nil
 }
 
-// Left is the error of a call that ended after an upstream had received all of it. The upstream may bill the answer that is not read.
-type Left struct {
+// AbandonedError is the error of a call that ended after an upstream had received all of it. The upstream may bill the answer that is not
+// read.
+type AbandonedError struct {
 	// Channel is that of the upstream, Provider the vendor's name in the OpenTelemetry conventions.
 	Channel, Provider string
 	// Attempts is the number of requests that the call took, including the last.
@@ -113,10 +114,10 @@ type Left struct {
 }
 
 // Error implements error.
-func (l *Left) Error() string { return l.Fault.Error() }
+func (l *AbandonedError) Error() string { return l.Fault.Error() }
 
 // Unwrap returns the fault.
-func (l *Left) Unwrap() error { return l.Fault }
+func (l *AbandonedError) Unwrap() error { return l.Fault }
 
 // attempts makes the attempts of one call at the targets that the router picks, one after the other, until one succeeds. In a loop over
 // next, each target is skipped, released, or called between begin and end. These report the attempt to the router, the log and the trace.
@@ -222,7 +223,8 @@ func (a *attempts) end(ctx context.Context, answered reply, fault *providers.Fau
 	a.last = fault
 	switch {
 	case left && delivered:
-		a.err = &Left{Channel: to.Channel.Name, Provider: a.relay.catalog[to.Channel.Vendor].Convention(), Attempts: a.number, Fault: fault}
+		provider := a.relay.catalog[to.Channel.Vendor].Convention()
+		a.err = &AbandonedError{Channel: to.Channel.Name, Provider: provider, Attempts: a.number, Fault: fault}
 	case left:
 		a.err = fault
 	case !fault.Retryable() && fault.Kind != providers.Internal && a.origin != nil:

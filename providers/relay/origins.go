@@ -48,7 +48,7 @@ func (r *Relay) findOrigin(ctx context.Context, call *providers.Call, request *r
 
 // stick restricts a call that continues an answer to the channel and key that made it, if the gateway has recorded them. The
 // fault is that of a call that they do not serve.
-func (r *Relay) stick(continues []providers.Made, request *router.Request) *providers.Fault {
+func (r *Relay) stick(continues []providers.Created, request *router.Request) *providers.Fault {
 	if len(continues) == 0 || continues[0].By == (providers.KeyRef{}) {
 		return nil
 	}

@@ -47,7 +47,7 @@ func responsesCall(previous string, stream bool) *providers.Call {
 	return &providers.Call{
 		Stream:   stream,
 		Endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses}, Model: "m",
-		ContinuesFrom: []providers.Made{{ID: previous, Param: "previous_response_id"}}, Token: "anna",
+		ContinuesFrom: []providers.Created{{ID: previous, Param: "previous_response_id"}}, Token: "anna",
 		Content: providers.Content{ContentType: "application/json", Body: []byte(`{"model":"m","input":"hi"}`)},
 	}
 }
@@ -168,7 +168,7 @@ func TestMadeForAnotherToken(t *testing.T) {
 				made := new(memory)
 				b := newBench(t, &relay.Options{Origins: made}, serve)
 				call := responsesCall("resp_0", name == "stream")
-				call.ContinuesFrom = append(call.ContinuesFrom, providers.Made{ID: "cntr_3", Param: "tools"})
+				call.ContinuesFrom = append(call.ContinuesFrom, providers.Created{ID: "cntr_3", Param: "tools"})
 				answer, err := b.Do(t.Context(), "default", call)
 				if err != nil {
 					t.Fatal(err)
@@ -186,7 +186,7 @@ func TestMadeForAnotherToken(t *testing.T) {
 				} {
 					for _, token := range []string{"anna", "berta"} {
 						call := responsesCall("", name == "stream")
-						call.ContinuesFrom, call.Token = []providers.Made{{ID: "resp_0"}, {ID: id, Param: "the field"}}, token
+						call.ContinuesFrom, call.Token = []providers.Created{{ID: "resp_0"}, {ID: id, Param: "the field"}}, token
 						answer, err := b.Do(t.Context(), "default", call)
 						if err == nil {
 							_ = answer.Body.Close()

@@ -148,7 +148,7 @@ func TestEveryPair(t *testing.T) {
 						change: func(c *providers.Channel) { c.Dialect = to.dialect },
 					})
 					call := &providers.Call{
-						Endpoint: from.endpoint, Model: "m", Asked: "asked", Stream: stream,
+						Endpoint: from.endpoint, Model: "m", Alias: "asked", Stream: stream,
 						Content: providers.Content{Body: []byte(from.body)}, Token: "t",
 					}
 					if stream && from.streams != (providers.Endpoint{}) {

@@ -54,7 +54,7 @@ type Session struct {
 // error is the *providers.Fault of the last attempt. ctx bounds only the dials.
 func (r *Relay) Realtime(ctx context.Context, group string, call providers.RealtimeCall) (*Session, error) {
 	tries := r.attempts(router.Request{
-		Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: providers.RealtimeSession(),
+		Group: group, Token: call.Token, Model: call.Model, Alias: call.Alias, Endpoint: providers.RealtimeSession(),
 	}, call.RequestID, call.Trail)
 	defer tries.abandon()
 	for tries.next(ctx) {

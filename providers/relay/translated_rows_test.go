@@ -86,7 +86,7 @@ func TestTranslatedClientGoneEarly(t *testing.T) {
 		cancel()
 	}()
 	_, err := r.Do(ctx, "default", chatCall(streamed))
-	var left *relay.Left
+	var left *relay.AbandonedError
 	if !errors.As(err, &left) || left.Channel != "a" || left.Fault.Kind != providers.Canceled {
 		t.Errorf("got %v, want that a was left", err)
 	}

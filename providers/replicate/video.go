@@ -147,7 +147,7 @@ func state(job upstream.Doc, outputs []string, key providers.Secret) (providers.
 	}
 	s, err := upstream.States{Queued: "starting", Done: "succeeded", Life: resultLife}.Status(word, outputs)
 	if ended := job.Get("completed_at"); s.State == providers.JobDone && !ended.Time().IsZero() {
-		s.Dies, s.Took = ended.Time().Add(resultLife), upstream.Took(job.Get("created_at"), ended)
+		s.ExpiresAt, s.Took = ended.Time().Add(resultLife), upstream.Took(job.Get("created_at"), ended)
 	}
 	return s, err
 }
@@ -161,7 +161,7 @@ func failureCode(reason string) string {
 
 // Check implements providers.Checker, with the account and the models.
 func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
-	checked := providers.Checked{Asked: "the account", Listed: true}
+	checked := providers.Checked{Subject: "the account", Listed: true}
 	if _, err := v.Jobs.Free(ctx, to, "/account"); err != nil {
 		return checked, err
 	}

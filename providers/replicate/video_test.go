@@ -192,7 +192,7 @@ func TestVideoAnswers(t *testing.T) {
 		Answer: `{"status":"succeeded","output":"https://h","created_at":"2026-11-21T10:00:00Z","completed_at":"2026-11-21T10:01:00Z"}`,
 	}
 	got, err := table.Poll(t, providers.Ticket{Job: "1"})
-	if want := time.Date(2026, 11, 21, 11, 1, 0, 0, time.UTC); err != nil || !got.Dies.Equal(want) || got.Took != time.Minute {
+	if want := time.Date(2026, 11, 21, 11, 1, 0, 0, time.UTC); err != nil || !got.ExpiresAt.Equal(want) || got.Took != time.Minute {
 		t.Errorf("got %+v, %v, want it to die at %s", got, err, want)
 	}
 	table.Answer = `{"status":"succeeded","output":null}`

@@ -47,7 +47,7 @@ func TestNames(t *testing.T) {
 	if want := []string{"exact=exact", "haiku-4=haiku-4", "renamed=exact", "small=haiku-4"}; !slices.Equal(listed, want) {
 		t.Errorf("got models %v, want %v", listed, want)
 	}
-	_, err := routes.Pick(router.Request{Group: "vip", Model: "exact", Asked: "renamed", Endpoint: chat})
+	_, err := routes.Pick(router.Request{Group: "vip", Model: "exact", Alias: "renamed", Endpoint: chat})
 	if fault := wantKind(t, err, providers.ModelNotFound); fault.Message != `The model "renamed" does not exist, or you do not have access to it.` {
 		t.Errorf("got %q, want the name that was asked for", fault.Message)
 	}

@@ -41,7 +41,7 @@ func (t *table) refusal(req Request) *providers.Fault {
 
 // noChannel returns the fault of a request without a channel. served reports whether any channel serves it, soon when the first is back.
 func (t *table) noChannel(req *Request, served bool, soon time.Duration) *providers.Fault {
-	name := cmp.Or(req.Asked, req.Model)
+	name := cmp.Or(req.Alias, req.Model)
 	if !served {
 		fault := providers.Faultf(providers.ModelNotFound, "The model %q does not exist, or you do not have access to it.", name)
 		fault.Param, fault.Accepted = "model", providers.NotAccepted

@@ -45,8 +45,8 @@ type Request struct {
 	Group string
 	// Token is the stable id of the calling token.
 	Token string
-	// Model is the public name. Asked is the alias that the client asked for, "" for none.
-	Model, Asked string
+	// Model is the public name. Alias is the name that the client sent, "" for none.
+	Model, Alias string
 	Endpoint     providers.Endpoint
 	// OpenValues requires a channel that accepts enum values which the contract does not list.
 	OpenValues bool

@@ -122,5 +122,5 @@ func reason(body []byte) string {
 // Check implements providers.Checker, with the account.
 func (v *Videos) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
 	_, err := v.Jobs.Free(ctx, to, "/v1/organization")
-	return providers.Checked{Asked: "the account"}, err
+	return providers.Checked{Subject: "the account"}, err
 }

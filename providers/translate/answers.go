@@ -269,7 +269,7 @@ func (a *Answer) write() (stopped bool) {
 			a.begun = a.begun || a.pings > maxPings
 		case form.EventStart:
 		case form.EventCounts:
-			a.counts = e.Counts.Over(a.counts)
+			a.counts = e.Counts.MergedOver(a.counts)
 			e.Counts = &a.counts
 		case form.EventMedia:
 			a.media = true

@@ -16,7 +16,7 @@ func Fit(call *providers.Call, to providers.Target, vendor providers.Vendor) (ed
 	if call.Endpoint != (providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat}) {
 		return nil, nil
 	}
-	if traits := traitsOf(vendor, to.Channel, to.Model).OpenAI; !traits.Reasons || traits.Imitator || !mentionsTuning(call.Body) {
+	if traits := traitsOf(vendor, to.Channel, to.Model).OpenAI; !traits.Reasons || traits.OtherVendor || !mentionsTuning(call.Body) {
 		return nil, nil
 	}
 	return fit(call)

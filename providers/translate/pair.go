@@ -62,7 +62,7 @@ func (d *Translator) Translate(
 		return nil, providers.Faultf(providers.Internal, "The gateway translates a call that it cannot.")
 	}
 	t.Call = providers.Call{
-		Model: call.Model, Asked: call.Asked, Content: providers.Content{ContentType: "application/json"}, RequestID: call.RequestID,
+		Model: call.Model, Alias: call.Alias, Content: providers.Content{ContentType: "application/json"}, RequestID: call.RequestID,
 		Affinity: call.Affinity,
 		Token:    call.Token, AnyAnswer: true,
 	}

@@ -85,6 +85,6 @@ func traitFields(t *providers.Traits) map[string][]*bool {
 		"level":         {&t.Gemini.Level}, "pro": {&t.Gemini.Pro}, "thinks": {&t.Gemini.Thinks}, "urls": {&t.Gemini.URLs},
 		"reasons": {&t.OpenAI.Reasons}, "none_effort": {&t.OpenAI.NoneEffort}, "minimal_effort": {&t.OpenAI.MinimalEffort},
 		"max_effort":  {&t.OpenAI.MaxEffort},
-		"breakpoints": {&t.OpenAI.Breakpoints}, "imitator": {&t.OpenAI.Imitator},
+		"breakpoints": {&t.OpenAI.Breakpoints}, "imitator": {&t.OpenAI.OtherVendor},
 	}
 }

@@ -47,7 +47,7 @@ func notVendor(reply *providers.Reply) *providers.Fault {
 // LookedUp interprets the error of a look-up of NoJob for a check of address and key. forgotten reports whether an error is the
 // vendor's own code for an unknown job; nil: the status shows it. The error must be JSON, because any web server answers 404.
 func LookedUp(err error, forgotten func(error) bool) (providers.Checked, error) {
-	checked := providers.Checked{Asked: askedJob}
+	checked := providers.Checked{Subject: askedJob}
 	var fault *providers.Fault
 	answered := errors.As(err, &fault) && fault.Upstream != nil
 	unknown := Forgotten(err) || forgotten != nil && forgotten(err) || answered &&
@@ -63,7 +63,7 @@ func LookedUp(err error, forgotten func(error) bool) (providers.Checked, error) 
 
 // CheckModels reads the list of models at a path, which may have a query. It looks up the missing below it: lists contain no aliases.
 func (j *Jobs) CheckModels(ctx context.Context, to providers.Target, path string, models []string) (providers.Checked, error) {
-	checked := providers.Checked{Asked: askedModels, Listed: true}
+	checked := providers.Checked{Subject: askedModels, Listed: true}
 	body, err := j.Free(ctx, to, path)
 	if err != nil {
 		if Forgotten(err) {

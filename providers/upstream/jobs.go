@@ -320,7 +320,7 @@ func FailedJob(word, code, vendorCode, reason string, retryable bool, key provid
 	if failure.Message == "" {
 		failure.Message = "The upstream's job ended as " + strconv.Quote(word) + "."
 	}
-	return providers.VideoStatus{State: providers.JobFailed, Progress: -1, Word: word, Failure: failure}
+	return providers.VideoStatus{State: providers.JobFailed, Progress: -1, VendorState: word, Failure: failure}
 }
 
 // Priced adds the vendor's charge for a job that has ended, in the vendor's unit. A failed job is billed if the amount is above 0.

@@ -220,7 +220,7 @@ type States struct {
 
 // Status returns the status of a job with the links of its videos. A finished job without a link is a malformed answer.
 func (s States) Status(word Loose, links []string) (providers.VideoStatus, error) {
-	status := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(string(word), providers.WordLimit)}
+	status := providers.VideoStatus{State: providers.JobRunning, Progress: -1, VendorState: providers.Cut(string(word), providers.WordLimit)}
 	switch {
 	case slices.Contains(strings.Fields(s.Queued), string(word)):
 		status.State = providers.JobQueued
@@ -230,7 +230,7 @@ func (s States) Status(word Loose, links []string) (providers.VideoStatus, error
 		}
 		status.State, status.Outputs = providers.JobDone, len(links)
 		if s.Life > 0 {
-			status.Dies = time.Now().Add(s.Life)
+			status.ExpiresAt = time.Now().Add(s.Life)
 		}
 	}
 	return status, nil

@@ -12,7 +12,7 @@ import (
 func TaskStatus(job Doc, outputs int, key providers.Secret, codes ...string) providers.VideoStatus {
 	word := providers.Cut(string(job.Get("status")), providers.WordLimit)
 	s := providers.VideoStatus{
-		State: providers.JobRunning, Progress: job.Get("progress").Percent(), Word: word, Seconds: job.Get("seconds", "duration").Number(),
+		State: providers.JobRunning, Progress: job.Get("progress").Percent(), VendorState: word, Seconds: job.Get("seconds", "duration").Number(),
 	}
 	if s.Width, s.Height = job.Get("size").Dimensions(); s.Width == 0 {
 		s.Width, s.Height = job.Get("width").Pixels(), job.Get("height").Pixels()
@@ -25,7 +25,7 @@ func TaskStatus(job Doc, outputs int, key providers.Secret, codes ...string) pro
 		s.State = providers.JobQueued
 	case "completed", "done", "succeeded", "success":
 		s.State, s.Outputs, s.Took = providers.JobDone, outputs, Took(job.Get("created_at"), job.Get("completed_at"))
-		s.Dies = job.Get("expires_at").Time()
+		s.ExpiresAt = job.Get("expires_at").Time()
 	case "failed", "failure", "error", "cancelled", "canceled", "expired", "rejected":
 		s.State = providers.JobFailed
 		failure := providers.VideoFailure{
@@ -36,7 +36,7 @@ func TaskStatus(job Doc, outputs int, key providers.Secret, codes ...string) pro
 			failure.Code = "upstream_" + word
 		}
 		if failure.Message == "" {
-			failure.Message = "The upstream's job ended as " + strconv.Quote(s.Word) + "."
+			failure.Message = "The upstream's job ended as " + strconv.Quote(s.VendorState) + "."
 		}
 		s.Failure = &failure
 	}

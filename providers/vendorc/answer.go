@@ -108,7 +108,7 @@ func status(job upstream.Doc, links []string, key providers.Secret) (providers.V
 	switch word := string(state); word {
 	case "not_found":
 		s := upstream.ForgottenJob()
-		s.Word = word
+		s.VendorState = word
 		return s, nil
 	case "expired":
 		return upstream.FailedJob(word, "upstream_expired", "", "The upstream's job expired.", false, key), nil

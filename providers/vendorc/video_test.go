@@ -345,7 +345,7 @@ func FuzzResult(f *testing.F) {
 		default:
 			t.Errorf("got state %q", status.State)
 		}
-		if len(status.Word) > 200 || !utf8.ValidString(status.Word) || status.Progress != -1 {
+		if len(status.VendorState) > 200 || !utf8.ValidString(status.VendorState) || status.Progress != -1 {
 			t.Errorf("got %+v", status)
 		}
 	})

@@ -51,7 +51,7 @@ func statusOf(operation upstream.Doc, key providers.Secret) (providers.VideoStat
 	}
 	s.State, s.Outputs = providers.JobDone, len(videos)
 	if videos[0].Get(linkField) != "" {
-		s.Dies = time.Now().Add(fileLife)
+		s.ExpiresAt = time.Now().Add(fileLife)
 	}
 	return s, nil
 }

@@ -111,7 +111,7 @@ func measure(job upstream.Doc, s *providers.VideoStatus) {
 	if !ended || end.After(now) || now.Sub(end) > jobLife { // the time is of another zone
 		end = now
 	}
-	s.Dies = end.Add(jobLife).UTC()
+	s.ExpiresAt = end.Add(jobLife).UTC()
 }
 
 // moment reads a time of day in Beijing.

@@ -157,7 +157,7 @@ func TestVideoAnswers(t *testing.T) {
 		body   string
 		want   providers.VideoStatus
 	}{
-		{"pending without a body", 202, ``, providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: "pending"}},
+		{"pending without a body", 202, ``, providers.VideoStatus{State: providers.JobRunning, Progress: -1, VendorState: "pending"}},
 		{
 			"withheld", 200, `{"status":"done","video":{"url":"https://h/v","respect_moderation":false},"usage":{"cost_in_usd_ticks":4000000000}}`,
 			withheld,
@@ -189,7 +189,7 @@ func TestVideoAnswers(t *testing.T) {
 
 func failed(word, code, message string, retryable bool) providers.VideoStatus {
 	return providers.VideoStatus{
-		State: providers.JobFailed, Progress: -1, Word: word,
+		State: providers.JobFailed, Progress: -1, VendorState: word,
 		Failure: &providers.VideoFailure{Code: code, Message: message, Retryable: retryable},
 	}
 }

@@ -60,7 +60,7 @@ func TestValues(t *testing.T) {
 			Used:    calllog.Used{Input: 1<<63 - 1, Cached: -1, Output: 64, Cost: -1 << 62},
 			Outcome: calllog.Outcome{Status: 63, Bytes: 1 << 18},
 		},
-		"streamed only":                        {Asked: calllog.Asked{Stream: true}},
+		"streamed only":                        {Requested: calllog.Requested{Stream: true}},
 		"vendor's id of a try before the last": {Tries: []calllog.Try{{Channel: "a", Vendor: "v1"}, {Channel: "b", Fault: "timeout"}}},
 		"the same channel twice": {
 			Outcome: calllog.Outcome{Channel: "a"},
@@ -68,7 +68,7 @@ func TestValues(t *testing.T) {
 		},
 		"a try without a channel": {Outcome: calllog.Outcome{Channel: "a"}, Tries: []calllog.Try{{Took: time.Second}}},
 		"skipped behind tries":    {Tries: []calllog.Try{{Channel: "b", Vendor: "v3"}}, Skipped: 7},
-		"bytes that are no text":  {Asked: calllog.Asked{Model: "\x01\x02\x1f\u00f8\u00ff"}, Caller: calllog.Caller{Agent: "a\x7f"}},
+		"bytes that are no text":  {Requested: calllog.Requested{Model: "\x01\x02\x1f\u00f8\u00ff"}, Caller: calllog.Caller{Agent: "a\x7f"}},
 	}
 	var all []calllog.Record
 	for name, r := range records {

@@ -22,10 +22,10 @@ var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 // full is a record with every field set.
 func full() calllog.Record {
 	return calllog.Record{
-		At:     noon,
-		Names:  calllog.Names{ID: "req_1", Client: "mine", Trace: "4bf92f3577b34da6a3ce929d0e0e4736", Task: "video_1"},
-		Caller: calllog.Caller{Token: "tok_a", TokenName: "app", Agent: `Open"AI\Go 1`},
-		Asked:  calllog.Asked{Operation: "createChatCompletion", Format: "openai", Model: "gpt é\x01", Stream: true},
+		At:        noon,
+		Names:     calllog.Names{ID: "req_1", Client: "mine", Trace: "4bf92f3577b34da6a3ce929d0e0e4736", Task: "video_1"},
+		Caller:    calllog.Caller{Token: "tok_a", TokenName: "app", Agent: `Open"AI\Go 1`},
+		Requested: calllog.Requested{Operation: "createChatCompletion", Format: "openai", Model: "gpt é\x01", Stream: true},
 		Outcome: calllog.Outcome{
 			Channel: "b", Status: 502, Fault: "upstream", Words: "The upstream failed.", Code: "bad", Bytes: 99,
 		},
@@ -111,9 +111,9 @@ func TestFilters(t *testing.T) {
 	client := storagetest.Redis(t)
 	plain := calllog.Record{
 		At: noon.Add(time.Minute), Names: calllog.Names{ID: "req_2"}, Caller: calllog.Caller{Token: "tok_b", TokenName: "tok_b"},
-		Asked:   calllog.Asked{Operation: "createMessage", Model: "m"},
-		Outcome: calllog.Outcome{Status: 200, Channel: "a", Words: `,"model":"forged","token":"tok_a"`},
-		Times:   calllog.Times{Took: 40 * time.Millisecond},
+		Requested: calllog.Requested{Operation: "createMessage", Model: "m"},
+		Outcome:   calllog.Outcome{Status: 200, Channel: "a", Words: `,"model":"forged","token":"tok_a"`},
+		Times:     calllog.Times{Took: 40 * time.Millisecond},
 	}
 	refused := calllog.Record{
 		At: noon.Add(2 * time.Minute), Names: calllog.Names{ID: `x","model":"forged`},
@@ -354,7 +354,9 @@ func TestOneScanEach(t *testing.T) {
 func FuzzRecord(f *testing.F) {
 	f.Add("a", `"`, "\x00\xff")
 	f.Fuzz(func(t *testing.T, id, model, words string) {
-		r := calllog.Record{At: noon, Names: calllog.Names{ID: id}, Asked: calllog.Asked{Model: model}, Outcome: calllog.Outcome{Words: words}}
+		r := calllog.Record{
+			At: noon, Names: calllog.Names{ID: id}, Requested: calllog.Requested{Model: model}, Outcome: calllog.Outcome{Words: words},
+		}
 		calllog.CheckLine(t, &r)
 	})
 }

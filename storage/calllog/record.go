@@ -13,7 +13,7 @@ type Record struct {
 	At time.Time
 	Names
 	Caller
-	Asked
+	Requested
 	Outcome
 	Times
 	Used
@@ -39,8 +39,8 @@ type Caller struct {
 	Agent     string // User-Agent
 }
 
-// Asked is the request.
-type Asked struct {
+// Requested is the request.
+type Requested struct {
 	Operation string // operationId of the OpenAPI document
 	Format    string
 	Model     string // public name, as the client wrote it

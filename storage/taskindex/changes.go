@@ -16,21 +16,21 @@ const changesChannel = storage.Prefix + "task-changes"
 // Change is a hint that a task may have changed. It carries no state.
 type Change struct {
 	TaskID string
-	News   News
+	Report Report
 }
 
-// News is what a Change reports in addition; "" for nothing.
-type News string
+// Report is what a Change reports in addition; "" for nothing.
+type Report string
 
 const (
 	// Ended: the task has ended or is being removed; earlier reads of it are stale.
-	Ended News = "-"
+	Ended Report = "-"
 	// Cancelled: Temporal has accepted its cancellation.
-	Cancelled News = "!"
+	Cancelled Report = "!"
 	// Asked: a worker asks whether another worker is sending the call of the task.
-	Asked News = "?"
+	Asked Report = "?"
 	// Sending is the answer of a worker that is sending it.
-	Sending News = "+"
+	Sending Report = "+"
 )
 
 // Changes passes hints between processes, best effort: a lost hint only delays readers. It is safe for concurrent use.
@@ -53,7 +53,7 @@ func (c *Changes) Publish(ctx context.Context, change Change) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
 	defer cancel()
-	return storage.RedisError("publish change", c.client.Publish(ctx, changesChannel, string(change.News)+change.TaskID).Err())
+	return storage.RedisError("publish change", c.client.Publish(ctx, changesChannel, string(change.Report)+change.TaskID).Err())
 }
 
 // Follow calls hear for every hint, one after the other, until ctx ends or the client is closed; hear must not block. Hints that are
@@ -67,6 +67,6 @@ func (c *Changes) Follow(ctx context.Context, ready chan<- struct{}, hear func(C
 	}
 	storage.Follow(ctx, c.client, changesChannel, subscribed, func(payload string) {
 		id := strings.TrimLeft(payload, "-!?+")
-		hear(Change{TaskID: id, News: News(strings.TrimSuffix(payload, id))})
+		hear(Change{TaskID: id, Report: Report(strings.TrimSuffix(payload, id))})
 	})
 }

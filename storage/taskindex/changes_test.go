@@ -25,10 +25,10 @@ func TestChanges(t *testing.T) {
 	<-ready
 	for _, want := range []taskindex.Change{
 		{TaskID: "t1"},
-		{TaskID: "t2", News: taskindex.Ended},
-		{TaskID: "t3", News: taskindex.Cancelled},
-		{TaskID: "t4", News: taskindex.Asked},
-		{TaskID: "t5", News: taskindex.Sending},
+		{TaskID: "t2", Report: taskindex.Ended},
+		{TaskID: "t3", Report: taskindex.Cancelled},
+		{TaskID: "t4", Report: taskindex.Asked},
+		{TaskID: "t5", Report: taskindex.Sending},
 	} {
 		if err := changes.Publish(t.Context(), want); err != nil {
 			t.Fatal(err)

@@ -202,7 +202,7 @@ func publishCancel(ctx context.Context, changes *taskindex.Changes, id string) e
 	if activities.KindOf(id) != activities.KindCall {
 		return nil
 	}
-	return changes.Publish(ctx, taskindex.Change{TaskID: id, News: taskindex.Cancelled})
+	return changes.Publish(ctx, taskindex.Change{TaskID: id, Report: taskindex.Cancelled})
 }
 
 // awaitEnd waits until the task's result is written or ctx ends. The execution may continue after that, to cancel the upstream's job.

@@ -322,12 +322,12 @@ func (c *creation) source(ctx context.Context, req *providers.VideoRequest) (*ac
 	if _, ok := c.opts.Catalog[to.Vendor].Video.(providers.Remixer); !ok {
 		return nil, providers.InvalidField("video_id", "The upstream of this video cannot remix it.")
 	}
-	req.Model, req.Asked, req.Source = task.Request.Model, task.Request.Asked, &task.Job.Ticket
+	req.Model, req.Alias, req.Source = task.Request.Model, task.Request.Alias, &task.Job.Ticket
 	return &to, nil
 }
 
 func inherit(req *providers.VideoRequest, from providers.VideoRequest) {
-	req.Model, req.Asked, req.Seconds = from.Model, from.Asked, from.Seconds
+	req.Model, req.Alias, req.Seconds = from.Model, from.Alias, from.Seconds
 	req.Size, req.Width, req.Height = from.Size, from.Width, from.Height
 }
 

@@ -83,7 +83,7 @@ func (c *Client) hide(ctx context.Context, tokenID, id string, created time.Time
 	if err := c.opts.Index.MarkRemoval(ctx, tokenID, id, created); err != nil {
 		return err
 	}
-	return c.opts.Changes.Publish(ctx, taskindex.Change{TaskID: id, News: taskindex.Ended})
+	return c.opts.Changes.Publish(ctx, taskindex.Change{TaskID: id, Report: taskindex.Ended})
 }
 
 // unhide reverts hide for a task whose removal did not begin.

@@ -72,7 +72,7 @@ func TestOperatorEndsACall(t *testing.T) {
 			if err := do(t.Context(), operator, made.ID); err != nil {
 				t.Fatal(err)
 			}
-			if change := <-heard; change.TaskID != made.ID || change.News != taskindex.Cancelled {
+			if change := <-heard; change.TaskID != made.ID || change.Report != taskindex.Cancelled {
 				t.Errorf("received %+v", change)
 			}
 		})

@@ -69,7 +69,7 @@ func (c *Client) Follow(ctx context.Context) {
 
 // onChange processes a hint: reads from before it are not reused.
 func (c *Client) onChange(change taskindex.Change) {
-	ended := change.News == taskindex.Ended
+	ended := change.Report == taskindex.Ended
 	if ended {
 		c.reads.forget(change.TaskID)
 	} else {

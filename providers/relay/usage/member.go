@@ -58,7 +58,7 @@ func newMember(shape providers.UsageShape) *member {
 		root.at(path).answer = true
 		root.named = true
 	}
-	for _, path := range shape.Made {
+	for _, path := range shape.Created {
 		root.at(path).made = true
 	}
 	for _, path := range shape.MediaTypes {

@@ -34,8 +34,8 @@ func Compile(of providers.UsageShape) *Shape {
 		return nil
 	}
 	shape := &Shape{root: root, sign: signOf(of), turn: of.Turn, ends: compileEnds(of.Ends)}
-	if of.MadeMark != "" {
-		shape.made = []byte(of.MadeMark)
+	if of.CreatedMark != "" {
+		shape.made = []byte(of.CreatedMark)
 	}
 	if len(of.MediaTypes) > 0 {
 		shape.media = []byte(lastName(of.MediaTypes[0]))

@@ -9,7 +9,7 @@ import (
 
 func (w *writing) messages() {
 	system, turns, fault := w.Arrange(form.Arrangement{Apart: true, Takes: func(block *form.Block) bool {
-		return block.Kind == form.BlockThought && w.to.Imitator && !block.Text.Blank()
+		return block.Kind == form.BlockThought && w.to.OtherVendor && !block.Text.Blank()
 	}})
 	w.Fail(fault)
 	if w.Output.Kind == form.OutputJSON && !w.MentionsJSON() {
@@ -103,7 +103,7 @@ func (w *writing) user(blocks []form.Block) {
 			continue
 		}
 		w.JSON(`{"role":"tool","tool_call_id":?,"content":`, callID(block.Result.ID))
-		text := form.Block{Kind: form.BlockText, Text: block.Result.Say(), Cache: block.Mark()}
+		text := form.Block{Kind: form.BlockText, Text: block.Result.TextWithError(), Cache: block.Mark()}
 		if w.to.Breakpoints && text.Cache != form.NoMark {
 			w.parts([]form.Block{text})
 		} else {
@@ -187,7 +187,7 @@ func (w *writing) call(block *form.Block) {
 	w.JSON(`{"id":?,"type":"function","function":{"name":?,"arguments":?}`,
 		callID(block.Call.ID), w.ToolName(block.Call.Name, nameRule), block.Call.Arguments())
 	for _, state := range block.State {
-		if w.to.Imitator && state.Kind == form.StateGemini {
+		if w.to.OtherVendor && state.Kind == form.StateGemini {
 			writeSignature(w.Out, state.Data)
 			break
 		}

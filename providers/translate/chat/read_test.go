@@ -120,7 +120,7 @@ func FuzzRead(f *testing.F) {
 		if !rawjson.Valid([]byte(body)) || !utf8.ValidString(body) {
 			return
 		}
-		for _, traits := range []providers.OpenAITraits{{}, {Reasons: true, Breakpoints: true}, {Imitator: true, Reasons: true}} {
+		for _, traits := range []providers.OpenAITraits{{}, {Reasons: true, Breakpoints: true}, {OtherVendor: true, Reasons: true}} {
 			p, _, _, fault := read(t, body)
 			if fault != nil {
 				return

@@ -147,7 +147,7 @@ func (w *writing) tools() {
 
 // declared returns the tools to send. Compatible servers have no lists of allowed tools, so they receive only the allowed ones.
 func (w *writing) declared() []form.Tool {
-	if !w.to.Imitator || !w.some() {
+	if !w.to.OtherVendor || !w.some() {
 		return w.Tools
 	}
 	return w.Choice.Allowed(w.Tools)
@@ -177,7 +177,7 @@ func (w *writing) choice() {
 	}
 	w.Key("tool_choice")
 	switch {
-	case w.Choice.Mode == form.ChoiceNone, len(w.Choice.Names) == 0, w.some() && w.to.Imitator:
+	case w.Choice.Mode == form.ChoiceNone, len(w.Choice.Names) == 0, w.some() && w.to.OtherVendor:
 		w.String(mode)
 	case w.some():
 		w.JSON(`{"type":"allowed_tools","allowed_tools":{"mode":?,"tools":[`, mode)

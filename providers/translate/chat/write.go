@@ -59,7 +59,7 @@ func (w *writing) search(model string) {
 	if s == nil {
 		return
 	}
-	if !strings.Contains(model, "search") || w.to.Imitator {
+	if !strings.Contains(model, "search") || w.to.OtherVendor {
 		w.Fail(w.LeaveSearch(form.Chat, w.loss))
 		return
 	}
@@ -72,7 +72,7 @@ func (w *writing) search(model string) {
 
 // reasons reports whether the model is one of OpenAI's that reason: it refuses the parameters of sampling, stop texts and max_tokens
 // (https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning lists them). Compatible servers accept all of these.
-func (w *writing) reasons() bool { return w.to.Reasons && !w.to.Imitator }
+func (w *writing) reasons() bool { return w.to.Reasons && !w.to.OtherVendor }
 
 func (w *writing) limits() {
 	limit := "max_tokens"
@@ -104,7 +104,7 @@ func (w *writing) sampling() {
 		w.JSON(`"logprobs":true`)
 		w.Field("top_logprobs", s.TopLogprobs)
 	}
-	if w.to.Imitator && !w.User.Empty() {
+	if w.to.OtherVendor && !w.User.Empty() {
 		w.Field("user", w.User)
 	} else {
 		w.WriteUser(w.Out, w.loss)

@@ -69,7 +69,7 @@ func TestWrite(t *testing.T) {
 	t.Parallel()
 	text := func(raw string) rawjson.Text { return rawjson.Text(raw) }
 	yes, no := true, false
-	reasons, imitator := providers.OpenAITraits{Reasons: true}, providers.OpenAITraits{Reasons: true, Imitator: true}
+	reasons, imitator := providers.OpenAITraits{Reasons: true}, providers.OpenAITraits{Reasons: true, OtherVendor: true}
 	breakpoints := providers.OpenAITraits{Reasons: true, Breakpoints: true}
 	image := mediaBlock(form.Media{Kind: form.Image, Type: "image/png", Data: []byte("AAAA")})
 	tools := []form.Tool{
@@ -480,7 +480,7 @@ func TestRoundTrip(t *testing.T) {
 		if fault != nil {
 			t.Fatal(fault)
 		}
-		traits := providers.OpenAITraits{Breakpoints: true, Imitator: strings.Contains(sections["in"], "reasoning_content")}
+		traits := providers.OpenAITraits{Breakpoints: true, OtherVendor: strings.Contains(sections["in"], "reasoning_content")}
 		got, written, fault := write(t, p, traits, p != nil && strings.Contains(sections["in"], `"stream":true`))
 		if fault != nil {
 			t.Fatal(fault)

@@ -123,8 +123,9 @@ func OpenAICounts(usage rawjson.Value, input, output string) Counts {
 	}
 }
 
-// Over returns the counts merged over earlier ones of the same answer. A zero replaces no earlier number: some upstreams repeat members so.
-func (c Counts) Over(earlier Counts) Counts {
+// MergedOver returns the counts merged over earlier ones of the same answer. A zero replaces no earlier number: some upstreams repeat
+// members so.
+func (c Counts) MergedOver(earlier Counts) Counts {
 	return Counts{
 		Input: cmp.Or(c.Input, earlier.Input), Read: cmp.Or(c.Read, earlier.Read), Write: cmp.Or(c.Write, earlier.Write),
 		Write1h: cmp.Or(c.Write1h, earlier.Write1h), Output: cmp.Or(c.Output, earlier.Output), Reasoning: cmp.Or(c.Reasoning, earlier.Reasoning),

@@ -7,9 +7,9 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// Say returns the answer of a tool as one text without its media, for dialects whose results can neither fail nor be objects. The text of
-// a failure begins with "Error: ".
-func (r *Result) Say() rawjson.Text {
+// TextWithError returns the answer of a tool as one text without its media, for dialects whose results can neither fail nor be objects. The
+// text of a failure begins with "Error: ".
+func (r *Result) TextWithError() rawjson.Text {
 	text, failed := r.Texts()
 	if !failed || hasErrorPrefix(text) {
 		return text

@@ -36,7 +36,7 @@ func TestResultTexts(t *testing.T) {
 		if string(got) != test.text || failed != test.failed {
 			t.Errorf("%+v: got %s, %t", test.result, got, failed)
 		}
-		if said := test.result.Say(); string(said) != test.say {
+		if said := test.result.TextWithError(); string(said) != test.say {
 			t.Errorf("%+v is %s, want %s", test.result, said, test.say)
 		}
 	}

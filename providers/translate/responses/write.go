@@ -74,7 +74,7 @@ func (w *writing) limits() {
 }
 
 // reasons reports whether the model is one of OpenAI's that reason: it refuses the parameters of sampling.
-func (w *writing) reasons() bool { return w.to.Reasons && !w.to.Imitator }
+func (w *writing) reasons() bool { return w.to.Reasons && !w.to.OtherVendor }
 
 func (w *writing) sampling() {
 	s := w.Sampling

@@ -102,7 +102,7 @@ func (w *writing) result(block *form.Block) {
 		kind = "custom_tool_call_output"
 	}
 	w.JSON(`{"type":?,"call_id":?,"output":`, kind, callID(result.ID))
-	text, media := result.Say(), result.Media()
+	text, media := result.TextWithError(), result.Media()
 	mark := block.Mark()
 	if !w.to.Breakpoints {
 		w.DropMarks(block, w.loss)
