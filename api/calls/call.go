@@ -29,8 +29,8 @@ import (
 
 // Relay sends synchronous calls and conversations to a channel of the group.
 type Relay interface {
-	// Do returns after the first byte of the answer; the caller closes its body. Errors are *providers.Fault, within a *relay.AbandonedError if
-	// the context ended after an upstream had received the whole call.
+	// Do returns after the first byte of the answer; the caller closes its body. Errors are *providers.Fault, within a *relay.AbandonedError
+	// if the context ended after an upstream had received the whole call.
 	Do(ctx context.Context, group string, call *providers.Call) (*relay.Answer, error)
 	// Check returns a *providers.Fault if no channel could receive the call. It sends nothing.
 	Check(ctx context.Context, group string, call *providers.Call) error
