@@ -50,12 +50,15 @@ func (v *View) several(b bulk) (to string, data any, err error) {
 	}
 	if v.Form.Value("sure") == "" {
 		ask, err := b.ask(ids)
+		if err != nil {
+			return "", nil, err
+		}
 		ask.Do, ask.Box, ask.IDs = v.Form.Value("do"), b.box, ids
 		for _, id := range ids {
 			ask.Names = append(ask.Names, cmp.Or(names[id], id))
 		}
 		v.Ask = &ask
-		return "", nil, err
+		return "", nil, nil
 	}
 	v.Results = &Table{ID: "results", Caption: "bulk.results", Columns: columns(b.column, "bulk.result")}
 	var away error // after a failed call of a service, the other objects do not call it

@@ -72,15 +72,18 @@ func (a adder) addAsyncImages(generation, edit huma.Operation, readGeneration, r
 		op.Responses = map[string]*huma.Response{"202": a.imageResponse("The task")}
 		a.group.With(calls.Access()).Handle(op, a.calls.Relayed(func(x *edge.Request, r *http.Request, raw []byte) (*calls.Call, error) {
 			call, err := create.read(x, r, raw)
-			if err == nil && call.Stream {
-				err = providers.InvalidField("stream", "Invalid request: an image task has no stream.")
+			if err != nil {
+				return nil, err
+			}
+			if call.Stream {
+				return nil, providers.InvalidField("stream", "Invalid request: an image task has no stream.")
 			}
 			call.Task = func(x *edge.Request, _ *http.Request, started tasks.Task, _ []byte) error {
 				x.Header().Set("Location", imageTasks+"/"+started.ID)
 				x.Header().Set("Retry-After", imageRetry)
 				return x.JSONStatus(http.StatusAccepted, a.background.imageTask(started))
 			}
-			return call, err
+			return call, nil
 		}))
 	}
 	a.group.With(edge.Access{Meter: edge.MeterReads}).Handle(huma.Operation{

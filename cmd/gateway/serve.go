@@ -86,7 +86,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	})
 	// The server does not wait for conversations, which are closing.
 	if !waitForCalls(edge, max(flushTimeout, time.Until(grace))) { //nolint:contextcheck // ctx has ended
-		p.log.Warn("calls that were cut off are still running")
+		p.log.Warn("calls are still running after the grace period")
 	}
 	return nil
 }

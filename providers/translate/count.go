@@ -61,8 +61,9 @@ func (t *Translation) count(call *providers.Call, targets []providers.Endpoint) 
 }
 
 func (t *Translation) embed(call *providers.Call) *providers.Fault {
-	call.Model = call.Named()
-	embedding, fault := EmbedRequest(call, t.target.Model, estimate, &t.loss)
+	own := *call
+	own.Model = call.Named()
+	embedding, fault := EmbedRequest(&own, t.target.Model, estimate, &t.loss)
 	if fault != nil {
 		return fault
 	}

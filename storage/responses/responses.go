@@ -66,13 +66,13 @@ func New(client redis.UniversalClient, log *slog.Logger) *Store {
 //
 //	responses:{<token>}               hash    response -> its size and the ids of its items; "" -> the total size
 //	responses:{<token>}:times         zset    responses by the time at which they expire, in milliseconds
-//	responses:{<token>}:r:<response>  hash    object, earlier and input of a response, until it expires
+//	responses:{<token>}:h:<response>  hash    object, earlier and input of a response, until it expires
 //	responses:{<token>}:i:<item>      string  an output item, until its response expires
 func sizesKey(token string) string {
 	return storage.Prefix + "responses:{" + hex.EncodeToString([]byte(token)) + "}"
 }
 func timesKey(token string) string        { return sizesKey(token) + ":times" }
-func responseKey(token, id string) string { return sizesKey(token) + ":r:" + id }
+func responseKey(token, id string) string { return sizesKey(token) + ":h:" + id }
 func itemKey(token, id string) string     { return sizesKey(token) + ":i:" + id }
 
 // functions of the scripts, which build the keys of responses and items from KEYS[1]: only Redis knows which ones make room.
@@ -83,7 +83,7 @@ local function drop(id, total)
 	local entry = redis.call('HGET', KEYS[1], id)
 	redis.call('HDEL', KEYS[1], id)
 	redis.call('ZREM', KEYS[2], id)
-	redis.call('UNLINK', KEYS[1] .. ':r:' .. id)
+	redis.call('UNLINK', KEYS[1] .. ':h:' .. id)
 	if not entry then return total end
 	local size, items = string.match(entry, '^(%d+)(.*)$')
 	for item in string.gmatch(items, '%S+') do redis.call('UNLINK', KEYS[1] .. ':i:' .. item) end
@@ -102,8 +102,8 @@ local id, lifetime = ARGV[1], tonumber(ARGV[3])
 local total = drop(id, tonumber(redis.call('HGET', KEYS[1], '') or '0'))
 for _, old in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 100)) do total = drop(old, total) end
 local entry = ARGV[2]
-redis.call('HSET', KEYS[1] .. ':r:' .. id, 'object', ARGV[5], 'earlier', ARGV[6], 'input', ARGV[7])
-redis.call('PEXPIRE', KEYS[1] .. ':r:' .. id, lifetime)
+redis.call('HSET', KEYS[1] .. ':h:' .. id, 'object', ARGV[5], 'earlier', ARGV[6], 'input', ARGV[7])
+redis.call('PEXPIRE', KEYS[1] .. ':h:' .. id, lifetime)
 for i = 8, #ARGV, 2 do
 	redis.call('SET', KEYS[1] .. ':i:' .. ARGV[i], ARGV[i + 1], 'PX', lifetime)
 	entry = entry .. ' ' .. ARGV[i]
@@ -126,7 +126,7 @@ return total`
 //	KEYS  sizes, times
 //	ARGV  id
 const removeScript = functions + `
-local found = redis.call('EXISTS', KEYS[1] .. ':r:' .. ARGV[1])
+local found = redis.call('EXISTS', KEYS[1] .. ':h:' .. ARGV[1])
 local total = redis.call('HGET', KEYS[1], '')
 if total then redis.call('HSET', KEYS[1], '', drop(ARGV[1], tonumber(total))) end
 return found`

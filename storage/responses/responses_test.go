@@ -180,7 +180,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("another token's response: %v", err)
 	}
 	for _, key := range server.Keys() {
-		if _, id, is := strings.Cut(key, ":r:"); is && id != "resp_theirs" {
+		if _, id, is := strings.Cut(key, ":h:"); is && id != "resp_theirs" {
 			if err := store.Delete(t.Context(), mine, id); err != nil {
 				t.Errorf("delete %s: %v", id, err)
 			}

@@ -111,9 +111,10 @@ func (f *follower) readChanges(ctx context.Context) error {
 }
 
 // seed makes next the seeds, and writes them: now, or as soon as Redis answers.
-func (f *follower) seed(ctx context.Context, next *seedList) error {
+func (f *follower) seed(ctx context.Context, next *seedList, setGroups func()) error {
 	f.seeds.writing.Lock()
 	defer f.seeds.writing.Unlock()
+	setGroups()
 	f.seeds.list.Store(next)
 	f.seeds.raise(seedsWhole)
 	if !f.contact.outage.Try(time.Now()) {

@@ -43,7 +43,7 @@ func (s *records) byID(ctx context.Context, id string) (record, error) {
 	if err != nil {
 		return record{}, err
 	}
-	if len(found) == 0 || found[0].raw == "" {
+	if len(found) == 0 || found[0].raw == "" || found[0].token.ID != id { // the key may be another token's by now
 		return record{}, storage.ErrNotFound
 	}
 	return found[0], nil

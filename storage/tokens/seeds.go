@@ -59,8 +59,7 @@ func (t *Store) SeedGroups(ctx context.Context, seeds []Seed, limits map[string]
 	if err != nil {
 		return err
 	}
-	t.SetGroups(limits)
-	return t.follower.seed(ctx, next)
+	return t.follower.seed(ctx, next, func() { t.SetGroups(limits) })
 }
 
 // seeds are the tokens of the configuration file.

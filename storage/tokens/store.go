@@ -27,12 +27,12 @@ const (
 //	token:<key hash>  string  one token as JSON
 //	tokens            hash    token id -> key hash
 //	token-names       hash    token name -> token id, only names in use
-//	tokens-seeded     set     ids of the tokens of the configuration files
+//	tokens-of-file    set     ids of the tokens of the configuration files
 //	token-index       zset    "<name> NUL <id>" of every token, all with score 0: ordered by name
 //	token-changes     list    "<nonce> <key hash>", newest first, the last 256 changes
 const (
 	tokensKey       = storage.Prefix + "tokens"
-	seededTokensKey = storage.Prefix + "tokens-seeded"
+	seededTokensKey = storage.Prefix + "tokens-of-file"
 	tokenNamesKey   = storage.Prefix + "token-names"
 	tokenIndexKey   = storage.Prefix + "token-index"
 	tokenChangesKey = storage.Prefix + "token-changes"

@@ -103,6 +103,7 @@ func (s *Scanner) Find(found func(id string)) {
 // Usage returns the usage so far. It reports false if no tokens were counted; images and seconds may be counted nevertheless.
 func (s *Scanner) Usage() (providers.Usage, bool) {
 	usage := s.usage
+	usage.Images += s.doc.images // of a document or an event that has not ended
 	if !s.counted {
 		usage.Input, usage.Cached, usage.Output = 0, 0, 0
 	}

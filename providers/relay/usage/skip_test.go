@@ -68,3 +68,22 @@ func TestSkippedEvents(t *testing.T) {
 		}
 	}
 }
+
+// TestImageOfUnfinishedAnswer: an image counts as soon as it has come, also if the client leaves before the answer ends.
+func TestImageOfUnfinishedAnswer(t *testing.T) {
+	t.Parallel()
+	shape := usage.Compile(providers.UsageShape{
+		Input: []string{"usageMetadata.promptTokenCount"}, MediaTypes: []string{"candidates.content.parts.inlineData.mimeType"},
+	})
+	for _, stream := range []bool{false, true} {
+		scanner := usage.NewScanner(shape, stream)
+		answer := `{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"AAAA"}},`
+		if stream {
+			answer = "data: " + answer
+		}
+		scanner.Observe([]byte(answer))
+		if counted, _ := scanner.Usage(); counted.Images != 1 {
+			t.Errorf("stream %t: counted %d images", stream, counted.Images)
+		}
+	}
+}

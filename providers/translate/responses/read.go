@@ -53,8 +53,8 @@ func Read(call *providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provi
 	r.readInput(root.Get("input"))
 	r.readTools(root.Get("tools"))
 	r.readChoice(root.Get("tool_choice"))
-	if r.prompt.Sampling.Logprobs {
-		r.prompt.Sampling.TopLogprobs = root.Get("top_logprobs")
+	if top := root.Get("top_logprobs"); r.prompt.Sampling.Logprobs && !top.Absent() {
+		r.prompt.Sampling.TopLogprobs = top
 	}
 	for i := range r.prompt.Turns {
 		r.prompt.Turns[i].Settle()

@@ -180,7 +180,7 @@ func (d *decoder) fields(key string, node *yaml.Node, into reflect.Value) {
 		case known:
 			d.places[path] = placeOf(p.key)
 			d.value(path, p.value, field)
-			if isPath[p.key.Value] && field.String() != "" {
+			if isPath[p.key.Value] && field.String() != "" && resolve(p.value).Tag != "!!null" {
 				field.SetString(d.inFolder(field.String()))
 			}
 		default:
