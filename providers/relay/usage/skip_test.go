@@ -73,7 +73,7 @@ func TestSkippedEvents(t *testing.T) {
 func TestImageOfUnfinishedAnswer(t *testing.T) {
 	t.Parallel()
 	shape := usage.Compile(providers.UsageShape{
-		Input: []string{"usageMetadata.promptTokenCount"}, MediaTypes: []string{"candidates.content.parts.inlineData.mimeType"},
+		Input: []string{"usageMetadata.promptTokenCount"}, MediaTypes: []string{"candidates[].content.parts[].inlineData.mimeType"},
 	})
 	for _, stream := range []bool{false, true} {
 		scanner := usage.NewScanner(shape, stream)
