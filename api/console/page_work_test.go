@@ -480,6 +480,10 @@ func TestTasksAway(t *testing.T) {
 		strings.Contains(rec.Header().Get("Content-Type"), "csv") {
 		t.Errorf("as a table: %d %s", rec.Code, rec.Header().Get("Content-Type"))
 	}
+	refund := anna.post("/console/usage", url.Values{"do": {"refund"}, "reservation": {"r1"}})
+	if refund.Code != http.StatusServiceUnavailable || strings.Contains(refund.Body.String(), `id="ask"`) {
+		t.Errorf("a refund whose sum is unknown is asked for: %d", refund.Code)
+	}
 	form := url.Values{"do": {"fail"}, "task": {"video_1", "video_2", "video_3"}}
 	wantAll(t, "the question", anna.post("/console/tasks", form).Body.String(), `<dialog id="ask" data-ask open`,
 		`name="task" value="video_3"`)

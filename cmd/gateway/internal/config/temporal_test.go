@@ -24,6 +24,15 @@ func parseIn(folder, text string) (config.Config, error) {
 	return config.Parse(filepath.Join(folder, "gateway.yaml"), []byte(text), testEnv, testVendors())
 }
 
+// TestMergedPath: a null that leaves a merged path as it is does not put the folder before it again.
+func TestMergedPath(t *testing.T) {
+	t.Parallel()
+	_, err := parseIn("conf", "temporal: {tls: &t {ca: ca.pem}}\nredis: {tls: {<<: *t, ca: }}\n")
+	if missing := "redis.tls.ca: the file cannot be read: open " + filepath.Join("conf", "ca.pem"); err == nil || !strings.Contains(err.Error(), missing) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestTemporalSection(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
